@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: GPL-2.0
+# Sourced by the other scripts: names of things, messages, the clock.
+
+set -euo pipefail
+
+TOP=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+CACHE=${SLUICE_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/sluice}
+JOBS=${JOBS:-$(nproc)}
+BUILD=$TOP/build
+LINUX=$BUILD/linux
+
+die()
+{
+	echo "sluice: $*" >&2
+	exit 1
+}
+
+# A step the user waits for: seconds since the start of this script.
+say()
+{
+	printf '[%4ds] %s\n' "$SECONDS" "$*" >&2
+}
+
+# The value of KEY in the KERNEL_BASE file.
+base()
+{
+	sed -n "s/^$1=//p" "$TOP/KERNEL_BASE"
+}
+
+# Run a long command with its output in a log; on a terminal, show its last
+# line and the elapsed time. The log's tail is printed if the command fails.
+quietly()
+{
+	local what=$1 log=$2 pid start=$SECONDS rc=0
+	shift 2
+	mkdir -p "$(dirname "$log")"
+	say "$what"
+	"$@" >"$log" 2>&1 </dev/null &
+	pid=$!
+	if [ -t 2 ]; then
+		while kill -0 $pid 2>/dev/null; do
+			printf '\r\033[K  %4ds  %.90s' $((SECONDS - start)) \
+				"$(tail -n 1 "$log" | tr -d '\r')" >&2
+			sleep 1
+		done
+		printf '\r\033[K' >&2
+	fi
+	wait $pid || rc=$?
+	if [ $rc -ne 0 ]; then
+		tail -n 40 "$log" >&2
+		die "$what: exit status $rc; the whole log is ${log#"$TOP"/}"
+	fi
+}
