@@ -51,3 +51,15 @@ quietly()
 		die "$what: exit status $rc; the whole log is ${log#"$TOP"/}"
 	fi
 }
+
+# The config fragments that make a kernel flavour.
+fragments()
+{
+	local common="base.config iommu.config kunit.config sluice.config"
+	case $1 in
+	test)	echo "$common" ;;
+	debug)	echo "$common debug.config" ;;
+	check)	echo "$common check.config" ;;
+	*)	die "unknown kernel flavour '$1' (test, debug)" ;;
+	esac
+}

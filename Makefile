@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: GPL-2.0
+# Every target runs in the build root (see scripts/enter); "make help" lists them.
+
+ENTER   := scripts/enter
+FLAVOUR ?= test
+export MIRROR JOBS
+
+# KDIR or LINUX_TARBALL name the base kernel on the host.
+INPUT   := $(or $(KDIR),$(LINUX_TARBALL))
+
+.DEFAULT_GOAL := help
+.PHONY: help buildroot tree export apply check-series check-bisect kernel vm \
+	demo test test-debug bench mbox clean
+
+help: ## list the targets
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
+	@echo
+	@echo 'Variables: FILE= TOPOLOGY= (demo), KDIR= or LINUX_TARBALL= (base kernel),'
+	@echo 'FLAVOUR=debug (kernel, vm), MIRROR= JOBS= SLUICE_CACHE=; see docs/lab.md.'
+
+buildroot:
+	@scripts/buildroot >/dev/null
+
+tree: buildroot ## unpack the base kernel and apply the series: build/linux
+	@INPUT='$(INPUT)' $(ENTER) env FORCE='$(FORCE)' scripts/tree
+
+export: ## write patches/ and mirrors from the commits of build/linux
+	@$(ENTER) scripts/export
+
+apply: buildroot ## apply the series to the kernel tree KDIR=
+	@scripts/apply '$(KDIR)'
+
+check-series: tree ## check patches: git am, checkpatch, kernel-doc, sparse, mirrors
+	@$(ENTER) scripts/check-series
+
+check-bisect: tree ## compile what the series touches after each patch
+	@$(ENTER) scripts/check-bisect
+
+kernel: tree ## build the patched kernel (FLAVOUR=test or debug)
+	@$(ENTER) scripts/kernel $(FLAVOUR)
+
+vm: kernel ## boot it and open a shell in the guest
+	@$(ENTER) scripts/vm --flavour $(FLAVOUR) --topology $(or $(TOPOLOGY),bridge)
+
+demo: kernel ## move FILE= by RDMA from device memory to device memory
+	@INPUT='$(FILE)' $(ENTER) env SLUICE_CORRUPT='$(SLUICE_CORRUPT)' \
+		scripts/demo $(if $(TOPOLOGY),--topology $(TOPOLOGY)) $(DEMO_ARGS)
+
+test: kernel ## every test, on the plain kernel
+	@$(ENTER) scripts/test test
+
+test-debug: tree ## the same under KASAN, lockdep and friends, with fault injection
+	@$(ENTER) scripts/kernel debug
+	@$(ENTER) scripts/test debug
+
+bench: kernel ## figures: throughput, latency, instruction counts
+	@$(ENTER) scripts/bench
+
+mbox: ## the series as one mailbox: build/sluice.mbox
+	@mkdir -p build && cat $(addprefix patches/,$(shell cat patches/series)) >build/sluice.mbox
+	@echo build/sluice.mbox
+
+clean: ## remove build/ (the cache stays)
+	rm -rf build
