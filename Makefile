@@ -10,7 +10,7 @@ INPUT   := $(or $(KDIR),$(LINUX_TARBALL))
 
 .DEFAULT_GOAL := help
 .PHONY: help buildroot tree export apply check-series check-bisect kernel vm \
-	demo test test-debug bench mbox clean
+	demo test test-debug mutations bench mbox clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -52,6 +52,9 @@ test: kernel ## every test, on the plain kernel
 test-debug: tree ## the same under KASAN, lockdep and friends, with fault injection
 	@$(ENTER) scripts/kernel debug
 	@$(ENTER) scripts/test debug
+
+mutations: tree ## break each guard once and see its test fail
+	@$(ENTER) scripts/mutate $(MUTATIONS)
 
 bench: kernel ## figures: throughput, latency, instruction counts
 	@$(ENTER) scripts/bench

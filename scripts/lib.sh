@@ -52,14 +52,18 @@ quietly()
 	fi
 }
 
-# The config fragments that make a kernel flavour.
+# The config fragments that make a kernel flavour. A flavour "X-stock" is X
+# without the series and what only the series configures.
 fragments()
 {
-	local common="base.config iommu.config kunit.config sluice.config"
-	case $1 in
-	test)	echo "$common" ;;
-	debug)	echo "$common debug.config" ;;
-	check)	echo "$common check.config" ;;
+	local common="base.config iommu.config kunit.config lab.config"
+	local ours=sluice.config
+	[[ $1 != *-stock ]] || ours=
+	case ${1%-stock} in
+	test)	echo "$common $ours" ;;
+	debug)	echo "$common $ours debug.config" ;;
+	check)	echo "$common $ours check.config" ;;
+	walk)	echo "$common walk.config" ;;
 	*)	die "unknown kernel flavour '$1' (test, debug)" ;;
 	esac
 }
