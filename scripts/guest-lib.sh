@@ -13,6 +13,14 @@ on()
 	ip netns exec "$node" "$@"
 }
 
+# The same in place of this shell, so that its process is the command's.
+enter_node()
+{
+	local node=$1
+	shift
+	exec ip netns exec "$node" "$@"
+}
+
 # Node: a network namespace with one end of a veth pair, and an RDMA device on
 # it. The MTU has room for an RDMA MTU of 4096 and its headers.
 node()

@@ -9,9 +9,6 @@ read here. At the end the digest must be that of the file that was sent.
 The protocol is described in userspace/cli/oracle.hpp.
 
 Exit status: 0 all of FILE is there, 1 anything else.
-
-Environment: SLUICE_CORRUPT=1 flips one byte of the BAR file before it is
-hashed, to prove that this program can fail.
 """
 
 import argparse
@@ -138,6 +135,8 @@ class Oracle:
 
     def claim(self, fields):
         """Without a BAR: the receiver hashed its memory by itself."""
+        if self.corrupt:
+            raise Failure("usage", "SLUICE_CORRUPT: there is no BAR to change")
         return self.compare(number(fields, "length"), fields.get("sha256"))
 
     def run(self, stream):
@@ -217,13 +216,17 @@ def main():
     parser.add_argument("--bar", help="the file behind the receiver's BAR")
     parser.add_argument("--socket", required=True,
                         help="Unix socket to listen on")
+    parser.add_argument("--corrupt", action="store_true",
+                        default=os.environ.get("SLUICE_CORRUPT", "0")
+                        not in ("", "0"),
+                        help="change one byte of the BAR before hashing it, "
+                        "to see this program fail; also by SLUICE_CORRUPT=1")
     args = parser.parse_args()
 
     try:
         listener = listen(args.socket)
         oracle = Oracle(args.bar, os.path.getsize(args.file),
-                        hash_file(args.file),
-                        os.environ.get("SLUICE_CORRUPT", "") not in ("", "0"))
+                        hash_file(args.file), args.corrupt)
         connection, _ = listener.accept()
     except OSError as e:
         print(f"oracle: {e}", file=sys.stderr)

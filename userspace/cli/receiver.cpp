@@ -52,6 +52,7 @@ private:
 	std::optional<Plan> plan_;
 	Piece piece_{};			///< the one that is arriving
 	uint64_t arrived_ = 0;		///< chunks so far
+	bool rdma_failed_ = false;
 };
 
 Receiver::Receiver(const Options &o, Channel &control)
@@ -136,12 +137,11 @@ result<void> Receiver::arrived(const ibv_wc &wc)
 
 result<void> Receiver::completed(const ibv_wc &wc)
 {
-	if (wc.status != IBV_WC_SUCCESS)
-		return fail(wc.status == IBV_WC_RETRY_EXC_ERR ? errc::peer_lost
-							      : errc::device,
-			    std::format("{}: RDMA over {}: {}", control_.peer(),
-					device_.name(),
-					ibv_wc_status_str(wc.status)));
+	if (wc.status != IBV_WC_SUCCESS) {
+		rdma_failed_ = true;
+		return std::unexpected(completion_error(wc, control_.peer(),
+							device_.name()));
+	}
 	if (wc.wr_id & send_bit)
 		credits_.sent();
 	else if (auto handled = arrived(wc); !handled)
@@ -155,7 +155,8 @@ result<void> Receiver::wait()
 	auto n = cq_.next(done, control_.fd(), limit());
 
 	if (!n)
-		return std::unexpected(n.error());
+		return fail(n.error().code(), control_.peer() + ": " +
+			    n.error().what());
 	if (*n == 0) {
 		// During a piece the sender has nothing to say but errors.
 		auto message = control_.receive(limit());
@@ -239,7 +240,7 @@ result<void> Receiver::pieces()
 // As on the sender's side: the cause, and how far it got.
 Error Receiver::explained(Error error)
 {
-	if (error.code() == errc::device || error.code() == errc::peer_lost)
+	if (rdma_failed_)
 		if (auto cause = control_.receive(after(std::chrono::seconds(1)));
 		    !cause && cause.error().code() != errc::timeout)
 			error = cause.error();

@@ -83,6 +83,7 @@ private:
 	uint64_t acknowledged_ = 0;	///< chunks complete so far, in order
 	uint64_t credit_receives_ = 0;	///< credit messages so far
 	double in_flight_sum_ = 0;
+	bool rdma_failed_ = false;
 	std::optional<clock::time_point> stalled_since_;
 };
 
@@ -200,12 +201,11 @@ result<void> Sender::post_chunks(const Piece &piece)
 
 result<void> Sender::completed(const ibv_wc &wc)
 {
-	if (wc.status != IBV_WC_SUCCESS)
-		return fail(wc.status == IBV_WC_RETRY_EXC_ERR ? errc::peer_lost
-							      : errc::device,
-			    std::format("{}: RDMA over {}: {}", control_.peer(),
-					device_.name(),
-					ibv_wc_status_str(wc.status)));
+	if (wc.status != IBV_WC_SUCCESS) {
+		rdma_failed_ = true;
+		return std::unexpected(completion_error(wc, control_.peer(),
+							device_.name()));
+	}
 	if (wc.wr_id & credit_bit) {
 		// Post it again before taking the credits: see credit.hpp.
 		auto posted = qp_.post_receive(credit_bit | credit_receives_++);
@@ -225,7 +225,8 @@ result<void> Sender::wait(const Piece &)
 	auto n = cq_.next(done, control_.fd(), limit());
 
 	if (!n)
-		return std::unexpected(n.error());
+		return fail(n.error().code(), control_.peer() + ": " +
+			    n.error().what());
 	if (*n == 0) {
 		// During a piece the receiver has nothing to say but errors.
 		auto message = control_.receive(limit());
@@ -311,7 +312,7 @@ result<Report> Sender::finish()
 // fails when the other side gives up; why it did is on the control connection.
 Error Sender::explained(Error error)
 {
-	if (error.code() == errc::device || error.code() == errc::peer_lost)
+	if (rdma_failed_)
 		if (auto cause = control_.receive(after(std::chrono::seconds(1)));
 		    !cause && cause.error().code() != errc::timeout)
 			error = cause.error();

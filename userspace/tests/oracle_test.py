@@ -124,6 +124,7 @@ class OracleTest(unittest.TestCase):
         self.expect_error("corrupt", [claim.replace("20000", "19999")])
         self.expect_error("corrupt", [f"claim length=20000 sha256={'0' * 64}"])
         self.expect_error("corrupt", ["claim length=20000"])
+        self.expect_error("usage", [claim], bar=False, corrupt=True)
 
     def test_missing_file(self):
         run = subprocess.run(

@@ -163,9 +163,16 @@ result<void> Channel::send(const Message &message, deadline until)
 
 void Channel::send_error(const Error &error) noexcept
 try {
-	(void)send(Message("error").set("kind", name(error.code()))
-				   .set("text", error.what()),
-		   after(std::chrono::seconds(1)));
+	auto until = after(std::chrono::seconds(1));
+
+	if (!send(Message("error").set("kind", name(error.code()))
+				  .set("text", error.what()), until))
+		return;
+	// Closed with something unread, a connection is reset, and the message
+	// lost: read until the other end has closed it too.
+	::shutdown(fd_.get(), SHUT_WR);
+	while (fill(until))
+		buffer_.clear();
 } catch (...) {
 	// Out of memory while giving up: the closed connection says enough.
 }
@@ -255,7 +262,11 @@ std::string text_of(const sockaddr *address, socklen_t length)
 	if (::getnameinfo(address, length, host, sizeof(host), port,
 			  sizeof(port), NI_NUMERICHOST | NI_NUMERICSERV))
 		return "?";
-	return std::string(host) + ":" + port;
+	// An IPv4 address as an IPv6 socket sees it.
+	std::string_view name = host;
+	if (name.starts_with("::ffff:"))
+		name.remove_prefix(7);
+	return std::string(name) + ":" + port;
 }
 
 UniqueFd listen_on(uint16_t port)

@@ -323,6 +323,27 @@ result<void> QueuePair::post(const Rdma &rdma)
 	return {};
 }
 
+Error completion_error(const ibv_wc &wc, const std::string &peer,
+		       const std::string &device)
+{
+	errc code = errc::device;
+
+	switch (wc.status) {
+	case IBV_WC_RETRY_EXC_ERR:
+	case IBV_WC_WR_FLUSH_ERR:
+	case IBV_WC_RESP_TIMEOUT_ERR:
+		code = errc::peer_lost;
+		break;
+	case IBV_WC_RNR_RETRY_EXC_ERR:
+		code = errc::protocol;
+		break;
+	default:
+		break;
+	}
+	return Error(code, std::format("{}: RDMA over {}: {}", peer, device,
+				       ibv_wc_status_str(wc.status)));
+}
+
 std::string gid_to_string(const ibv_gid &gid)
 {
 	std::string text;

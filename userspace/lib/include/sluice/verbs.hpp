@@ -148,6 +148,12 @@ private:
 	uint32_t psn_;
 };
 
+/// The Error of a completion that is none of success: errc::peer_lost if the
+/// connection broke, errc::protocol if the other side was not ready, else
+/// errc::device. @p peer is the other end's name.
+Error completion_error(const ibv_wc &wc, const std::string &peer,
+		       const std::string &device);
+
 /// Text of a GID, 32 hexadecimal digits, and back.
 std::string gid_to_string(const ibv_gid &gid);
 result<ibv_gid> gid_from_string(std::string_view text);
