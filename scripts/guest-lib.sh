@@ -3,7 +3,7 @@
 
 ADDRESS_A=10.77.0.1
 ADDRESS_B=10.77.0.2
-export PATH=/sluice/build/user:$PATH
+export PATH=/sluice/build/userspace:$PATH
 
 # Run a command in the node a or b.
 on()
@@ -43,11 +43,15 @@ two_nodes()
 	node b $ADDRESS_B
 }
 
-# Bind the peer memory driver to the two ivshmem devices, which would
-# otherwise belong to nobody: virtio's driver refuses them.
+# The peer memory driver finds the two ivshmem devices: /dev/peer_mem0 and 1,
+# in the order of their PCI slots, which is that of bar0 and bar1 outside.
 peer_devices()
 {
-	modprobe peer_mem
+	modprobe peer_mem_test
+	[ -c /dev/peer_mem0 ] && [ -c /dev/peer_mem1 ] || {
+		echo "the guest has no two peer memory devices" >&2
+		exit 4
+	}
 }
 
 # End a process that has no more to do, if it does not end by itself.

@@ -56,7 +56,8 @@ void add_common(CLI::App &app, Raw &raw)
 		->capture_default_str();
 	app.add_option("--alias", o.alias,
 		       "published, or no-cpu: not reachable by a software "
-		       "RDMA device, so that pages fall back")
+		       "RDMA device, so that pages fall back; default: as "
+		       "the device is now")
 		->transform(CLI::CheckedTransformer(aliases));
 	app.add_option("--registration", o.on_demand,
 		       "odp: on demand, or pinned")
@@ -113,7 +114,7 @@ std::string complaint(const Options &o)
 	if (o.role == Options::role::send)
 		if (auto plan = Plan::make(1, o.window, o.chunk); !plan)
 			return plan.error().what();
-	if (o.alias == memory_alias::no_cpu && !o.peer_memory())
+	if (o.alias != memory_alias::as_is && !o.peer_memory())
 		return "--alias is for peer memory";
 	if (o.peer_memory() && !o.on_demand)
 		return "device memory cannot be pinned: --registration odp";

@@ -27,6 +27,7 @@ enum class exit_status {
 exit_status status_of(errc code) noexcept;
 
 enum class memory_alias {
+	as_is,		///< whatever it is now
 	published,	///< all of the device's memory, to everybody
 	no_cpu,		///< not to devices that use the CPU: they fall back
 };
@@ -39,7 +40,7 @@ struct Options {
 	std::string device;		///< RDMA device, empty: the only one
 	/// "system", or the path of a peer memory device
 	std::string memory = "system";
-	memory_alias alias = memory_alias::published;
+	memory_alias alias = memory_alias::as_is;
 	bool on_demand = true;		///< else pinned
 	uint64_t chunk = uint64_t{1} << 20;	///< send, bytes
 	uint64_t window = uint64_t{64} << 20;	///< bytes

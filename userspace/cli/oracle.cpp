@@ -5,7 +5,7 @@ namespace sluice {
 
 Verifier::Verifier(const Options &o, const Window &window)
 	: window_(window), timeout_(o.timeout),
-	  moved_for_it_(o.alias != memory_alias::published)
+	  moved_for_it_(o.alias == memory_alias::no_cpu)
 {
 	if (o.verify != "self")
 		oracle_.emplace(or_throw(open_virtio_port(o.verify)));

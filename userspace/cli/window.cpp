@@ -14,8 +14,10 @@ Window::Window(const Options &o, const RdmaDevice &device, uint64_t limit,
 	stats_.on_demand = o.on_demand;
 	if (o.peer_memory()) {
 		peer_.emplace(o.memory);
-		or_throw(o.alias == memory_alias::no_cpu
-			 ? peer_->publish_without_cpu() : peer_->publish());
+		if (o.alias == memory_alias::no_cpu)
+			or_throw(peer_->publish_without_cpu());
+		else if (o.alias == memory_alias::published)
+			or_throw(peer_->publish());
 		auto info = or_throw(peer_->info());
 		size = std::min(size, info.size);
 	}
