@@ -43,8 +43,9 @@ vm: kernel ## boot it and open a shell in the guest
 	@$(ENTER) scripts/vm --flavour $(FLAVOUR) --topology $(or $(TOPOLOGY),bridge)
 
 demo: kernel ## move FILE= by RDMA from device memory to device memory
-	@INPUT='$(FILE)' $(ENTER) env SLUICE_CORRUPT='$(SLUICE_CORRUPT)' \
-		scripts/demo $(if $(TOPOLOGY),--topology $(TOPOLOGY)) $(DEMO_ARGS)
+	@$(ENTER) scripts/userspace
+	@scripts/demo $(if $(TOPOLOGY),--topology $(TOPOLOGY)) $(DEMO_ARGS) \
+		$(if $(FILE),'$(FILE)')
 
 test: kernel ## every test, on the plain kernel
 	@$(ENTER) scripts/test test
@@ -57,7 +58,8 @@ mutations: tree ## break each guard once and see its test fail
 	@$(ENTER) scripts/mutate $(MUTATIONS)
 
 bench: kernel ## figures: throughput, latency, instruction counts
-	@$(ENTER) scripts/bench
+	@$(ENTER) scripts/userspace
+	@$(ENTER) scripts/bench $(BENCH_ARGS)
 
 mbox: ## the series as one mailbox: build/sluice.mbox
 	@mkdir -p build && cat $(addprefix patches/,$(shell cat patches/series)) >build/sluice.mbox
