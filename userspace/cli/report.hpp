@@ -16,7 +16,7 @@ struct SideStats {
 	bool on_demand = true;		///< else pinned
 	uint64_t by_alias = 0;		///< pages mapped through the alias
 	uint64_t migrations = 0;	///< pages that left the device
-	uint64_t fallbacks = 0;		///< pages that RDMA could not reach
+	uint64_t fallbacks = 0;		///< see PeerInfo::fallbacks
 
 	void to(Message &message) const;
 	static result<SideStats> from(const Message &message);

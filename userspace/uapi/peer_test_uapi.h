@@ -35,16 +35,16 @@
 #define PEER_TEST_IOC		0xBE
 
 /* The longest user range that one ioctl takes. */
-#define PEER_MEM_MAX_LEN	(1ULL << 30)
+#define PEER_MEM_MAX_LEN	0x40000000ULL
 
 /* The longest buffer of PEER_MEM_PEEK and PEER_MEM_POKE. */
-#define PEER_MEM_MAX_RW		(2ULL << 20)
+#define PEER_MEM_MAX_RW		0x200000ULL
 
 /*
  * Use 4 KiB pages even where a 2 MiB one would fit. A huge page in the range
  * is split for it.
  */
-#define PEER_MEM_MIGRATE_SMALL	(1U << 0)
+#define PEER_MEM_MIGRATE_SMALL	0x1U
 
 /**
  * struct peer_mem_migrate - PEER_MEM_TO_DEV and PEER_MEM_TO_SYS
@@ -89,7 +89,7 @@ struct peer_mem_evict {
 };
 
 /* Publish without a CPU mapping: a virtual DMA device cannot use the alias. */
-#define PEER_MEM_PUBLISH_NO_CPU	(1U << 0)
+#define PEER_MEM_PUBLISH_NO_CPU	0x1U
 
 /**
  * struct peer_mem_publish - PEER_MEM_PUBLISH
@@ -175,8 +175,8 @@ struct peer_mem_rw {
 #define PEER_MEM_NOWHERE	(~0ULL)
 
 /* Bits below the page size in what PEER_MEM_LOOKUP reports. */
-#define PEER_MEM_WRITABLE	(1ULL << 0)	/* without a fault */
-#define PEER_MEM_HUGE		(1ULL << 1)	/* mapped by a 2 MiB entry */
+#define PEER_MEM_WRITABLE	0x1ULL	/* without a fault */
+#define PEER_MEM_HUGE		0x2ULL	/* mapped by a 2 MiB entry */
 #define PEER_MEM_OFFSET_MASK	(~0xfffULL)
 
 /**
@@ -233,9 +233,9 @@ struct peer_mem_inject {
 #define PEER_EDU_BUF_SIZE	4096
 
 /* The device writes the user's memory from its buffer; else it reads it. */
-#define PEER_EDU_WRITE		(1U << 0)
+#define PEER_EDU_WRITE		0x1U
 /* Take no alias: device private pages are migrated to system memory first. */
-#define PEER_EDU_NO_ALIAS	(1U << 1)
+#define PEER_EDU_NO_ALIAS	0x2U
 
 /* How a page was mapped for the edu device. */
 enum peer_edu_route {
@@ -246,8 +246,8 @@ enum peer_edu_route {
 };
 
 /* Flags of how the transfer went. */
-#define PEER_EDU_IOVA		(1U << 0)  /* an IOMMU translated one range */
-#define PEER_EDU_FELL_BACK	(1U << 1)  /* mapping failed: alias given up */
+#define PEER_EDU_IOVA		0x1U  /* an IOMMU translated one range */
+#define PEER_EDU_FELL_BACK	0x2U  /* mapping failed: alias given up */
 
 /**
  * struct peer_edu_xfer - PEER_EDU_XFER
@@ -266,6 +266,7 @@ enum peer_edu_route {
  *
  *   EBUSY	the range kept changing
  *   EIO	the DMA engine did not finish, or the pages cannot be mapped
+ *   EOPNOTSUPP	the device's mappings would need bounce buffers
  *   EPERM	the device writes and the user may not
  */
 struct peer_edu_xfer {

@@ -21,7 +21,9 @@ struct PeerInfo {
 	uint64_t moved_out = 0;	///< pages migrated back, for whatever reason
 	uint64_t faults = 0;	///< times a touch made pages migrate back
 	uint64_t by_alias = 0;	///< pages mapped for a peer through the alias
-	uint64_t fallbacks = 0;	///< pages that a peer could not reach
+	/// Pages that a peer asked for and could not reach. A huge page moves
+	/// as a whole at the first of them, and the others are not asked for.
+	uint64_t fallbacks = 0;
 };
 
 /// What changed between two readings.
