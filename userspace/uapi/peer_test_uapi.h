@@ -80,7 +80,7 @@ struct peer_mem_migrate {
  * process it belongs to. PEER_MEM_REVOKE first takes the alias back, so that
  * no peer can map a page any more; it succeeds if there is no alias.
  *
- *   EBUSY	pages are left that others hold on to
+ *   EBUSY	pages are left: others hold on to them, or memory is short
  */
 struct peer_mem_evict {
 	__u32 flags;
@@ -103,7 +103,7 @@ struct peer_mem_evict {
  * first taken back as by PEER_MEM_REVOKE, pages included. A device is bound
  * with all of its memory published.
  *
- *   EBUSY	pages are left that others hold on to; there is no alias now
+ *   EBUSY	as for PEER_MEM_REVOKE; there is no alias now
  *   EOPNOTSUPP	the kernel has no peer-to-peer DMA for this device
  */
 struct peer_mem_publish {
@@ -210,7 +210,7 @@ enum peer_mem_failure {
  * @kind:	enum peer_mem_failure
  * @count:	how many of the next allocations of that kind fail; 0 stops it
  *
- * Eviction allocates until it gets memory and takes no notice of
+ * Eviction tries again for want of a 2 MiB page, and takes no notice of
  * PEER_MEM_FAIL_SYS.
  */
 struct peer_mem_inject {

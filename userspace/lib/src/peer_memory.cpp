@@ -2,8 +2,10 @@
 #include "sluice/peer_memory.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <fcntl.h>
 #include <sys/ioctl.h>
+#include <thread>
 
 #include "peer_test_uapi.h"
 #include "sluice/buffer.hpp"
@@ -82,7 +84,7 @@ result<PeerInfo> PeerMemory::info() const
 	return out;
 }
 
-result<void> PeerMemory::to_device(std::span<std::byte> range) const
+result<void> PeerMemory::migrate(std::span<std::byte> range) const
 {
 	for (size_t at = 0; at < range.size(); at += PEER_MEM_MAX_LEN) {
 		auto part = range.subspan(at, std::min<size_t>(
@@ -95,26 +97,53 @@ result<void> PeerMemory::to_device(std::span<std::byte> range) const
 			return fail_errno(path_ + ": PEER_MEM_TO_DEV", errno,
 					  errc::device);
 	}
-	// Migration is best effort and says nothing about what it left behind.
-	auto where = lookup(range);
-	if (!where)
-		return fail(errc::device, std::string(where.error().what()) +
-			    " after its migration");
 	return {};
+}
+
+// Migration is best effort: a page that somebody looks at in passing stays
+// behind, and nothing tells but a look at where the pages are. Try again then,
+// for about a second; a page that does not move by then is held for good.
+result<void> PeerMemory::to_device(std::span<std::byte> range) const
+{
+	for (auto pause = std::chrono::milliseconds(1);; pause *= 2) {
+		if (auto moved = migrate(range); !moved)
+			return moved;
+		auto where = offsets(range);
+		if (!where)
+			return std::unexpected(where.error());
+		auto left = std::ranges::count(*where, PEER_MEM_NOWHERE);
+		if (!left)
+			return {};
+		if (pause > std::chrono::milliseconds(512))
+			return fail(errc::device, path_ + ": " +
+				    std::to_string(left) +
+				    " pages do not migrate to the device");
+		std::this_thread::sleep_for(pause);
+	}
+}
+
+result<std::vector<uint64_t>>
+PeerMemory::offsets(std::span<std::byte> range) const
+{
+	std::vector<uint64_t> pages(round_to_pages(range.size()) / page_size);
+	peer_mem_lookup arg{};
+
+	arg.addr = address_of(range);
+	arg.len = pages.size() * page_size;
+	arg.offsets = reinterpret_cast<uintptr_t>(pages.data());
+	if (::ioctl(fd_.get(), PEER_MEM_LOOKUP, &arg) < 0)
+		return fail_errno(path_ + ": PEER_MEM_LOOKUP", errno,
+				  errc::device);
+	return pages;
 }
 
 result<std::vector<Extent>> PeerMemory::lookup(std::span<std::byte> range) const
 {
-	std::vector<uint64_t> offsets(round_to_pages(range.size()) / page_size);
-	peer_mem_lookup arg{};
+	auto pages = offsets(range);
 
-	arg.addr = address_of(range);
-	arg.len = offsets.size() * page_size;
-	arg.offsets = reinterpret_cast<uintptr_t>(offsets.data());
-	if (::ioctl(fd_.get(), PEER_MEM_LOOKUP, &arg) < 0)
-		return fail_errno(path_ + ": PEER_MEM_LOOKUP", errno,
-				  errc::device);
-	return join_pages(offsets, range.size());
+	if (!pages)
+		return std::unexpected(pages.error());
+	return join_pages(*pages, range.size());
 }
 
 result<void> PeerMemory::publish(uint32_t flags) const

@@ -52,7 +52,8 @@ public:
 	result<PeerInfo> info() const;
 
 	/// Migrate all pages of @p range to the device. Memory that was never
-	/// touched is populated. errc::device if a page stays behind.
+	/// touched is populated. Tries for a second; errc::device if a page
+	/// stays behind all the same.
 	result<void> to_device(std::span<std::byte> range) const;
 
 	/// Where in the BAR @p range lies; page aligned start.
@@ -66,6 +67,8 @@ public:
 	result<void> publish() const;
 
 private:
+	result<void> migrate(std::span<std::byte> range) const;
+	result<std::vector<uint64_t>> offsets(std::span<std::byte> range) const;
 	result<void> publish(uint32_t flags) const;
 
 	std::string path_;
