@@ -1,0 +1,308 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * RDMA to memory in a peer device while its pages are moved, taken away and
+ * brought back, and while the device itself goes. A thread transfers all the
+ * time: no transfer may fail, and what it wrote last has to be there.
+ *
+ * PEER_LOAD_SECONDS is how long each test goes on, 2 by default. See
+ * peer_mem_rdma.c for the rest.
+ */
+#include <pthread.h>
+#include <sys/wait.h>
+
+#include "../kselftest_harness.h"
+#include "../rdma/rc_pair.h"
+#include "peer_mem.h"
+
+#define DEVICE	"rxe_peer_load"
+#define NR	16
+#define LEN	(NR * PAGE)
+#define SLOT	2048		/* of each page, where the device writes to */
+#define COUNTER	1024		/* where the FETCH_ADDs go */
+#define CHUNK	64
+
+static const char *device;
+
+FIXTURE(load) {
+	struct rcp_dev dev;
+	struct rcp_pair pair;
+	int fd;
+	char name[64];
+	char *buf;
+	char *host;
+	struct ibv_mr *mr;
+	struct ibv_mr *host_mr;
+	unsigned long touched[NR];	/* by the CPU */
+
+	pthread_t thread;
+	bool running;
+	bool stop;
+	int status;			/* of the first transfer that failed */
+	uint64_t rounds;		/* that the thread completed */
+};
+
+FIXTURE_VARIANT(load) {
+	void (*disturb)(struct __test_metadata *_metadata,
+			FIXTURE_DATA(load) *self);
+};
+
+/* What the slot of @page holds after round @round. */
+static void fill_slot(char *slot, uint64_t round, unsigned int page)
+{
+	uint64_t words[CHUNK / sizeof(uint64_t)];
+	unsigned int i;
+
+	for (i = 0; i < CHUNK / sizeof(uint64_t); i++)
+		words[i] = (round << 16 | page << 8 | i) *
+			   0x9e3779b97f4a7c15ULL;
+	memcpy(slot, words, CHUNK);
+}
+
+static int add_one(FIXTURE_DATA(load) *self, char *page)
+{
+	struct ibv_sge sge = rcp_sge(self->host_mr, self->host + LEN, 8);
+
+	return rcp_atomic(&self->pair.a, IBV_WR_ATOMIC_FETCH_AND_ADD, &sge,
+			  (uintptr_t)page + COUNTER, self->mr->rkey, 1, 0);
+}
+
+/* Write, add, and read back one page. */
+static int transfer(FIXTURE_DATA(load) *self, unsigned int i)
+{
+	char *slot = self->host + i * CHUNK, *back = self->host + LEN + 8;
+	char *page = self->buf + i * PAGE;
+	struct ibv_sge sge;
+	int status;
+
+	fill_slot(slot, self->rounds + 1, i);
+	sge = rcp_sge(self->host_mr, slot, CHUNK);
+	status = rcp_rdma(&self->pair.a, IBV_WR_RDMA_WRITE, &sge,
+			  (uintptr_t)page + SLOT, self->mr->rkey);
+	if (!status)
+		status = add_one(self, page);
+	if (status)
+		return status;
+	sge = rcp_sge(self->host_mr, back, CHUNK);
+	status = rcp_rdma(&self->pair.a, IBV_WR_RDMA_READ, &sge,
+			  (uintptr_t)page + SLOT, self->mr->rkey);
+	if (!status && memcmp(back, slot, CHUNK))
+		return -EILSEQ;
+	return status;
+}
+
+static void *transfer_all_the_time(void *arg)
+{
+	FIXTURE_DATA(load) *self = arg;
+	unsigned int i;
+
+	while (!__atomic_load_n(&self->stop, __ATOMIC_RELAXED)) {
+		for (i = 0; i < NR; i++) {
+			self->status = transfer(self, i);
+			if (self->status)
+				return NULL;
+		}
+		__atomic_fetch_add(&self->rounds, 1, __ATOMIC_RELAXED);
+	}
+	return NULL;
+}
+
+static void cpu_touch(struct __test_metadata *_metadata,
+		      FIXTURE_DATA(load) *self)
+{
+	unsigned int i;
+
+	for (i = 0; i < NR; i++) {
+		++*(volatile uint64_t *)(self->buf + i * PAGE);
+		self->touched[i]++;
+	}
+}
+
+static void to_system(struct __test_metadata *_metadata,
+		      FIXTURE_DATA(load) *self)
+{
+	EXPECT_LE(0, peer_to_sys(self->fd, self->buf, LEN));
+}
+
+static void evict(struct __test_metadata *_metadata, FIXTURE_DATA(load) *self)
+{
+	EXPECT_LE(0, peer_evict(self->fd));
+}
+
+static void take_alias_back(struct __test_metadata *_metadata,
+			    FIXTURE_DATA(load) *self)
+{
+	EXPECT_LE(0, peer_revoke(self->fd));
+	EXPECT_EQ(0, peer_publish(self->fd, peer_info(self->fd).size, 0));
+}
+
+/* The file that is open outlives the device; the pages must not. */
+static void unbind(struct __test_metadata *_metadata, FIXTURE_DATA(load) *self)
+{
+	ASSERT_EQ(0, peer_bind("mem", self->name, false));
+	EXPECT_EQ(-ENODEV, peer_to_dev(self->fd, self->buf, LEN));
+	close(self->fd);
+	ASSERT_EQ(0, peer_bind("mem", self->name, true));
+	self->fd = peer_open("mem", 0);
+	ASSERT_LE(0, self->fd);
+}
+
+static void fork_and_exit(struct __test_metadata *_metadata,
+			  FIXTURE_DATA(load) *self)
+{
+	pid_t pid = fork();
+
+	if (!pid)
+		_exit(0);
+	ASSERT_LT(0, pid);
+	ASSERT_EQ(pid, waitpid(pid, NULL, 0));
+}
+
+static void prefetch(struct __test_metadata *_metadata,
+		     FIXTURE_DATA(load) *self)
+{
+	EXPECT_EQ(0, rcp_advise(&self->dev, self->mr,
+				IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE, 0,
+				(uintptr_t)self->buf, LEN));
+	EXPECT_LE(0, peer_to_sys(self->fd, self->buf, LEN));
+	EXPECT_EQ(0, rcp_advise(&self->dev, self->mr,
+				IBV_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT, 0,
+				(uintptr_t)self->buf, LEN));
+}
+
+static void anything(struct __test_metadata *_metadata,
+		     FIXTURE_DATA(load) *self)
+{
+	static void (*const what[])(struct __test_metadata *_metadata,
+				    FIXTURE_DATA(load) *self) = {
+		cpu_touch, to_system, evict, take_alias_back, unbind, fork_and_exit,
+		prefetch,
+	};
+
+	what[rand() % ARRAY_SIZE(what)](_metadata, self);
+}
+
+FIXTURE_VARIANT_ADD(load, cpu_touch) { cpu_touch };
+FIXTURE_VARIANT_ADD(load, to_system) { to_system };
+FIXTURE_VARIANT_ADD(load, evict) { evict };
+FIXTURE_VARIANT_ADD(load, revoke) { take_alias_back };
+FIXTURE_VARIANT_ADD(load, unbind) { unbind };
+FIXTURE_VARIANT_ADD(load, fork) { fork_and_exit };
+FIXTURE_VARIANT_ADD(load, prefetch) { prefetch };
+FIXTURE_VARIANT_ADD(load, anything) { anything };
+
+FIXTURE_SETUP(load)
+{
+	self->fd = peer_open("mem", 0);
+	if (self->fd < 0)
+		SKIP(return, "no /dev/peer_mem0");
+	ASSERT_EQ(0, peer_name("mem", 0, self->name, sizeof(self->name)));
+	ASSERT_EQ(0, rcp_open(&self->dev, device));
+	if (!rcp_odp_caps(&self->dev))
+		SKIP(return, "%s has no on-demand paging", device);
+	ASSERT_EQ(0, rcp_init(&self->pair, &self->dev, &self->dev));
+	ASSERT_EQ(0, rcp_connect(&self->pair, IBV_MTU_4096));
+	ASSERT_LE(0, peer_evict(self->fd));
+	ASSERT_EQ(0, peer_publish(self->fd, peer_info(self->fd).size, 0));
+	self->buf = peer_map(LEN);
+	self->host = peer_map(LEN + PAGE);
+	ASSERT_NE(NULL, self->buf);
+	ASSERT_NE(NULL, self->host);
+	self->mr = rcp_reg(&self->dev, self->buf, LEN, RCP_ODP);
+	self->host_mr = rcp_reg(&self->dev, self->host, LEN + PAGE,
+				RCP_PINNED);
+	ASSERT_NE(NULL, self->mr);
+	ASSERT_NE(NULL, self->host_mr);
+}
+
+static void stop_thread(FIXTURE_DATA(load) *self)
+{
+	if (!self->running)
+		return;
+	__atomic_store_n(&self->stop, true, __ATOMIC_RELAXED);
+	pthread_join(self->thread, NULL);
+	self->running = false;
+}
+
+FIXTURE_TEARDOWN(load)
+{
+	if (self->fd < 0)
+		return;
+	stop_thread(self);
+	rcp_fini(&self->pair);
+	if (self->mr)
+		ibv_dereg_mr(self->mr);
+	if (self->host_mr)
+		ibv_dereg_mr(self->host_mr);
+	rcp_close(&self->dev);
+	if (self->buf)
+		munmap(self->buf, LEN);
+	EXPECT_EQ(0, peer_info(self->fd).pages);
+	close(self->fd);
+}
+
+static void check_pages(struct __test_metadata *_metadata,
+			FIXTURE_DATA(load) *self)
+{
+	unsigned int i;
+
+	for (i = 0; i < NR; i++) {
+		char *page = self->buf + i * PAGE, slot[CHUNK];
+
+		fill_slot(slot, self->rounds, i);
+		EXPECT_EQ(0, memcmp(page + SLOT, slot, CHUNK));
+		EXPECT_EQ(self->rounds, *(uint64_t *)(page + COUNTER));
+		EXPECT_EQ(self->touched[i], *(uint64_t *)page);
+	}
+}
+
+/* The transfers use the memory where it is as long as nobody disturbs. */
+static void start_thread(struct __test_metadata *_metadata,
+			 FIXTURE_DATA(load) *self)
+{
+	struct peer_mem_info before, now;
+
+	memset(self->buf, 0, LEN);
+	ASSERT_EQ(NR, peer_to_dev(self->fd, self->buf, LEN));
+	before = peer_info(self->fd);
+	ASSERT_EQ(0, pthread_create(&self->thread, NULL,
+				    transfer_all_the_time, self));
+	self->running = true;
+	while (!__atomic_load_n(&self->rounds, __ATOMIC_RELAXED) &&
+	       !__atomic_load_n(&self->status, __ATOMIC_RELAXED))
+		usleep(1000);
+	now = peer_info(self->fd);
+	EXPECT_EQ(before.faults, now.faults);
+	EXPECT_LE(NR, now.mapped - before.mapped);
+}
+
+TEST_F_TIMEOUT(load, nothing_lost, 300)
+{
+	const char *seconds = getenv("PEER_LOAD_SECONDS");
+	unsigned long disturbed = 0;
+	uint64_t end;
+
+	start_thread(_metadata, self);
+	end = rcp_now_ms() + (seconds ? atoi(seconds) : 2) * 1000;
+	do {
+		/* best effort: what is in use at the moment stays */
+		ASSERT_LE(0, peer_to_dev(self->fd, self->buf, LEN));
+		usleep(rand() % 3000);
+		variant->disturb(_metadata, self);
+		disturbed++;
+	} while (rcp_now_ms() < end);
+	stop_thread(self);
+	EXPECT_EQ(0, self->status);
+	EXPECT_LT(0, self->rounds);
+	TH_LOG("%llu rounds, disturbed %lu times, %llu aliases lost in use",
+	       (unsigned long long)self->rounds, disturbed,
+	       (unsigned long long)peer_info(self->fd).map_failed);
+	check_pages(_metadata, self);
+}
+
+int main(int argc, char **argv)
+{
+	device = rcp_device_get(DEVICE);
+	if (!device)
+		ksft_exit_skip("no RDMA device: %s\n", strerror(errno));
+	return test_harness_run(argc, argv);
+}
