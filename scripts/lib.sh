@@ -67,3 +67,10 @@ fragments()
 	*)	die "unknown kernel flavour '$1' (test, debug)" ;;
 	esac
 }
+
+# Object targets of the C files on standard input. amdkfd has no Makefile of its
+# own: its objects are built by amdgpu's.
+objects()
+{
+	sed 's|\.c$|.o|; s|drm/amd/amdkfd/|drm/amd/amdgpu/../amdkfd/|'
+}
