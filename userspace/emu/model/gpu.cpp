@@ -48,13 +48,16 @@ Gpu::Gpu(const GpuConfig &config, bytes vram, Host &host)
 	identify();
 }
 
+void Gpu::constant(u32 index, u32 value)
+{
+	regs_.set(index, value);
+	regs_.hook(index, [value] { return value; }, [](u32) {});
+	constants_.emplace_back(index, value);
+}
+
 // Registers that no reset and no driver changes.
 void Gpu::identify()
 {
-	auto constant = [this](u32 index, u32 value) {
-		regs_.set(index, value);
-		regs_.hook(index, [value] { return value; }, [](u32) {});
-	};
 	u32 top = frame_buffer_base +
 		  static_cast<u32>((vram_.size() - 1) >> 24);
 
@@ -218,6 +221,16 @@ void Gpu::reset()
 		for (unsigned q = 0; q < reg::sdma_queues; q++)
 			regs_.set(reg::sdma_base(e) + reg::sdma_queue(q), 0);
 	regs_.set(reg::ih_cntl, 0);
+}
+
+void Gpu::power_on()
+{
+	reset();
+	regs_.reset();
+	for (auto [index, value] : constants_)
+		regs_.set(index, value);
+	std::lock_guard guard(smn_lock_);
+	smn_.clear();
 }
 
 void Gpu::set_retry(bool on)

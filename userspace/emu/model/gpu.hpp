@@ -27,7 +27,9 @@ public:
 	void mmio_write(u32 index, u32 value);
 	// offset in bytes; size 4 or 8
 	void doorbell(u64 offset, u64 value, unsigned size);
+	// What a driver's reset does; power_on() forgets the registers too.
 	void reset();
+	void power_on();
 
 	unsigned engines() const { return static_cast<unsigned>(sdma_.size()); }
 	SdmaEngine &engine(unsigned i) { return *sdma_[i]; }
@@ -44,6 +46,7 @@ public:
 
 private:
 	void identify();
+	void constant(u32 index, u32 value);
 	void hook_nbio();
 	void hook_graphics();
 	void hook_atc();
@@ -62,6 +65,7 @@ private:
 	std::vector<std::unique_ptr<VmHub>> mm_;
 	std::vector<std::unique_ptr<SdmaEngine>> sdma_;
 	std::unique_ptr<Kiq> kiq_;
+	std::vector<std::pair<u32, u32>> constants_;
 	std::mutex smn_lock_;
 	std::map<u64, u32> smn_;
 };
