@@ -62,6 +62,8 @@ void Session::run()
 			break;
 	}
 	reader_thread = false;
+	// whoever sent nonsense shall notice
+	transport_.shutdown();
 	std::lock_guard guard(lock_);
 	closed_ = true;
 	for (auto &[id, w] : waiters_)
