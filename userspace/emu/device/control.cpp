@@ -18,7 +18,8 @@ struct Failure { std::string why; };
 constexpr std::string_view help_text =
 	"[gpuN] stats | reset-stats\n"
 	"[gpuN] irq drop N | irq duplicate N | irq delay MICROSECONDS\n"
-	"[gpuN] engine N hang | resume | slow MICROSECONDS | corrupt-fences N\n"
+	"[gpuN] engine N|all hang | resume | slow MICROSECONDS |\n"
+	"                     corrupt-fences N\n"
 	"[gpuN] xnack on | off\n"
 	"[gpuN] remove\n"
 	"[gpuN] timeline start | stop | dump\n"
@@ -94,14 +95,10 @@ std::string irq(Endpoint &e, const Words &w)
 	return {};
 }
 
-std::string engine(Endpoint &e, const Words &w)
+void disturb(Endpoint &e, EngineFaults &f, const Words &w)
 {
-	u64 i = number(w, 1);
 	std::string_view what = word(w, 2);
 
-	if (i >= e.gpu().engines())
-		throw Failure{"no such engine"};
-	EngineFaults &f = e.gpu().engine(static_cast<unsigned>(i)).faults();
 	if (what == "hang") {
 		f.hang = true;
 	} else if (what == "resume") {
@@ -115,6 +112,18 @@ std::string engine(Endpoint &e, const Words &w)
 	} else {
 		throw Failure{"engine: hang, resume, slow or corrupt-fences"};
 	}
+}
+
+std::string engine(Endpoint &e, const Words &w)
+{
+	bool all = word(w, 1) == "all";
+	u64 first = all ? 0 : number(w, 1);
+	u64 last = all ? e.gpu().engines() - 1 : first;
+
+	if (last >= e.gpu().engines())
+		throw Failure{"no such engine"};
+	for (u64 i = first; i <= last; i++)
+		disturb(e, e.gpu().engine(static_cast<unsigned>(i)).faults(), w);
 	return {};
 }
 

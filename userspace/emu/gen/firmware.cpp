@@ -60,8 +60,6 @@ constexpr u32 tables = 6;
 std::vector<Ip> blocks(unsigned engines)
 {
 	std::vector<Ip> ips{
-		{108, 0, {7, 9, 0}, {0, 0x14, reg::nbio2, 0x10400, 0, 0x60000, 0,
-				     0, 0x70000}},
 		{11, 0, {9, 4, 3}, {reg::gc0, reg::gc1}},
 		{35, 0, {1, 8, 0}, {reg::athub, reg::athub}},
 		{41, 0, {4, 4, 2}, {reg::hdp}},
@@ -71,8 +69,13 @@ std::vector<Ip> blocks(unsigned engines)
 		// a version the driver knows nothing about: no PSP features
 		{255, 0, {13, 0, 99}, {0x16000, 0x16000, 0x16000}},
 	};
-	for (u32 d = 0; d * reg::engines_per_die < engines; d++)
+	for (u32 d = 0; d * reg::engines_per_die < engines; d++) {
+		// the dies share one set: what differs goes by SMN address
+		ips.push_back({108, d, {7, 9, 0},
+			       {0, 0x14, reg::nbio2, 0x10400, 0, 0x60000, 0, 0,
+				0x70000}});
 		ips.push_back({34, d, {1, 8, 0}, {reg::mmhub_base(d)}});
+	}
 	for (u32 e = 0; e < engines; e++)
 		ips.push_back({42, e, {4, 4, 2}, {reg::sdma_base(e)}});
 	return ips;

@@ -2,6 +2,7 @@
 // The graphics driver's paths: buffers, address spaces, submission, eviction.
 #include "gpu.h"
 
+#include <fcntl.h>
 #include <string.h>
 
 #include <drm/amdgpu_drm.h>
@@ -244,6 +245,55 @@ static int test_eviction(void)
 	for (unsigned int i = 0; i < COUNT; i++)
 		free_buffer(&gpu, &b[i]);
 	close_gpu(&gpu);
+	return 0;
+}
+
+/* One GPU reads the other's video memory, as a shared buffer. Where the bus
+ * allows no peer access the driver moves the buffer; the data must be right
+ * either way.
+ */
+static int share(struct gpu *from, struct gpu *to, const struct buffer *b,
+		 struct buffer *out)
+{
+	struct drm_prime_handle arg = { .handle = b->handle,
+					.flags = DRM_CLOEXEC | DRM_RDWR };
+
+	CHECK(!gpu_ioctl(from, DRM_IOCTL_PRIME_HANDLE_TO_FD, &arg), "export");
+	CHECK(!gpu_ioctl(to, DRM_IOCTL_PRIME_FD_TO_HANDLE, &arg), "import");
+	*out = (struct buffer){ .handle = arg.handle, .size = b->size };
+	CHECK(!map_gpu(to, out), "map");
+	return 0;
+}
+
+int test_shared_buffer(void)
+{
+	struct buffer v, peer, out, *all[] = { &peer, &out, NULL };
+	long long before = counter("bytes_peer");
+	const uint64_t size = 2 * MIB;
+	int minors[MAX_GPUS];
+	struct commands c;
+	struct gpu a, b;
+
+	if (find_render_nodes(minors) < 2)
+		return SKIP;
+	/* the second GPU writes to and reads from the first one's memory */
+	CHECK(!open_gpu(&a, minors[1]) && !open_gpu(&b, minors[0]), "open");
+	CHECK(!new_buffer(&a, &v, size, IN_VRAM | MAP_CPU), "v");
+	CHECK(!new_buffer(&b, &out, size, IN_SYSTEM | MAP_GPU | MAP_CPU), "out");
+	fill(v.cpu, size, 3);
+	if (share(&a, &b, &v, &peer))
+		return 1;
+	c = start_commands(&b);
+	emit_copy(&c, peer.va, out.va, size);
+	EMIT(&c, 11 | 2u << 30, LO(peer.va), HI(peer.va), 0x77, 4095);
+	CHECK(!submit_and_wait(&b, &c, all), "submission");
+	CHECK(((uint32_t *)v.cpu)[0] == 0x77, "fill");
+	fill(v.cpu, 4096, 3);
+	CHECK(!memcmp(v.cpu, out.cpu, size), "data");
+	printf("# %lld bytes went from GPU to GPU\n",
+	       counter("bytes_peer") - before);
+	close_gpu(&a);
+	close_gpu(&b);
 	return 0;
 }
 

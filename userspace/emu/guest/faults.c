@@ -62,11 +62,9 @@ static int test_slow_engine(void)
 	if (!have_emulator())
 		return SKIP;
 	CHECK(!open_first(&gpu, &b), "no GPU");
-	CHECK(!emulator("engine 0 slow 2000", NULL, 0), "control");
-	CHECK(!emulator("engine 1 slow 2000", NULL, 0), "control");
+	CHECK(!emulator("engine all slow 2000", NULL, 0), "control");
 	CHECK(!run_fence(&gpu, &b, 5), "slow");
-	CHECK(!emulator("engine 0 resume", NULL, 0), "control");
-	CHECK(!emulator("engine 1 resume", NULL, 0), "control");
+	CHECK(!emulator("engine all resume", NULL, 0), "control");
 	close_gpu(&gpu);
 	return 0;
 }
@@ -118,7 +116,7 @@ static int test_hang(void)
 	if (!have_emulator())
 		return SKIP;
 	CHECK(!open_first(&gpu, &b), "no GPU");
-	CHECK(!emulator("engine 0 hang", NULL, 0), "control");
+	CHECK(!emulator("engine all hang", NULL, 0), "control");
 	c = start_commands(&gpu);
 	emit_fence(&c, b.va, 1);
 	CHECK(!submit(&gpu, &c, 0, all, &fence), "submission");

@@ -91,7 +91,7 @@ void close_gpu(struct gpu *gpu)
 	close(gpu->fd);
 }
 
-static int map_gpu(struct gpu *gpu, struct buffer *b)
+int map_gpu(struct gpu *gpu, struct buffer *b)
 {
 	struct drm_amdgpu_gem_va arg = {
 		.handle = b->handle,

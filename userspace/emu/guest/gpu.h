@@ -35,6 +35,7 @@ int new_context(struct gpu *gpu);
 
 enum { IN_VRAM = 1, IN_SYSTEM = 2, MAP_GPU = 4, MAP_CPU = 8 };
 int new_buffer(struct gpu *gpu, struct buffer *b, uint64_t size, int flags);
+int map_gpu(struct gpu *gpu, struct buffer *b);
 int map_cpu(struct gpu *gpu, struct buffer *b);
 void unmap_cpu(struct buffer *b);
 void free_buffer(struct gpu *gpu, struct buffer *b);
@@ -72,6 +73,8 @@ int emulator(const char *command, char *reply, size_t size);
 long long counter(const char *name);
 
 double now(void);
+
+int test_shared_buffer(void);
 
 extern const struct test drm_tests[], fault_tests[], kfd_tests[],
 	multi_tests[];

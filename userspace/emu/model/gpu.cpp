@@ -10,7 +10,8 @@ namespace {
 // Where the driver finds video memory, in units of 16 MiB. The offset is not
 // zero, so that one who forgets to add or to take it off hits nothing.
 constexpr u32 frame_buffer_base = 0x8000, frame_buffer_offset = 0x40;
-constexpr u32 remap_page = 0x7f000 / 4; // the driver's choice; 4 KiB
+// The hole in the aperture that the driver uses for it; 4 KiB.
+constexpr u32 remap_page = 0x1a000 / 4;
 
 } // namespace
 

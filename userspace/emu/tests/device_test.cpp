@@ -113,6 +113,10 @@ TEST_F(DeviceTest, ControlCommands)
 	EXPECT_TRUE(endpoints[0]->gpu().engine(1).faults().hang);
 	EXPECT_EQ(run("engine 1 resume"), "ok\n");
 	EXPECT_FALSE(endpoints[0]->gpu().engine(1).faults().hang);
+	EXPECT_EQ(run("engine all hang"), "ok\n");
+	EXPECT_TRUE(endpoints[0]->gpu().engine(0).faults().hang);
+	EXPECT_TRUE(endpoints[0]->gpu().engine(1).faults().hang);
+	EXPECT_EQ(run("engine all resume"), "ok\n");
 	EXPECT_EQ(run("engine 0 slow 50"), "ok\n");
 	EXPECT_EQ(endpoints[0]->gpu().engine(0).faults().slow_ns, 50000u);
 	EXPECT_EQ(run("engine 0 corrupt-fences 2"), "ok\n");
@@ -130,7 +134,7 @@ TEST_F(DeviceTest, ControlErrors)
 	for (const char *line :
 	     {"gpu2 stats", "gpu stats", "gpux stats", "gpu0", "nonsense",
 	      "irq", "irq drop", "irq drop x", "irq drop 0x", "irq lose 1",
-	      "irq drop 4294967296", "engine", "engine 2 hang", "engine 0",
+	      "irq drop 4294967296", "engine", "engine 2 hang", "engine 0", "engine all",
 	      "engine 0 stop", "engine 0 slow", "xnack", "xnack maybe",
 	      "peek 0 70000", "peek 0x1000000 1", "peek 0xffffffffffffffff 2",
 	      "poison 0 0x1000001", "timeline", "timeline maybe",

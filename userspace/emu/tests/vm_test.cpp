@@ -224,11 +224,11 @@ TEST(Hdp, RemappedPageFlushes)
 	c.hdp_shadow = true;
 	Rig r(c);
 	u32 v = 7;
-	r.set(reg::remap_hdp_mem_flush, 0x7f000 + 0x80);
+	r.set(reg::remap_hdp_mem_flush, 0x1a000 + 0x80);
 	r.gpu.vram().host_write(0, as_const_bytes(v));
-	r.set(0x7f000 / 4, 0);
+	r.set(0x1a000 / 4, 0);
 	EXPECT_EQ(r.gpu.vram().pending_pages(), 1u) << "the wrong register";
-	r.set((0x7f000 + 0x80) / 4, 0);
+	r.set((0x1a000 + 0x80) / 4, 0);
 	EXPECT_EQ(r.gpu.vram().pending_pages(), 0u);
 	EXPECT_EQ(r.vram<u32>(0), v);
 }
