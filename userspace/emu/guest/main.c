@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// gpu-test [GROUP...]: the driver on the (emulated) GPU, as TAP.
+// gpu-test [GROUP|GROUP.TEST...]: the driver on the (emulated) GPU, as TAP.
 #include "gpu.h"
 
 #include <stdlib.h>
@@ -19,10 +19,13 @@ static const struct {
 
 static int number, failed;
 
-static bool wanted(const char *name, int argc, char **argv)
+static bool wanted(const char *group, const char *test, int argc, char **argv)
 {
+	char full[128];
+
+	snprintf(full, sizeof(full), "%s.%s", group, test);
 	for (int i = 1; i < argc; i++)
-		if (!strcmp(argv[i], name))
+		if (!strcmp(argv[i], group) || !strcmp(argv[i], full))
 			return true;
 	return argc < 2;
 }
@@ -32,9 +35,8 @@ static int count(int argc, char **argv)
 	int n = 0;
 
 	for (size_t g = 0; g < GROUPS; g++)
-		if (wanted(groups[g].name, argc, argv))
-			for (const struct test *t = groups[g].tests; t->name; t++)
-				n++;
+		for (const struct test *t = groups[g].tests; t->name; t++)
+			n += wanted(groups[g].name, t->name, argc, argv);
 	return n;
 }
 
@@ -54,8 +56,8 @@ int main(int argc, char **argv)
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	printf("TAP version 13\n1..%d\n", count(argc, argv));
 	for (size_t g = 0; g < GROUPS; g++)
-		if (wanted(groups[g].name, argc, argv))
-			for (const struct test *t = groups[g].tests; t->name; t++)
+		for (const struct test *t = groups[g].tests; t->name; t++)
+			if (wanted(groups[g].name, t->name, argc, argv))
 				run(groups[g].name, t);
 	return failed ? 1 : 0;
 }
