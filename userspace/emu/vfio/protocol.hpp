@@ -46,6 +46,10 @@ enum IrqIndex : u32 { irq_intx, irq_msi, irq_msix, irq_error, irq_request,
 
 constexpr u32 max_transfer = 1 << 20; // bytes of data in a message
 constexpr u32 max_message = max_transfer + 4096;
+constexpr bool frame_size_ok(u32 size)
+{
+	return size >= sizeof(Header) && size <= max_message;
+}
 constexpr unsigned max_fds = 16;
 // QEMU hangs on a DMA_READ of 256 KiB; what it surely takes:
 constexpr u32 max_dma_message = 32 << 10;

@@ -65,7 +65,7 @@ std::optional<Message> Transport::receive()
 
 	if (!receive_header(m))
 		return std::nullopt;
-	if (m.header.size < sizeof(Header) || m.header.size > max_message)
+	if (!frame_size_ok(m.header.size))
 		return std::nullopt;
 	m.payload.resize(m.header.size - sizeof(Header));
 	if (!receive_exactly(m.payload))
