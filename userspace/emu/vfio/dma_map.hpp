@@ -40,6 +40,7 @@ private:
 		std::unique_ptr<std::byte, Unmapper> memory;
 	};
 
+	static bool covers(const std::pair<const u64, Entry> &e, u64 address);
 	bool overlaps(u64 address, u64 size) const;
 
 	mutable std::shared_mutex lock_;
