@@ -235,6 +235,8 @@ TEST_F(DispatcherTest, DmaUnmapChecks)
 	EXPECT_EQ(unmap({24, 1, 0x10000, 0x1000}), ENOTSUP);
 	EXPECT_EQ(unmap({24, 2, 0x10000, 0x1000}), EINVAL);
 	EXPECT_EQ(unmap({24, 0, ~0ull, 0x1000}), EINVAL);
+	EXPECT_EQ(unmap({24, 0, 0x10000, 0}), EINVAL);
+	EXPECT_EQ(unmap({24, 0, 1ull << 63, 1ull << 63}), 0);
 	EXPECT_EQ(unmap({24, 0, 0x10000, 0x2000}), 0);
 	EXPECT_EQ(device.map.count(), 1u);
 	EXPECT_EQ(unmap({24, 2, 0, 0}), 0);

@@ -85,7 +85,8 @@ int DmaMap::unmap(const DmaUnmapRequest &q)
 		clear();
 		return 0;
 	}
-	if (q.address + q.size < q.address)
+	// a range may end where the address space does
+	if (!q.size || q.address + (q.size - 1) < q.address)
 		return EINVAL;
 	// exclusive: waits for every use() in flight
 	std::unique_lock guard(lock_);
