@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: MIT
+// The control socket: one command a line, an answer that ends with a line
+// "ok" or "error: ...". Any number of clients, one thread each.
+#pragma once
+
+#include "endpoint.hpp"
+
+#include <functional>
+#include <memory>
+
+namespace sluice::emu {
+
+class Control {
+public:
+	using Endpoints = std::vector<std::unique_ptr<Endpoint>>;
+
+	Control(const std::string &path, Endpoints &endpoints);
+	~Control();
+
+	// One command; everything but the socket, for the tests.
+	static std::string execute(std::string_view line, Endpoints &endpoints);
+
+private:
+	void serve(std::stop_token stop);
+	void serve_client(int fd);
+
+	Endpoints &endpoints_;
+	vfio::UniqueFd listener_;
+	std::mutex lock_;
+	std::vector<std::shared_ptr<vfio::UniqueFd>> clients_;
+	std::vector<std::jthread> threads_;
+	std::jthread acceptor_;
+};
+
+} // namespace sluice::emu

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: MIT
+#include "interrupt_ring.hpp"
+
+#include <algorithm>
+#include <format>
+
+namespace sluice::emu {
+
+namespace {
+constexpr u32 cntl_enable = 1u << 0, cntl_interrupt = 1u << 17,
+	      cntl_clear_overflow = 1u << 31;
+constexpr u32 wptr_overflow = 1u << 0;
+constexpr u32 doorbell_enable = 1u << 28, doorbell_mask = 0x03ffffff;
+} // namespace
+
+InterruptRing::InterruptRing(RegisterFile &regs, Host &host, Stats &stats)
+	: regs_(regs), host_(host), stats_(stats)
+{
+	regs.hook(reg::ih_cntl, {}, [this](u32 v) { write_cntl(v); });
+	regs.know(reg::oss, reg::oss + 0xff);
+}
+
+void InterruptRing::write_cntl(u32 value)
+{
+	std::lock_guard guard(lock_);
+
+	regs_.set(reg::ih_cntl, value);
+	if (value & cntl_clear_overflow)
+		regs_.set(reg::ih_wptr, regs_.get(reg::ih_wptr) & ~wptr_overflow);
+}
+
+u32 InterruptRing::ring_bytes() const
+{
+	return 4u << std::min(field(regs_.get(reg::ih_cntl), 1, 5), u64{20});
+}
+
+void InterruptRing::publish_wptr(u32 wptr)
+{
+	u64 at = join(regs_.get(reg::ih_wptr_addr_lo),
+		      regs_.get(reg::ih_wptr_addr_hi) & 0xffff);
+
+	regs_.set(reg::ih_wptr, wptr);
+	if (host_.write(at, as_const_bytes(wptr)) == Path::none)
+		host_.log(Log::warning,
+			  std::format("interrupt write pointer at {:#x}", at));
+}
+
+void InterruptRing::push(const Interrupt &irq)
+{
+	std::lock_guard guard(lock_);
+	u32 cntl = regs_.get(reg::ih_cntl);
+
+	if (!(cntl & cntl_enable))
+		return;
+	u32 mask = ring_bytes() - 1;
+	u64 base = join(regs_.get(reg::ih_base),
+			regs_.get(reg::ih_base_hi) & 0xff) << 8;
+	u32 wptr = regs_.get(reg::ih_wptr) & mask & ~(entry_size - 1);
+	u64 time = host_.now() / 10;
+	const std::array<u32, 8> entry{
+		irq.client | irq.source << 8 | irq.ring << 16 |
+			irq.vmid << 24 | irq.vmid_source << 31,
+		lower(time), upper(time) & 0xffff, irq.pasid | irq.node << 16,
+		irq.data[0], irq.data[1], irq.data[2], irq.data[3]};
+
+	if (host_.write(base + wptr, std::as_bytes(std::span(entry))) ==
+	    Path::none) {
+		host_.log(Log::warning,
+			  std::format("interrupt ring at {:#x}", base));
+		return;
+	}
+	wptr = (wptr + entry_size) & mask;
+	bool full = wptr == (regs_.get(reg::ih_rptr) & mask);
+	publish_wptr(wptr | (full ? wptr_overflow : 0));
+	if (cntl & cntl_interrupt) {
+		stats_.interrupts.add();
+		host_.interrupt();
+	}
+}
+
+std::optional<u32> InterruptRing::cam_enter(u32 vmid, u64 page, bool write)
+{
+	std::lock_guard guard(lock_);
+	std::pair key{static_cast<u64>(vmid) << 48 | page, write};
+
+	if (cam_.size() >= cam_entries || cam_.contains(key))
+		return std::nullopt;
+	auto used = [this](u32 i) {
+		return std::ranges::any_of(cam_, [i](const auto &e) {
+			return e.second == i;
+		});
+	};
+	do
+		next_cam_ = (next_cam_ + 1) % cam_entries;
+	while (used(next_cam_));
+	cam_[key] = next_cam_;
+	return next_cam_;
+}
+
+void InterruptRing::cam_leave(u32 index)
+{
+	std::lock_guard guard(lock_);
+
+	std::erase_if(cam_, [index](const auto &e) {
+		return e.second == index;
+	});
+}
+
+bool InterruptRing::doorbell(u32 dword, u32 value)
+{
+	auto ours = [&](u32 index) {
+		u32 v = regs_.get(index);
+		return v & doorbell_enable && (v & doorbell_mask) == dword;
+	};
+
+	if (ours(reg::ih_doorbell)) {
+		regs_.set(reg::ih_rptr, value);
+		return true;
+	}
+	if (ours(reg::ih_cam_doorbell)) {
+		cam_leave(value & (cam_entries - 1));
+		host_.kick();
+		return true;
+	}
+	return false;
+}
+
+void InterruptRing::reset()
+{
+	std::lock_guard guard(lock_);
+	cam_.clear();
+}
+
+} // namespace sluice::emu

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: MIT
+// The interrupt handler (OSSSYS): a ring of 32-byte entries in host memory, a
+// write pointer copied beside it, one MSI; and the CAM that keeps one retry
+// fault per page until the driver has answered it.
+#pragma once
+
+#include "register_file.hpp"
+#include "stats.hpp"
+
+#include <array>
+#include <map>
+#include <mutex>
+#include <optional>
+
+namespace sluice::emu {
+
+struct Interrupt {
+	u32 client = 0, source = 0, ring = 0, vmid = 0;
+	u32 vmid_source = 0; // 0: graphics, 1: multimedia hub
+	u32 pasid = 0, node = 0;
+	std::array<u32, 4> data{};
+};
+
+namespace ih_client {
+constexpr u32 vmc = 0x12, utcl2 = 0x1b;
+constexpr std::array<u32, 4> sdma{8, 9, 1, 4};
+} // namespace ih_client
+
+class InterruptRing {
+public:
+	static constexpr u32 entry_size = 32;
+
+	InterruptRing(RegisterFile &regs, Host &host, Stats &stats);
+
+	void push(const Interrupt &irq);
+
+	// A new retry fault gets a CAM index; one already there gets none, and
+	// neither does any while the CAM is full.
+	std::optional<u32> cam_enter(u32 vmid, u64 page, bool write);
+	void cam_leave(u32 index);
+
+	// A doorbell write that is the ring's or the CAM's. False: neither.
+	bool doorbell(u32 dword, u32 value);
+	void reset();
+
+private:
+	static constexpr u32 cam_entries = 1024;
+
+	void write_cntl(u32 value);
+	void publish_wptr(u32 wptr);
+	u32 ring_bytes() const;
+
+	RegisterFile &regs_;
+	Host &host_;
+	Stats &stats_;
+	std::mutex lock_;
+	std::map<std::pair<u64, bool>, u32> cam_;
+	u32 next_cam_ = 0;
+};
+
+} // namespace sluice::emu

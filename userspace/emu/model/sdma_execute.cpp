@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: MIT
+// What each SDMA packet does. Long ones keep their progress in the queue, so
+// that after a retry fault they go on where they stopped.
+#include "sdma_engine.hpp"
+
+#include <algorithm>
+#include <format>
+
+namespace sluice::emu {
+
+namespace {
+constexpr u64 chunk = 64 << 10;
+// After so much of one packet, look whether the queue was taken away.
+constexpr u64 slice = 4 << 20;
+constexpr u32 source_trap = 0xe0, source_poll_timeout = 0xf6,
+	      source_srbm_write = 0xf7;
+constexpr u32 cntl_trap = 1u << 0;
+} // namespace
+
+SdmaEngine::Outcome SdmaEngine::outcome(Access a)
+{
+	switch (a) {
+	case Access::ok: return Outcome::done;
+	case Access::retry: return Outcome::wait;
+	case Access::hang: return Outcome::hang;
+	}
+	return Outcome::hang;
+}
+
+// Write count bytes that fill() makes, from where the packet stopped.
+SdmaEngine::Outcome
+SdmaEngine::stream(Context &c, u64 count, u64 destination,
+		   const std::function<void(u64, bytes)> &fill)
+{
+	u64 end = std::min(count, c.q.progress + slice);
+
+	buffer_.resize(chunk);
+	while (c.q.progress < end) {
+		bytes part(buffer_.data(), std::min(chunk, end - c.q.progress));
+		u64 done;
+		fill(c.q.progress, part);
+		Access a = port_.write(c.vmid, destination + c.q.progress, part,
+				       done);
+		c.q.progress += done;
+		if (a != Access::ok)
+			return outcome(a);
+	}
+	return end == count ? Outcome::done : Outcome::more;
+}
+
+SdmaEngine::Outcome SdmaEngine::run_body(Context &, const sdma::Nop &)
+{
+	return Outcome::done;
+}
+
+SdmaEngine::Outcome SdmaEngine::run_body(Context &c, const sdma::Copy &p)
+{
+	u64 end = std::min(p.count, c.q.progress + slice);
+
+	buffer_.resize(chunk);
+	while (c.q.progress < end) {
+		bytes part(buffer_.data(), std::min(chunk, end - c.q.progress));
+		u64 ready, done;
+		Access a = port_.read(c.vmid, p.source + c.q.progress, part,
+				      ready);
+		for (unsigned d = 0; d < p.destinations && ready; d++) {
+			Access w = port_.write(c.vmid,
+					       p.destination[d] + c.q.progress,
+					       part.first(ready), done);
+			ready = std::min(ready, done);
+			if (w != Access::ok)
+				a = w;
+		}
+		c.q.progress += ready;
+		if (a != Access::ok)
+			return outcome(a);
+	}
+	return end == p.count ? Outcome::done : Outcome::more;
+}
+
+// An exchange cannot be repeated once one half is stored. If the page of the
+// other half goes away between the two stores, its data is kept until the
+// page is back.
+SdmaEngine::Outcome SdmaEngine::exchange(Context &c, u64 a, u64 b, u64 n)
+{
+	bytes x(buffer_.data(), n), y(second_.data(), n);
+
+	if (c.q.owed.empty()) {
+		Access r = port_.read(c.vmid, a, x);
+		if (r == Access::ok)
+			r = port_.read(c.vmid, b, y);
+		if (r == Access::ok)
+			r = port_.probe(c.vmid, b, true);
+		if (r == Access::ok)
+			r = port_.write(c.vmid, a, y);
+		if (r != Access::ok)
+			return outcome(r);
+		c.q.owed.assign(x.begin(), x.end());
+	}
+	Access r = port_.write(c.vmid, b, c.q.owed);
+	if (r == Access::ok)
+		c.q.owed.clear();
+	return outcome(r);
+}
+
+SdmaEngine::Outcome SdmaEngine::run_body(Context &c, const sdma::Swap &p)
+{
+	u64 end = std::min(p.count, c.q.progress + slice);
+
+	buffer_.resize(page_size);
+	second_.resize(page_size);
+	while (c.q.progress < end) {
+		u64 a = p.a + c.q.progress, b = p.b + c.q.progress;
+		u64 n = std::min({page_size - a % page_size,
+				  page_size - b % page_size,
+				  p.count - c.q.progress});
+		Outcome o = exchange(c, a, b, n);
+		if (o != Outcome::done)
+			return o;
+		c.q.progress += n;
+	}
+	return c.q.progress == p.count ? Outcome::done : Outcome::more;
+}
+
+SdmaEngine::Outcome SdmaEngine::run_body(Context &c, const sdma::Write &p)
+{
+	Access fetched = Access::ok;
+	auto data = [&](u64 offset, bytes out) {
+		std::span words(reinterpret_cast<u32 *>(out.data()),
+				out.size() / 4);
+		Access a = fetch(c, c.position + 4 + offset / 4, words);
+		if (a != Access::ok)
+			fetched = a;
+	};
+	// whole words: a partial write of one is repeated
+	c.q.progress &= ~3ull;
+	if (port_.probe(c.vmid, p.address + c.q.progress, true) == Access::retry)
+		return Outcome::wait;
+	Outcome o = stream(c, p.words * 4ull, p.address, data);
+	if (fetched != Access::ok) {
+		c.q.progress = 0;
+		return outcome(fetched);
+	}
+	return o;
+}
+
+SdmaEngine::Outcome SdmaEngine::run_body(Context &c, const sdma::Indirect &p)
+{
+	if (c.q.in_ib)
+		return illegal(c, "INDIRECT inside an indirect buffer", p.words);
+	if ((c.position + 6) % 8)
+		return illegal(c, "INDIRECT does not end at eight words",
+			       p.words);
+	if (!c.privileged && p.vmid && p.vmid != c.vmid)
+		return illegal(c, "INDIRECT for another VMID", p.vmid);
+	c.q.in_ib = p.words != 0;
+	c.q.ib_base = p.base;
+	c.q.ib_words = p.words;
+	c.q.ib_pos = 0;
+	c.q.ib_vmid = c.privileged ? p.vmid : c.vmid;
+	return Outcome::done;
+}
+
+SdmaEngine::Outcome SdmaEngine::run_body(Context &c, const sdma::Fence &p)
+{
+	u32 value = p.value, left = faults_.corrupt_fences;
+
+	if (left && faults_.corrupt_fences.compare_exchange_strong(left,
+								   left - 1)) {
+		value ^= 0x80000000;
+		hub_.host().log(Log::info,
+				std::format("sdma{}: fence {:#x} corrupted",
+					    index_, p.value));
+	}
+	return outcome(port_.write(c.vmid, p.address, as_const_bytes(value)));
+}
+
+SdmaEngine::Outcome SdmaEngine::run_body(Context &c, const sdma::Trap &p)
+{
+	if (regs_.get(base_ + reg::sdma_cntl) & cntl_trap)
+		raise(c.q, source_trap, c.vmid, p.context);
+	return Outcome::done;
+}
+
+SdmaEngine::Outcome SdmaEngine::read_poll(Context &c, const sdma::Poll &p,
+					  u32 &value)
+{
+	if (p.kind == sdma::Poll::memory)
+		return outcome(port_.read(c.vmid, p.address,
+					  as_mutable_bytes(value)));
+	u32 index = static_cast<u32>(p.address);
+	if (p.kind == sdma::Poll::hdp_flush) {
+		if (p.request != reg::hdp_flush_req ||
+		    index != reg::hdp_flush_done)
+			return illegal(c, "HDP flush of another register", index);
+		if (!c.q.flushing)
+			regs_.write(p.request, p.reference);
+		c.q.flushing = true;
+	} else if (!c.privileged) {
+		return illegal(c, "register poll by a user", index);
+	}
+	value = regs_.read(index);
+	return Outcome::done;
+}
+
+SdmaEngine::Outcome SdmaEngine::run_body(Context &c, const sdma::Poll &p)
+{
+	u32 value = 0;
+	Outcome o = read_poll(c, p, value);
+
+	if (o != Outcome::done)
+		return o;
+	if (sdma::satisfied(p.compare, value & p.mask, p.reference))
+		return Outcome::done;
+	if (p.retries == sdma::poll_for_ever || c.q.polls++ < p.retries)
+		return Outcome::wait;
+	raise(c.q, source_poll_timeout, c.vmid, 0);
+	return Outcome::done;
+}
+
+SdmaEngine::Outcome SdmaEngine::run_body(Context &c, const sdma::CondExe &p)
+{
+	u32 value = 0;
+
+	if (p.words > c.words - 5)
+		return illegal(c, "COND_EXE skips past the end", p.words);
+	Access a = port_.read(c.vmid, p.address, as_mutable_bytes(value));
+	if (a == Access::ok && value != p.reference)
+		skip_ = p.words;
+	return outcome(a);
+}
+
+SdmaEngine::Outcome SdmaEngine::run_body(Context &c, const sdma::Atomic &p)
+{
+	u64 old;
+	Access a = port_.update(c.vmid, p.address, p.size,
+				[&](u64 v) { return sdma::apply(p, v); }, old);
+
+	if (a != Access::ok || !p.loop)
+		return outcome(a);
+	u64 mask = p.size == 8 ? ~0ull : 0xffffffff;
+	return (old & mask) == (p.compare & mask) ? Outcome::done :
+						    Outcome::wait;
+}
+
+SdmaEngine::Outcome SdmaEngine::run_body(Context &c, const sdma::Fill &p)
+{
+	return stream(c, p.count, p.address, [&](u64 offset, bytes out) {
+		const auto *pattern =
+			reinterpret_cast<const std::byte *>(&p.value);
+		for (u64 i = 0; i < out.size(); i++)
+			out[i] = pattern[p.words ? (offset + i) % 4 : 0];
+	});
+}
+
+SdmaEngine::Outcome SdmaEngine::run_body(Context &c, const sdma::PtePde &p)
+{
+	c.q.progress &= ~7ull;
+	return stream(c, p.entries * 8ull, p.address, [&](u64 offset, bytes out) {
+		for (u64 i = 0; i < out.size(); i += 8) {
+			u64 entry = p.mask |
+				    (p.value + (offset + i) / 8 * p.increment);
+			std::memcpy(out.data() + i, &entry, 8);
+		}
+	});
+}
+
+SdmaEngine::Outcome SdmaEngine::run_body(Context &c, const sdma::Timestamp &p)
+{
+	u64 ticks = hub_.host().now() / 10;
+
+	if (p.set)
+		return Outcome::done;
+	return outcome(port_.write(c.vmid, p.address, as_const_bytes(ticks)));
+}
+
+SdmaEngine::Outcome SdmaEngine::run_body(Context &c, const sdma::SrbmWrite &p)
+{
+	u32 mask = 0;
+
+	if (!c.privileged) {
+		hub_.host().log(Log::warning,
+				std::format("sdma{}: register write by vmid {}",
+					    index_, c.vmid));
+		raise(c.q, source_srbm_write, c.vmid, p.index);
+		return Outcome::done;
+	}
+	for (unsigned i = 0; i < 4; i++)
+		if (p.byte_enable >> i & 1)
+			mask |= 0xffu << 8 * i;
+	u32 value = p.value & mask;
+	if (~mask)
+		value |= regs_.get(p.index) & ~mask;
+	regs_.write(p.index, value);
+	return Outcome::done;
+}
+
+} // namespace sluice::emu

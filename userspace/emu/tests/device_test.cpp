@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: MIT
+// The endpoint, its control commands and the generated files.
+#include "control.hpp"
+#include "firmware.hpp"
+
+#include <gtest/gtest.h>
+
+#include <format>
+#include <numeric>
+
+#include <sys/eventfd.h>
+
+using namespace sluice::emu;
+
+namespace {
+
+class DeviceTest : public testing::Test {
+protected:
+	vfio::Fabric fabric;
+	Control::Endpoints endpoints;
+
+	void SetUp() override
+	{
+		for (unsigned i = 0; i < 2; i++) {
+			EndpointConfig c;
+			c.index = i;
+			c.vram = 16 << 20;
+			c.verbosity = Log::error;
+			c.socket = std::format("{}emu-test-{}-{}",
+					       testing::TempDir(), getpid(), i);
+			endpoints.push_back(std::make_unique<Endpoint>(c, fabric));
+		}
+	}
+	std::string run(std::string_view line)
+	{
+		return Control::execute(line, endpoints);
+	}
+	void config(unsigned gpu, u64 offset, u32 value)
+	{
+		endpoints[gpu]->region_write(vfio::region_config, offset,
+					     as_const_bytes(value));
+	}
+	u32 read(unsigned gpu, u32 region, u64 offset)
+	{
+		u32 v;
+		endpoints[gpu]->region_read(region, offset, as_mutable_bytes(v));
+		return v;
+	}
+};
+
+TEST_F(DeviceTest, Identity)
+{
+	EXPECT_EQ(read(0, vfio::region_config, 0), 0x74a11002u);
+	EXPECT_EQ(read(0, vfio::region_config, 8) >> 24, 0x12u);
+	EXPECT_EQ(read(0, 5, reg::memory_size * 4), 16u);
+}
+
+TEST_F(DeviceTest, PeersReachEachOther)
+{
+	u32 v = 77, got = 0;
+	Endpoint &a = *endpoints[0], &b = *endpoints[1];
+	EXPECT_EQ(a.write(0x800000010, as_const_bytes(v)), Path::none);
+	config(1, 0x10, 0);
+	config(1, 0x14, 8);
+	config(1, 4, 6);
+	EXPECT_EQ(a.write(0x800000010, as_const_bytes(v)), Path::none)
+		<< "without bus mastering";
+	config(0, 4, 6);
+	EXPECT_EQ(a.write(0x800000010, as_const_bytes(v)), Path::peer);
+	b.region_read(0, 16, as_mutable_bytes(got));
+	EXPECT_EQ(got, 77u);
+	u64 old;
+	EXPECT_EQ(a.update(0x800000010, 4, [](u64 x) { return x + 1; }, old),
+		  Path::peer);
+	EXPECT_EQ(read(1, 0, 16), 78u);
+	config(1, 4, 4);
+	EXPECT_EQ(a.read(0x800000010, as_mutable_bytes(v)), Path::none)
+		<< "memory decoding is off";
+}
+
+TEST_F(DeviceTest, SurpriseRemoval)
+{
+	EXPECT_EQ(run("gpu1 remove"), "ok\n");
+	EXPECT_EQ(read(1, vfio::region_config, 0), ~0u);
+	EXPECT_EQ(read(1, 5, reg::memory_size * 4), ~0u);
+	EXPECT_EQ(read(0, 5, reg::memory_size * 4), 16u);
+}
+
+TEST_F(DeviceTest, RegisterAccessSizes)
+{
+	u32 v = 0x11223344;
+	u16 half = 0;
+	u64 wide = 0;
+	Endpoint &e = *endpoints[0];
+	e.region_write(5, 0xe0000, as_const_bytes(v));
+	e.region_read(5, 0xe0002, as_mutable_bytes(half));
+	EXPECT_EQ(half, 0x1122);
+	e.region_write(5, 0xe0000, as_const_bytes(half));
+	EXPECT_EQ(read(0, 5, 0xe0000), v) << "half a register";
+	e.region_read(5, 0xe0000, as_mutable_bytes(wide));
+	EXPECT_EQ(wide, v);
+}
+
+TEST_F(DeviceTest, ControlCommands)
+{
+	EXPECT_EQ(run("list"), "2\nok\n");
+	EXPECT_EQ(run(""), "ok\n");
+	EXPECT_TRUE(run("help").ends_with("ok\n"));
+	EXPECT_TRUE(run("stats").starts_with("{\"packets\":0,"));
+	EXPECT_EQ(run("gpu1 irq drop 3"), "ok\n");
+	EXPECT_EQ(endpoints[1]->irq_gate().drop, 3u);
+	EXPECT_EQ(run("engine 1 hang"), "ok\n");
+	EXPECT_TRUE(endpoints[0]->gpu().engine(1).faults().hang);
+	EXPECT_EQ(run("engine 1 resume"), "ok\n");
+	EXPECT_FALSE(endpoints[0]->gpu().engine(1).faults().hang);
+	EXPECT_EQ(run("engine all hang"), "ok\n");
+	EXPECT_TRUE(endpoints[0]->gpu().engine(0).faults().hang);
+	EXPECT_TRUE(endpoints[0]->gpu().engine(1).faults().hang);
+	EXPECT_EQ(run("engine all resume"), "ok\n");
+	EXPECT_EQ(run("engine 0 slow 50"), "ok\n");
+	EXPECT_EQ(endpoints[0]->gpu().engine(0).faults().slow_ns, 50000u);
+	EXPECT_EQ(run("engine 0 corrupt-fences 2"), "ok\n");
+	EXPECT_EQ(run("xnack off"), "ok\n");
+	EXPECT_EQ(run("poison 0x1000 8"), "ok\n");
+	EXPECT_EQ(run("peek 0x1000 4"), "ad5bad5b\nok\n");
+	EXPECT_NE(run("hash 0x1000 8"), run("hash 0x2000 8"));
+	EXPECT_EQ(run("timeline start"), "ok\n");
+	EXPECT_TRUE(run("timeline dump").starts_with("[{\"ph\":\"M\""));
+	EXPECT_EQ(run("reset-stats"), "ok\n");
+}
+
+TEST_F(DeviceTest, ControlErrors)
+{
+	for (const char *line :
+	     {"gpu2 stats", "gpu stats", "gpux stats", "gpu0", "nonsense",
+	      "irq", "irq drop", "irq drop x", "irq drop 0x", "irq lose 1",
+	      "irq drop 4294967296", "engine", "engine 2 hang", "engine 0", "engine all",
+	      "engine 0 stop", "engine 0 slow", "xnack", "xnack maybe",
+	      "peek 0 70000", "peek 0x1000000 1", "peek 0xffffffffffffffff 2",
+	      "poison 0 0x1000001", "timeline", "timeline maybe",
+	      "hash 99999999999999999999 1"})
+		EXPECT_TRUE(run(line).starts_with("error: ")) << line;
+}
+
+TEST(IrqGateTest, DropDuplicateDelay)
+{
+	std::atomic<unsigned> n{0};
+	IrqGate gate([&n] { n++; });
+	gate.raise();
+	EXPECT_EQ(n, 1u);
+	gate.drop = 2;
+	for (int i = 0; i < 3; i++)
+		gate.raise();
+	EXPECT_EQ(n, 2u);
+	gate.duplicate = 1;
+	gate.raise();
+	gate.raise();
+	EXPECT_EQ(n, 5u);
+	gate.delay_us = 20000;
+	gate.raise();
+	EXPECT_EQ(n, 5u);
+	for (int i = 0; i < 200 && n == 5; i++)
+		std::this_thread::sleep_for(std::chrono::milliseconds(5));
+	EXPECT_EQ(n, 6u);
+}
+
+u32 le(const std::vector<u8> &d, size_t at, unsigned width)
+{
+	u32 v = 0;
+	for (unsigned i = 0; i < width; i++)
+		v |= static_cast<u32>(d.at(at + i)) << 8 * i;
+	return v;
+}
+
+u32 sum(const std::vector<u8> &d, size_t at, size_t n)
+{
+	return std::accumulate(d.begin() + static_cast<long>(at),
+			       d.begin() + static_cast<long>(at + n), 0u) & 0xffff;
+}
+
+// As the driver checks it.
+TEST(Firmware, DiscoveryIsConsistent)
+{
+	for (unsigned engines : {1u, 2u, 16u}) {
+		auto d = make_discovery(engines);
+		EXPECT_EQ(le(d, 0, 4), 0x28211407u);
+		EXPECT_EQ(le(d, 10, 2), d.size());
+		EXPECT_EQ(le(d, 8, 2), sum(d, 10, d.size() - 10));
+		for (size_t t = 0; t < 3; t++) {
+			u32 at = le(d, 12 + 8 * t, 2), n = le(d, 16 + 8 * t, 2);
+			EXPECT_EQ(le(d, 14 + 8 * t, 2), sum(d, at, n)) << t;
+		}
+		EXPECT_EQ(le(d, 60, 4), 0x53445049u);
+		u32 ips = le(d, 142, 2), at = 144, sdma = 0;
+		for (u32 i = 0; i < ips; i++) {
+			sdma += le(d, at, 2) == 42;
+			at += 8 + 4 * d[at + 3];
+		}
+		EXPECT_EQ(sdma, engines);
+		EXPECT_EQ(at, 60 + le(d, 66, 2));
+	}
+}
+
+TEST(Firmware, ImagesMatchTheirHeaders)
+{
+	for (const File &f : make_firmware(2)) {
+		if (f.name == "ip_discovery.bin")
+			continue;
+		EXPECT_EQ(le(f.data, 0, 4), f.data.size()) << f.name;
+		EXPECT_EQ(le(f.data, 4, 4) + le(f.data, 20, 4), f.data.size());
+	}
+}
+
+} // namespace
