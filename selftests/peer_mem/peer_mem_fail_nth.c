@@ -5,44 +5,12 @@
  * Needs CONFIG_FAULT_INJECTION with failslab and fail_page_alloc.
  */
 #include "../kselftest_harness.h"
+#include "fail_nth.h"
 #include "peer_mem.h"
 
 #define NR	4
 #define LEN	(NR * PAGE)
 #define MAX_NTH	500
-
-static void write_file(const char *path, const char *value)
-{
-	int fd = open(path, O_WRONLY | O_CLOEXEC);
-
-	if (fd < 0)
-		return;
-	if (write(fd, value, strlen(value)) < 0)
-		perror(path);
-	close(fd);
-}
-
-/* Let allocations that may sleep fail, too, and without a word. */
-static void allow_failures(void)
-{
-	static const char dir[] = "/sys/kernel/debug";
-	char path[64];
-
-	snprintf(path, sizeof(path), "%s/failslab/ignore-gfp-wait", dir);
-	write_file(path, "N");
-	snprintf(path, sizeof(path), "%s/failslab/verbose", dir);
-	write_file(path, "0");
-	snprintf(path, sizeof(path), "%s/fail_page_alloc/ignore-gfp-wait",
-		 dir);
-	write_file(path, "N");
-	snprintf(path, sizeof(path), "%s/fail_page_alloc/ignore-gfp-highmem",
-		 dir);
-	write_file(path, "N");
-	snprintf(path, sizeof(path), "%s/fail_page_alloc/min-order", dir);
-	write_file(path, "0");
-	snprintf(path, sizeof(path), "%s/fail_page_alloc/verbose", dir);
-	write_file(path, "0");
-}
 
 FIXTURE(fail) {
 	int mem;
@@ -81,10 +49,10 @@ FIXTURE_SETUP(fail) {
 	self->edu = peer_open("edu", 0);
 	if (variant->op == XFER && self->edu < 0)
 		SKIP(return, "no /dev/peer_edu0");
-	self->nth = open("/proc/thread-self/fail-nth", O_RDWR);
-	if (self->nth < 0)
+	if (!nth_available())
 		SKIP(return, "no fault injection in this kernel");
-	allow_failures();
+	self->nth = nth_open();
+	ASSERT_LE(0, self->nth);
 	self->buf = peer_map(LEN);
 	self->huge = peer_map_huge(HUGE, &self->whole);
 	self->want = peer_map(HUGE);
@@ -156,19 +124,9 @@ static void run(struct _test_data_fail *self, enum operation op)
 static bool run_failing(struct _test_data_fail *self, enum operation op,
 			unsigned int nth)
 {
-	char text[16];
-	ssize_t len;
-
-	snprintf(text, sizeof(text), "%u", nth);
-	if (pwrite(self->nth, text, strlen(text), 0) < 0)
-		return false;
+	nth_arm(self->nth, nth);
 	run(self, op);
-	len = pread(self->nth, text, sizeof(text) - 1, 0);
-	/* switching it off may fail itself: then it is used up */
-	if (pwrite(self->nth, "0", 1, 0) < 0 || len <= 0)
-		return true;
-	text[len] = 0;
-	return !atoi(text);
+	return nth_disarm(self->nth);
 }
 
 TEST_F_TIMEOUT(fail, sweep, 240)

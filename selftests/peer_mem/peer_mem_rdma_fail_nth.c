@@ -9,86 +9,15 @@
  * CONFIG_FAIL_PAGE_ALLOC, and root. RDMA=name tests on that RDMA device instead
  * of a new soft RoCE one.
  */
-#include <sys/syscall.h>
-
 #include "kselftest_harness.h"
+#include "fail_nth.h"
 #include "peer_mem.h"
 #include "../rdma/rc_pair.h"
 
-#define FAULTS		"/sys/kernel/debug/"
 #define NTH_LIMIT	1000
 #define LEN		(4 * PAGE)
 
 static const char *device;
-
-/* Allocations that may sleep fail, too, and no failure prints a stack. */
-static const struct {
-	const char *file;
-	const char *value;
-} nth_knobs[] = {
-	{ FAULTS "failslab/ignore-gfp-wait", "N" },
-	{ FAULTS "failslab/verbose", "0" },
-	{ FAULTS "fail_page_alloc/ignore-gfp-wait", "N" },
-	{ FAULTS "fail_page_alloc/ignore-gfp-highmem", "N" },
-	{ FAULTS "fail_page_alloc/min-order", "0" },
-	{ FAULTS "fail_page_alloc/verbose", "0" },
-};
-
-static bool nth_write(const char *file, const char *value)
-{
-	int fd = open(file, O_WRONLY | O_CLOEXEC);
-	bool done;
-
-	if (fd < 0)
-		return false;
-	done = write(fd, value, strlen(value)) == (ssize_t)strlen(value);
-	close(fd);
-	return done;
-}
-
-static bool nth_available(void)
-{
-	unsigned int i;
-
-	for (i = 0; i < ARRAY_SIZE(nth_knobs); i++)
-		if (!nth_write(nth_knobs[i].file, nth_knobs[i].value))
-			return false;
-	return true;
-}
-
-static int nth_open(void)
-{
-	char path[64];
-
-	snprintf(path, sizeof(path), "/proc/self/task/%ld/fail-nth",
-		 syscall(SYS_gettid));
-	return open(path, O_RDWR | O_CLOEXEC);
-}
-
-static void nth_arm(int fd, unsigned int nth)
-{
-	char buf[16];
-	int len = snprintf(buf, sizeof(buf), "%u", nth);
-
-	if (pwrite(fd, buf, len, 0) != len)
-		ksft_exit_fail_msg("fail-nth cannot be written\n");
-}
-
-/*
- * True if the failure was injected. Reading the answer may itself be the
- * allocation that fails: then the operation did not meet it.
- */
-static bool nth_disarm(int fd)
-{
-	char buf[16] = "";
-	ssize_t len = pread(fd, buf, sizeof(buf) - 1, 0);
-	int tries;
-
-	for (tries = 0; tries < 3; tries++)
-		if (pwrite(fd, "0", 1, 0) == 1)
-			break;
-	return len > 0 && atoi(buf) == 0;
-}
 
 FIXTURE(nth)
 {

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: MIT
-#include <array>
 #include <format>
 #include <thread>
 
@@ -151,24 +150,9 @@ result<void> Receiver::completed(const ibv_wc &wc)
 
 result<void> Receiver::wait()
 {
-	std::array<ibv_wc, 32> done;
-	auto n = cq_.next(done, control_.fd(), limit());
-
-	if (!n)
-		return fail(n.error().code(), control_.peer() + ": " +
-			    n.error().what());
-	if (*n == 0) {
-		// During a piece the sender has nothing to say but errors.
-		auto message = control_.receive(limit());
-		return message ? fail(errc::protocol, control_.peer() +
-				      ": said \"" + message->verb() +
-				      "\" in the middle of a piece")
-			       : result<void>(std::unexpected(message.error()));
-	}
-	for (const auto &wc : std::span(done).first(*n))
-		if (auto handled = completed(wc); !handled)
-			return handled;
-	return {};
+	return wait_for_work(cq_, control_, limit(), [this](const ibv_wc &wc) {
+		return completed(wc);
+	});
 }
 
 result<void> Receiver::receive(const Piece &piece)

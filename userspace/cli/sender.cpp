@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: MIT
-#include <array>
 #include <format>
 #include <thread>
 
@@ -55,7 +54,7 @@ private:
 	result<void> transfer(const Piece &piece);
 	result<void> post_chunks(const Piece &piece);
 	result<void> post_chunk(const Piece &piece);
-	result<void> wait(const Piece &piece);
+	result<void> wait();
 	result<void> completed(const ibv_wc &wc);
 	result<void> await_verified(uint64_t index);
 	result<Report> finish();
@@ -219,26 +218,11 @@ result<void> Sender::completed(const ibv_wc &wc)
 	return {};
 }
 
-result<void> Sender::wait(const Piece &)
+result<void> Sender::wait()
 {
-	std::array<ibv_wc, 32> done;
-	auto n = cq_.next(done, control_.fd(), limit());
-
-	if (!n)
-		return fail(n.error().code(), control_.peer() + ": " +
-			    n.error().what());
-	if (*n == 0) {
-		// During a piece the receiver has nothing to say but errors.
-		auto message = control_.receive(limit());
-		return message ? fail(errc::protocol, control_.peer() +
-				      ": said \"" + message->verb() +
-				      "\" in the middle of a piece")
-			       : result<void>(std::unexpected(message.error()));
-	}
-	for (const auto &wc : std::span(done).first(*n))
-		if (auto handled = completed(wc); !handled)
-			return handled;
-	return {};
+	return wait_for_work(cq_, control_, limit(), [this](const ibv_wc &wc) {
+		return completed(wc);
+	});
 }
 
 result<void> Sender::transfer(const Piece &piece)
@@ -250,7 +234,7 @@ result<void> Sender::transfer(const Piece &piece)
 	while (acknowledged_ < piece.first + piece.chunks) {
 		if (auto posted = post_chunks(piece); !posted)
 			return posted;
-		if (auto waited = wait(piece); !waited)
+		if (auto waited = wait(); !waited)
 			return waited;
 	}
 	report_.transfer_s += seconds_since(start);

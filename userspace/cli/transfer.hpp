@@ -24,9 +24,12 @@
 // whichever is sooner.
 #pragma once
 
+#include <functional>
+
 #include "options.hpp"
 #include "report.hpp"
 #include "sluice/channel.hpp"
+#include "sluice/verbs.hpp"
 
 namespace sluice {
 
@@ -38,5 +41,12 @@ result<Report> send_file(const Options &o, Channel &control);
 
 /// Receive one. Throws Error if it cannot start.
 result<void> receive_file(const Options &o, Channel &control);
+
+/// Sleep until work completes or the other end says something; either way not
+/// beyond @p until. Completions go to @p completed one by one, as far as it
+/// returns success. During a piece the other end has nothing to say but errors:
+/// a message, a closed connection and the deadline are errors that name it.
+result<void> wait_for_work(CompletionQueue &cq, Channel &control, deadline until,
+			   const std::function<result<void>(const ibv_wc &)> &completed);
 
 } // namespace sluice
