@@ -63,7 +63,6 @@ fragments()
 	test)	echo "$common $ours" ;;
 	debug)	echo "$common $ours debug.config" ;;
 	check)	echo "$common $ours check.config" ;;
-	walk)	echo "$common walk.config" ;;
 	*)	die "unknown kernel flavour '$1' (test, debug)" ;;
 	esac
 }
