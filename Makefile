@@ -16,7 +16,8 @@ help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
 	@echo
 	@echo 'Variables: FILE= TOPOLOGY= (demo), KDIR= or LINUX_TARBALL= (base kernel),'
-	@echo 'FLAVOUR=debug (kernel, vm), MIRROR= JOBS= SLUICE_CACHE=; see docs/lab.md.'
+	@echo 'FLAVOUR=debug (kernel, vm), GPUS= ENGINES= CMD= (vm), MIRROR= JOBS= SLUICE_CACHE=;'
+	@echo 'see docs/lab.md.'
 
 buildroot:
 	@scripts/buildroot >/dev/null
@@ -39,8 +40,10 @@ check-bisect: tree ## compile what the series touches after each patch
 kernel: tree ## build the patched kernel (FLAVOUR=test or debug)
 	@$(ENTER) scripts/kernel $(FLAVOUR)
 
-vm: kernel ## boot it and open a shell in the guest
-	@$(ENTER) scripts/vm --flavour $(FLAVOUR) --topology $(or $(TOPOLOGY),bridge)
+vm: kernel ## boot it, with GPUS= emulated GPUs, and open a shell or run CMD=
+	@$(ENTER) $(if $(GPUS),scripts/gpu-vm --gpus $(GPUS) --engines $(or $(ENGINES),2) \
+		--memory 8G --setup 'userspace/emu/guest/run true',scripts/vm --topology $(or $(TOPOLOGY),bridge)) \
+		--flavour $(FLAVOUR) $(if $(CMD),-- $(CMD))
 
 demo: kernel ## move FILE= by RDMA from device memory to device memory
 	@$(ENTER) scripts/userspace
