@@ -3,10 +3,19 @@
 
 ENTER   := scripts/enter
 FLAVOUR ?= test
+KERNEL  ?= series
 export MIRROR JOBS
 
 # KDIR or LINUX_TARBALL name the base kernel on the host.
 INPUT   := $(or $(KDIR),$(LINUX_TARBALL))
+
+# What "make test" boots, and the flavour of scripts/kernel that it is.
+tested-series := test
+tested-stock  := test-stock
+TESTED := $(tested-$(KERNEL))
+ifeq ($(TESTED),)
+$(error KERNEL=$(KERNEL): say "series" or "stock")
+endif
 
 .DEFAULT_GOAL := help
 .PHONY: help buildroot tree export apply check-series check-bisect kernel vm \
@@ -16,7 +25,8 @@ help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
 	@echo
 	@echo 'Variables: FILE= TOPOLOGY= (demo), KDIR= or LINUX_TARBALL= (base kernel),'
-	@echo 'FLAVOUR=debug (kernel, vm), GPUS= ENGINES= CMD= (vm), MIRROR= JOBS= SLUICE_CACHE=;'
+	@echo 'FLAVOUR=debug (kernel, vm), GPUS= ENGINES= CMD= (vm), KERNEL=stock (test),'
+	@echo 'MIRROR= JOBS= SLUICE_CACHE=; see docs/lab.md.'
 	@echo 'see docs/lab.md.'
 
 buildroot:
@@ -50,8 +60,9 @@ demo: kernel ## move FILE= by RDMA from device memory to device memory
 	@scripts/demo $(if $(TOPOLOGY),--topology $(TOPOLOGY)) $(DEMO_ARGS) \
 		$(if $(FILE),'$(FILE)')
 
-test: kernel ## every test, on the plain kernel
-	@$(ENTER) scripts/test test
+test: tree ## every test, on the plain kernel (KERNEL=stock: on the base's)
+	@$(ENTER) scripts/kernel $(TESTED)
+	@$(ENTER) scripts/test $(TESTED)
 
 test-debug: tree ## the same under KASAN, lockdep and friends, with fault injection
 	@$(ENTER) scripts/kernel debug
