@@ -27,7 +27,6 @@ help: ## list the targets
 	@echo 'Variables: FILE= TOPOLOGY= (demo), KDIR= or LINUX_TARBALL= (base kernel),'
 	@echo 'FLAVOUR=debug (kernel, vm), GPUS= ENGINES= CMD= (vm), KERNEL=stock (test),'
 	@echo 'MIRROR= JOBS= SLUICE_CACHE=; see docs/lab.md.'
-	@echo 'see docs/lab.md.'
 
 buildroot:
 	@scripts/buildroot >/dev/null
