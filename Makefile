@@ -54,9 +54,10 @@ vm: kernel ## boot it, with GPUS= emulated GPUs, and open a shell or run CMD=
 		--memory 8G --setup 'userspace/emu/guest/run true',scripts/vm --topology $(or $(TOPOLOGY),bridge)) \
 		--flavour $(FLAVOUR) $(if $(CMD),-- $(CMD))
 
-demo: kernel ## move FILE= by RDMA from device memory to device memory
+demo: kernel ## move FILE= by RDMA from device memory to device memory; GPU=mi300x: of emulated GPUs
 	@$(ENTER) scripts/userspace
-	@scripts/demo $(if $(TOPOLOGY),--topology $(TOPOLOGY)) $(DEMO_ARGS) \
+	@scripts/demo $(if $(TOPOLOGY),--topology $(TOPOLOGY)) \
+		$(if $(GPU),--memory gpu) $(DEMO_ARGS) \
 		$(if $(FILE),'$(FILE)')
 
 test: tree ## every test, on the plain kernel (KERNEL=stock: on the base's)

@@ -52,7 +52,8 @@ void add_common(CLI::App &app, Raw &raw)
 	app.add_option("--device", o.device,
 		       "RDMA device; default: the only one");
 	app.add_option("--memory", o.memory,
-		       "system, or a peer memory device: /dev/peer_mem0")
+		       "system, a peer memory device: /dev/peer_mem0, or a "
+		       "GPU: gpu:0000:03:00.0")
 		->capture_default_str();
 	app.add_option("--alias", o.alias,
 		       "published, or no-cpu: not reachable by a software "

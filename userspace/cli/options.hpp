@@ -38,7 +38,7 @@ struct Options {
 	std::string host;		///< send: where the receiver is
 	uint16_t port = 18515;
 	std::string device;		///< RDMA device, empty: the only one
-	/// "system", or the path of a peer memory device
+	/// "system", the path of a peer memory device, or gpu:PCI-ADDRESS
 	std::string memory = "system";
 	memory_alias alias = memory_alias::as_is;
 	bool on_demand = true;		///< else pinned

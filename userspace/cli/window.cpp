@@ -13,7 +13,7 @@ Window::Window(const Options &o, const RdmaDevice &device, uint64_t limit,
 	stats_.memory = o.memory;
 	stats_.on_demand = o.on_demand;
 	if (o.peer_memory()) {
-		peer_.emplace(o.memory);
+		peer_ = open_device_memory(o.memory);
 		if (o.alias == memory_alias::no_cpu)
 			or_throw(peer_->publish_without_cpu());
 		else if (o.alias == memory_alias::published)

@@ -2,12 +2,13 @@
 // The memory that one side transfers from or to.
 #pragma once
 
+#include <memory>
 #include <optional>
 
 #include "options.hpp"
 #include "report.hpp"
 #include "sluice/buffer.hpp"
-#include "sluice/peer_memory.hpp"
+#include "sluice/device_memory.hpp"
 #include "sluice/verbs.hpp"
 
 namespace sluice {
@@ -42,10 +43,10 @@ public:
 	result<void> end();
 
 	const SideStats &stats() const noexcept { return stats_; }
-	bool in_device() const noexcept { return peer_.has_value(); }
+	bool in_device() const noexcept { return peer_ != nullptr; }
 
 private:
-	std::optional<PeerMemory> peer_;
+	std::unique_ptr<DeviceMemory> peer_;
 	std::optional<Buffer> buffer_;
 	std::optional<MemoryRegion> mr_;
 	PeerInfo before_;

@@ -8,6 +8,7 @@
 #include <format>
 #include <system_error>
 
+#include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 
@@ -22,8 +23,11 @@ constexpr std::array<u32, irq_count> irq_vectors{0, 1, 0, 1, 1};
 constexpr u16 vendor = 0x1002, device_id = 0x74a1;
 } // namespace
 
-SharedMemory::SharedMemory(u64 size)
-	: size_(size), fd_(memfd_create("vram", MFD_CLOEXEC))
+SharedMemory::SharedMemory(u64 size, const std::string &path)
+	: size_(size),
+	  fd_(path.empty() ? memfd_create("vram", MFD_CLOEXEC)
+			   : open(path.c_str(), O_RDWR | O_CREAT | O_TRUNC |
+				  O_CLOEXEC, 0600))
 {
 	if (!fd_ || ftruncate(fd_.get(), static_cast<off_t>(size)))
 		throw std::system_error(errno, std::generic_category(), "vram");
@@ -40,7 +44,7 @@ SharedMemory::~SharedMemory()
 }
 
 Endpoint::Endpoint(const EndpointConfig &config, Fabric &fabric)
-	: config_(config), fabric_(fabric), vram_(config.vram),
+	: config_(config), fabric_(fabric), vram_(config.vram, config.vram_file),
 	  irq_(irq_vectors), gate_([this] { irq_.raise(0); }),
 	  listener_(listen_at(config.socket)),
 	  gpu_(config.gpu, vram_.span(), *this)
@@ -220,10 +224,13 @@ void Endpoint::config_written(u32 offset, u64 length)
 		place_bars();
 	if (master == master_.exchange(master))
 		return;
-	if (!master)
+	if (!master) {
 		gpu_.reset();
-	else
+		if (config_.poison)
+			gpu_.vram().poison(0, config_.vram);
+	} else {
 		kick();
+	}
 }
 
 void Endpoint::place_bars()

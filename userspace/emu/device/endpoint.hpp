@@ -18,6 +18,7 @@ struct EndpointConfig {
 	unsigned index = 0;
 	std::string socket;
 	u64 vram = 1ull << 30;
+	std::string vram_file;	///< memory to use; empty: nobody else's
 	Log verbosity = Log::info;
 	bool poison = false;
 	GpuConfig gpu;
@@ -26,7 +27,8 @@ struct EndpointConfig {
 // Memory shared with QEMU.
 class SharedMemory {
 public:
-	explicit SharedMemory(u64 size);
+	/// @param path file to make it of; empty: one without a name
+	SharedMemory(u64 size, const std::string &path);
 	~SharedMemory();
 	SharedMemory(const SharedMemory &) = delete;
 	SharedMemory &operator=(const SharedMemory &) = delete;

@@ -19,6 +19,7 @@ namespace {
 
 struct Options {
 	std::string directory;
+	std::string vram_dir;
 	unsigned gpus = 1;
 	bool viommu = false;
 	EndpointConfig endpoint;
@@ -32,10 +33,11 @@ constexpr const char *usage_text =
 	"  --gpus N       how many (default 1, at most 8)\n"
 	"  --engines N    SDMA engines of each: 1 to 4, 8, 12 or 16 (default 2)\n"
 	"  --vram MB      video memory of each, a power of two (default 1024)\n"
+	"  --vram-dir DIR make it of the files DIR/vram0, vram1, ...: to be looked at\n"
 	"  --seed N       disorder between queues, repeatable (default 0: none)\n"
 	"  --hdp-shadow   hold host writes back until flushed: BAR 0 is trapped,\n"
 	"                 thousands of times slower\n"
-	"  --poison       fill video memory with a pattern at power-on\n"
+	"  --poison       fill video memory with a pattern at power-on and resets\n"
 	"  --viommu       the guest has an IOMMU: no peer look-up by address\n"
 	"  --no-xnack     never answer a fault with a retry\n"
 	"  --verbose      say more; twice: each unknown register\n";
@@ -69,7 +71,8 @@ Options parse(int argc, char **argv)
 {
 	static const option options[]{
 		{"gpus", 1, nullptr, 'g'},     {"engines", 1, nullptr, 'e'},
-		{"vram", 1, nullptr, 'm'},     {"seed", 1, nullptr, 's'},
+		{"vram", 1, nullptr, 'm'},     {"vram-dir", 1, nullptr, 'f'},
+		{"seed", 1, nullptr, 's'},
 		{"hdp-shadow", 0, nullptr, 'd'}, {"poison", 0, nullptr, 'p'},
 		{"viommu", 0, nullptr, 'i'},   {"no-xnack", 0, nullptr, 'x'},
 		{"verbose", 0, nullptr, 'v'},  {"help", 0, nullptr, 'h'},
@@ -85,6 +88,7 @@ Options parse(int argc, char **argv)
 		case 'e': e.gpu.engines = static_cast<unsigned>(
 				  number(optarg, 1, reg::max_engines)); break;
 		case 'm': e.vram = number(optarg, 512, 1 << 20) << 20; break;
+		case 'f': o.vram_dir = optarg; break;
 		case 's': e.gpu.seed = number(optarg, 0, ~0ull); break;
 		case 'd': e.gpu.hdp_shadow = true; break;
 		case 'p': e.poison = true; break;
@@ -111,6 +115,8 @@ Control::Endpoints make_endpoints(const Options &o, vfio::Fabric &fabric)
 		EndpointConfig e = o.endpoint;
 		e.index = i;
 		e.socket = std::format("{}/gpu{}", o.directory, i);
+		if (!o.vram_dir.empty())
+			e.vram_file = std::format("{}/vram{}", o.vram_dir, i);
 		if (e.gpu.seed)
 			e.gpu.seed += 1000 * i;
 		endpoints.push_back(std::make_unique<Endpoint>(e, fabric));
