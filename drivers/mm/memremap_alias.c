@@ -64,7 +64,11 @@ struct pgmap_alias {
 /* What show_hmm_alias_reason() has names for. */
 static_assert(PGMAP_ALIAS_DECLINED == 2 && PGMAP_ALIAS_MAP_FAILED == 7);
 
-/* Serializes publish and revoke, and protects the list of what they made. */
+/*
+ * Serializes publish and revoke, and protects the list of what they made. A
+ * driver revokes before it resets its device, and what waits for that device
+ * may be the reclaim of memory: nothing is allocated under the lock.
+ */
 static DEFINE_MUTEX(pgmap_alias_lock);
 static LIST_HEAD(pgmap_aliases);
 
@@ -78,25 +82,38 @@ static struct pgmap_alias *pgmap_alias(const struct dev_pagemap *pgmap)
 }
 
 static struct pgmap_alias *
-pgmap_alias_alloc(struct dev_pagemap *pgmap,
-		  const struct p2pdma_provider *provider)
+pgmap_alias_alloc(const struct p2pdma_provider *provider)
 {
-	struct pgmap_alias *pa = pgmap->alias;
-
-	lockdep_assert_held(&pgmap_alias_lock);
+	struct pgmap_alias *pa = kzalloc_obj(*pa);
 
 	if (pa)
-		return pa;
+		pa->name = provider ? dev_name(provider->owner) : "none";
+	return pa;
+}
 
-	pa = kzalloc_obj(*pa);
-	if (!pa)
-		return NULL;
+/* The first publish: @pgmap takes @pa. */
+static void pgmap_alias_attach(struct dev_pagemap *pgmap,
+			       struct pgmap_alias *pa)
+{
+	lockdep_assert_held(&pgmap_alias_lock);
 
-	pa->name = provider ? dev_name(provider->owner) : "none";
 	list_add_tail(&pa->link, &pgmap_aliases);
 	/* Pairs with pgmap_alias(): initialized before it can be found. */
 	smp_store_release(&pgmap->alias, pa);
-	return pa;
+}
+
+static int pgmap_alias_set_live(struct pgmap_alias *pa,
+				const struct dev_pagemap_alias *alias)
+{
+	lockdep_assert_held(&pgmap_alias_lock);
+
+	if (rcu_access_pointer(pa->live))
+		return -EBUSY;
+
+	/* No reader is left: the revoke before waited for them. */
+	pa->copy = *alias;
+	rcu_assign_pointer(pa->live, &pa->copy);
+	return 0;
 }
 
 /**
@@ -117,24 +134,23 @@ pgmap_alias_alloc(struct dev_pagemap *pgmap,
 int dev_pagemap_publish_alias(struct dev_pagemap *pgmap,
 			      const struct dev_pagemap_alias *alias)
 {
-	struct pgmap_alias *pa;
+	struct pgmap_alias *pa __free(kfree) = NULL;
 
 	if (pgmap->type != MEMORY_DEVICE_PRIVATE || pgmap->nr_range != 1 ||
 	    !pgmap_alias_valid(&pgmap->range, alias))
 		return -EINVAL;
 
+	if (!pgmap_alias(pgmap)) {
+		pa = pgmap_alias_alloc(alias->provider);
+		if (!pa)
+			return -ENOMEM;
+	}
+
 	guard(mutex)(&pgmap_alias_lock);
 
-	pa = pgmap_alias_alloc(pgmap, alias->provider);
-	if (!pa)
-		return -ENOMEM;
-	if (rcu_access_pointer(pa->live))
-		return -EBUSY;
-
-	/* No reader is left: the revoke before waited for them. */
-	pa->copy = *alias;
-	rcu_assign_pointer(pa->live, &pa->copy);
-	return 0;
+	if (!pgmap->alias)
+		pgmap_alias_attach(pgmap, no_free_ptr(pa));
+	return pgmap_alias_set_live(pgmap->alias, alias);
 }
 EXPORT_SYMBOL_GPL(dev_pagemap_publish_alias);
 

@@ -1,0 +1,379 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Memory for the packets of SDMA batches.
+ *
+ * An engine runs a batch in the file's VMID, so its packets must be mapped in
+ * the file's VM: in a range of addresses that user space cannot map (see
+ * AMDGPU_VA_RESERVED_SDMA_START). The GPU may read the packets, not write them:
+ * what was checked is what runs. The memory is not pinned. It shares the
+ * reservation of the VM's root page directory, as all BOs do that are always
+ * valid in one VM, so whoever holds that has it resident and may write it.
+ *
+ * Chunks are kept for the next batch: mapping one costs more than a batch.
+ */
+
+#include <linux/bitmap.h>
+#include <linux/dma-fence.h>
+#include <linux/log2.h>
+
+#include <drm/amdgpu_drm.h>
+
+#include "amdgpu.h"
+#include "amdgpu_sdma_arena.h"
+
+#define UNIT		SZ_64K
+#define UNITS		(AMDGPU_VA_RESERVED_SDMA_SIZE / UNIT)
+/* All that a file may have: also what bounds the batches on their way. */
+#define MAX_BYTES	SZ_64M
+
+/**
+ * struct amdgpu_sdma_arena - a file's command memory
+ * @lock: protects all members; not held while memory is allocated
+ * @chunks: that no thread is building a batch in, least recently used first
+ * @bytes: of all chunks
+ * @used: units of the address range
+ * @freed: somebody put a chunk back
+ */
+struct amdgpu_sdma_arena {
+	struct mutex lock; /* see above */
+	struct list_head chunks;
+	u64 bytes;
+	DECLARE_BITMAP(used, UNITS);
+	wait_queue_head_t freed;
+};
+
+static struct amdgpu_sdma_arena *arena_get(struct amdgpu_fpriv *fpriv)
+{
+	struct amdgpu_sdma_arena *arena = READ_ONCE(fpriv->sdma_arena), *other;
+
+	if (arena)
+		return arena;
+	arena = kzalloc_obj(*arena, GFP_KERNEL_ACCOUNT);
+	if (!arena)
+		return NULL;
+	mutex_init(&arena->lock);
+	INIT_LIST_HEAD(&arena->chunks);
+	init_waitqueue_head(&arena->freed);
+	/* Two threads may submit a file's first batch. */
+	other = cmpxchg(&fpriv->sdma_arena, NULL, arena);
+	if (!other)
+		return arena;
+	mutex_destroy(&arena->lock);
+	kfree(arena);
+	return other;
+}
+
+static int chunk_map(struct amdgpu_device *adev, struct amdgpu_vm *vm,
+		     struct amdgpu_sdma_chunk *chunk)
+{
+	u64 va = chunk->va & AMDGPU_GMC_HOLE_MASK;
+	int r;
+
+	chunk->bo_va = amdgpu_vm_bo_add(adev, vm, chunk->bo);
+	if (!chunk->bo_va)
+		return -ENOMEM;
+	r = amdgpu_vm_bo_map(adev, chunk->bo_va, va, 0, AMDGPU_SDMA_CHUNK_SLOTS,
+			     AMDGPU_VM_PAGE_READABLE |
+			     AMDGPU_VM_PAGE_WRITEABLE);
+	if (!r)
+		r = amdgpu_vm_bo_map(adev, chunk->bo_va,
+				     va + AMDGPU_SDMA_CHUNK_SLOTS,
+				     AMDGPU_SDMA_CHUNK_SLOTS,
+				     chunk->size - AMDGPU_SDMA_CHUNK_SLOTS,
+				     AMDGPU_VM_PAGE_READABLE |
+				     AMDGPU_VM_PAGE_EXECUTABLE);
+	if (r)
+		amdgpu_vm_bo_del(adev, chunk->bo_va);
+	return r;
+}
+
+/* The next submission validates it and fills the page tables. */
+static int chunk_create_bo(struct amdgpu_device *adev,
+			   struct amdgpu_fpriv *fpriv,
+			   struct amdgpu_sdma_chunk *chunk)
+{
+	struct amdgpu_bo *root = fpriv->vm.root.bo;
+	/* User space's type: cleared, and waits can be interrupted. */
+	struct amdgpu_bo_param bp = {
+		.size = chunk->size,
+		.byte_align = PAGE_SIZE,
+		.domain = AMDGPU_GEM_DOMAIN_GTT,
+		.flags = AMDGPU_GEM_CREATE_VM_ALWAYS_VALID,
+		.type = ttm_bo_type_device,
+		.bo_ptr_size = sizeof(struct amdgpu_bo),
+		.xcp_id_plus1 = fpriv->xcp_id + 1,
+	};
+	int r;
+
+	r = amdgpu_bo_reserve(root, false);
+	if (r)
+		return r;
+	bp.resv = root->tbo.base.resv;
+	r = amdgpu_bo_create(adev, &bp, &chunk->bo);
+	if (r)
+		goto unreserve;
+	chunk->bo->parent = amdgpu_bo_ref(root);
+	r = chunk_map(adev, &fpriv->vm, chunk);
+unreserve:
+	amdgpu_bo_unreserve(root);
+	if (r)
+		amdgpu_bo_unref(&chunk->bo);
+	return r;
+}
+
+static unsigned int chunk_unit(struct amdgpu_device *adev,
+			       const struct amdgpu_sdma_chunk *chunk)
+{
+	u64 va = chunk->va & AMDGPU_GMC_HOLE_MASK;
+
+	return (va - AMDGPU_VA_RESERVED_SDMA_START(adev)) / UNIT;
+}
+
+static void chunk_forget(struct amdgpu_device *adev,
+			 struct amdgpu_sdma_arena *arena,
+			 struct amdgpu_sdma_chunk *chunk)
+{
+	mutex_lock(&arena->lock);
+	bitmap_clear(arena->used, chunk_unit(adev, chunk), chunk->size / UNIT);
+	arena->bytes -= chunk->size;
+	mutex_unlock(&arena->lock);
+	dma_fence_put(chunk->fence);
+	kfree(chunk);
+}
+
+/* Addresses for a chunk. The bitmap has room: MAX_BYTES is a quarter of it. */
+static struct amdgpu_sdma_chunk *
+chunk_reserve(struct amdgpu_device *adev, struct amdgpu_sdma_arena *arena,
+	      u32 size)
+{
+	struct amdgpu_sdma_chunk *chunk;
+	unsigned long unit;
+
+	lockdep_assert_held(&arena->lock);
+	chunk = kzalloc_obj(*chunk, GFP_KERNEL_ACCOUNT);
+	if (!chunk)
+		return ERR_PTR(-ENOMEM);
+	unit = bitmap_find_next_zero_area(arena->used, UNITS, 0, size / UNIT,
+					  0);
+	if (unit >= UNITS) {
+		kfree(chunk);
+		return ERR_PTR(-ENOSPC);
+	}
+	bitmap_set(arena->used, unit, size / UNIT);
+	arena->bytes += size;
+	chunk->size = size;
+	chunk->va = amdgpu_gmc_sign_extend(AMDGPU_VA_RESERVED_SDMA_START(adev) +
+					   unit * UNIT);
+	return chunk;
+}
+
+static struct amdgpu_sdma_chunk *
+chunk_create(struct amdgpu_device *adev, struct amdgpu_fpriv *fpriv,
+	     struct amdgpu_sdma_arena *arena, u32 size)
+{
+	struct amdgpu_sdma_chunk *chunk;
+	int r;
+
+	mutex_lock(&arena->lock);
+	chunk = chunk_reserve(adev, arena, size);
+	mutex_unlock(&arena->lock);
+	if (IS_ERR(chunk))
+		return chunk;
+	r = chunk_create_bo(adev, fpriv, chunk);
+	if (!r)
+		return chunk;
+	chunk_forget(adev, arena, chunk);
+	return ERR_PTR(r);
+}
+
+/*
+ * Gives an idle chunk's memory back. The page tables forget it in order with
+ * the batches that come, so its addresses can be used at once; its memory is
+ * fenced until they have.
+ */
+static int chunk_destroy(struct amdgpu_device *adev, struct amdgpu_fpriv *fpriv,
+			 struct amdgpu_sdma_arena *arena,
+			 struct amdgpu_sdma_chunk *chunk)
+{
+	struct amdgpu_vm *vm = &fpriv->vm;
+	struct dma_fence *fence = NULL;
+	int r;
+
+	r = amdgpu_bo_reserve(vm->root.bo, false);
+	if (r) {
+		amdgpu_sdma_chunk_put(fpriv, chunk, NULL);
+		return r;
+	}
+	amdgpu_vm_bo_del(adev, chunk->bo_va);
+	if (amdgpu_vm_ready(vm))
+		r = amdgpu_vm_clear_freed(adev, vm, &fence);
+	if (fence)
+		amdgpu_bo_fence(chunk->bo, fence, true);
+	dma_fence_put(fence);
+	amdgpu_bo_unreserve(vm->root.bo);
+	amdgpu_bo_unref(&chunk->bo);
+	chunk_forget(adev, arena, chunk);
+	return r;
+}
+
+static bool chunk_idle(struct amdgpu_sdma_chunk *chunk)
+{
+	return !chunk->fence || dma_fence_is_signaled(chunk->fence);
+}
+
+/* An idle chunk that is large enough, the smallest such. */
+static struct amdgpu_sdma_chunk *chunk_take(struct amdgpu_sdma_arena *arena,
+					    u32 size)
+{
+	struct amdgpu_sdma_chunk *chunk, *best = NULL;
+
+	lockdep_assert_held(&arena->lock);
+	list_for_each_entry(chunk, &arena->chunks, node) {
+		if (chunk->size < size || (best && best->size <= chunk->size))
+			continue;
+		if (!chunk_idle(chunk))
+			continue;
+		best = chunk;
+		if (best->size == size)
+			break;
+	}
+	if (best)
+		list_del(&best->node);
+	return best;
+}
+
+/* The chunk that ends first, most likely: of those not being built in. */
+static struct amdgpu_sdma_chunk *chunk_oldest(struct amdgpu_sdma_arena *arena)
+{
+	struct amdgpu_sdma_chunk *chunk;
+
+	mutex_lock(&arena->lock);
+	chunk = list_first_entry_or_null(&arena->chunks,
+					 struct amdgpu_sdma_chunk, node);
+	if (chunk)
+		list_del(&chunk->node);
+	mutex_unlock(&arena->lock);
+	return chunk;
+}
+
+/* The arena is full: wait for a batch to end and free what it used. */
+static int arena_shrink(struct amdgpu_device *adev, struct amdgpu_fpriv *fpriv,
+			struct amdgpu_sdma_arena *arena)
+{
+	struct amdgpu_sdma_chunk *chunk;
+	int r;
+
+	/* If all are being built in, each of those threads puts one back. */
+	r = wait_event_interruptible(arena->freed,
+				     !list_empty_careful(&arena->chunks));
+	if (r)
+		return r;
+	chunk = chunk_oldest(arena);
+	if (!chunk)
+		return 0; /* somebody was quicker: look again */
+	if (chunk->fence) {
+		r = dma_fence_wait(chunk->fence, true);
+		if (r) {
+			amdgpu_sdma_chunk_put(fpriv, chunk, NULL);
+			return r;
+		}
+	}
+	return chunk_destroy(adev, fpriv, arena, chunk);
+}
+
+/**
+ * amdgpu_sdma_chunk_get - get memory for the packets of a batch
+ * @adev: device
+ * @fpriv: file
+ * @bytes: of packets
+ *
+ * Waits for earlier batches of the file if it has as much as it may have. The
+ * caller holds no reservation, and puts the chunk back.
+ *
+ * Returns: a chunk, or an ERR_PTR().
+ */
+struct amdgpu_sdma_chunk *
+amdgpu_sdma_chunk_get(struct amdgpu_device *adev, struct amdgpu_fpriv *fpriv,
+		      u64 bytes)
+{
+	struct amdgpu_sdma_arena *arena = arena_get(fpriv);
+	struct amdgpu_sdma_chunk *chunk;
+	u64 size;
+	bool room;
+	int r;
+
+	if (!arena)
+		return ERR_PTR(-ENOMEM);
+	size = roundup_pow_of_two(bytes + AMDGPU_SDMA_CHUNK_SLOTS);
+	size = max_t(u64, size, UNIT);
+	if (size > MAX_BYTES)
+		return ERR_PTR(-E2BIG);
+	while (1) {
+		mutex_lock(&arena->lock);
+		chunk = chunk_take(arena, size);
+		room = arena->bytes + size <= MAX_BYTES;
+		mutex_unlock(&arena->lock);
+		if (chunk)
+			return chunk;
+		if (room)
+			return chunk_create(adev, fpriv, arena, size);
+		r = arena_shrink(adev, fpriv, arena);
+		if (r)
+			return ERR_PTR(r);
+	}
+}
+
+/**
+ * amdgpu_sdma_chunk_put - put a chunk back
+ * @fpriv: file
+ * @chunk: from amdgpu_sdma_chunk_get()
+ * @fence: end of the batch in it, or NULL if the chunk was not used anew
+ */
+void amdgpu_sdma_chunk_put(struct amdgpu_fpriv *fpriv,
+			   struct amdgpu_sdma_chunk *chunk,
+			   struct dma_fence *fence)
+{
+	struct amdgpu_sdma_arena *arena = fpriv->sdma_arena;
+
+	mutex_lock(&arena->lock);
+	if (fence) {
+		dma_fence_put(chunk->fence);
+		chunk->fence = dma_fence_get(fence);
+	}
+	list_add_tail(&chunk->node, &arena->chunks);
+	mutex_unlock(&arena->lock);
+	wake_up(&arena->freed);
+}
+
+/**
+ * amdgpu_sdma_arena_fini - free a file's command memory
+ * @adev: device
+ * @fpriv: file, about to be closed
+ *
+ * After its scheduler entities are gone and before its VM goes. A batch that an
+ * engine still runs has its fences on the memory, which TTM frees after them.
+ */
+void amdgpu_sdma_arena_fini(struct amdgpu_device *adev,
+			    struct amdgpu_fpriv *fpriv)
+{
+	struct amdgpu_sdma_arena *arena = fpriv->sdma_arena;
+	struct amdgpu_sdma_chunk *chunk, *next;
+	bool reserved;
+
+	if (!arena)
+		return;
+	reserved = !WARN_ON(amdgpu_bo_reserve(fpriv->vm.root.bo, true));
+	if (reserved) {
+		list_for_each_entry(chunk, &arena->chunks, node)
+			amdgpu_vm_bo_del(adev, chunk->bo_va);
+		amdgpu_bo_unreserve(fpriv->vm.root.bo);
+	}
+	list_for_each_entry_safe(chunk, next, &arena->chunks, node) {
+		amdgpu_bo_unref(&chunk->bo);
+		dma_fence_put(chunk->fence);
+		kfree(chunk);
+	}
+	mutex_destroy(&arena->lock);
+	kfree(arena);
+	fpriv->sdma_arena = NULL;
+}

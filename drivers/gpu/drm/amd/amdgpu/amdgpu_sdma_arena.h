@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef __AMDGPU_SDMA_ARENA_H__
+#define __AMDGPU_SDMA_ARENA_H__
+
+#include <linux/types.h>
+
+struct amdgpu_bo;
+struct amdgpu_bo_va;
+struct amdgpu_device;
+struct amdgpu_fpriv;
+struct dma_fence;
+
+/**
+ * struct amdgpu_sdma_chunk - memory for the packets of one batch
+ * @node: in the arena's list, when no thread builds a batch in it
+ * @bo: system memory, always valid in the file's VM
+ * @bo_va: its mapping
+ * @va: GPU address: slots in the first page, packets behind
+ * @size: bytes
+ * @fence: end of the batch that used it last, or NULL
+ */
+struct amdgpu_sdma_chunk {
+	struct list_head node;
+	struct amdgpu_bo *bo;
+	struct amdgpu_bo_va *bo_va;
+	u64 va;
+	u32 size;
+	struct dma_fence *fence;
+};
+
+/* The engine may write the first page only, and nothing else of it. */
+#define AMDGPU_SDMA_CHUNK_SLOTS		4096
+
+struct amdgpu_sdma_chunk *
+amdgpu_sdma_chunk_get(struct amdgpu_device *adev, struct amdgpu_fpriv *fpriv,
+		      u64 bytes);
+void amdgpu_sdma_chunk_put(struct amdgpu_fpriv *fpriv,
+			   struct amdgpu_sdma_chunk *chunk,
+			   struct dma_fence *fence);
+void amdgpu_sdma_arena_fini(struct amdgpu_device *adev,
+			    struct amdgpu_fpriv *fpriv);
+
+#endif

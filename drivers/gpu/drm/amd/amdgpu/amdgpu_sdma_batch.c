@@ -1,0 +1,904 @@
+// SPDX-License-Identifier: MIT
+/**
+ * DOC: SDMA batches
+ *
+ * DRM_IOCTL_AMDGPU_SDMA_BATCH in phases, each a function below:
+ *
+ * 1. copy in: arguments, descriptors, fences; all of user space's memory is
+ *    read here, so nothing below can fault or see it change;
+ * 2. check and plan: see amdgpu_sdma_plan.c, no locks;
+ * 3. allocate: memory for packets, jobs, fences;
+ * 4. lock: the VM, and each buffer that a descriptor names by its address;
+ * 5. validate: buffers resident, page tables up to date, dependencies known;
+ * 6. build: packets;
+ * 7. commit: nothing can fail after this point.
+ *
+ * A batch is an ordinary job of the file's VM, with its context's priority. The
+ * kernel's own moves and page table updates are jobs of a higher priority.
+ * Where they share a ring with users, the most that can be in front of them is
+ * what the ring holds already, amdgpu_sched_hw_submission jobs: AMDGPU_CS puts
+ * there what runs until the ring's timeout; a batch's waits are counted, see
+ * AMDGPU_SDMA_MAX_POLLS, and end long before that.
+ */
+
+#include <linux/dma-fence-chain.h>
+#include <linux/overflow.h>
+#include <linux/uaccess.h>
+
+#include <drm/amdgpu_drm.h>
+#include <drm/drm_exec.h>
+#include <drm/drm_syncobj.h>
+
+#include "amdgpu.h"
+#include "amdgpu_gmc.h"
+#include "amdgpu_ras.h"
+#include "amdgpu_sdma_arena.h"
+#include "amdgpu_sdma_batch.h"
+#include "amdgpu_sdma_batch_ctx.h"
+#include "amdgpu_sdma_batch_trace.h"
+#include "amdgpu_sdma_plan.h"
+
+#define MAX_FENCES	64
+#define MAX_STRIDE	4096
+
+/* A syncobj to signal, and what that needs. */
+struct batch_out {
+	struct drm_syncobj *syncobj;
+	struct dma_fence_chain *chain;
+	u64 point;
+};
+
+/**
+ * struct batch - one call
+ * @adev: device
+ * @fpriv: file
+ * @filp: file
+ * @args: user space's arguments, copied back at the end, also after an error
+ * @ctx: context
+ * @bctx: engines of @ctx
+ * @descs: descriptors
+ * @plan: what to do
+ * @mask: indices of engines in @bctx that may be used
+ * @sync: what the batch waits for
+ * @exec: locks
+ * @exec_ready: @exec is initialized
+ * @found: what was found last, by read and write: most batches name few
+ * @chunk: memory for packets
+ * @jobs: one for each share that is not empty
+ * @engines: of each job
+ * @num_jobs: of @jobs
+ * @joined: fence of all jobs, if it takes more than the job's own
+ * @outs: syncobjs to signal
+ * @num_outs: of @outs
+ */
+struct batch {
+	struct amdgpu_device *adev;
+	struct amdgpu_fpriv *fpriv;
+	struct drm_file *filp;
+	struct drm_amdgpu_sdma_batch *args;
+	struct amdgpu_ctx *ctx;
+	struct amdgpu_sdma_batch_ctx *bctx;
+	struct drm_amdgpu_sdma_desc *descs;
+	struct amdgpu_sdma_plan plan;
+	u32 mask;
+	struct amdgpu_sync sync;
+	struct drm_exec exec;
+	bool exec_ready;
+	struct {
+		u64 first;
+		u64 last;
+	} found[4];
+	struct amdgpu_sdma_chunk *chunk;
+	struct amdgpu_job *jobs[AMDGPU_SDMA_MAX_SHARES];
+	struct amdgpu_sdma_batch_engine *engines[AMDGPU_SDMA_MAX_SHARES];
+	unsigned int num_jobs;
+	struct dma_fence *joined;
+	struct batch_out *outs;
+	unsigned int num_outs;
+};
+
+static int check_args(const struct drm_amdgpu_sdma_batch *args)
+{
+	if (args->flags || args->pad ||
+	    memchr_inv(args->reserved, 0, sizeof(args->reserved)))
+		return -EINVAL;
+	if (args->placement > AMDGPU_SDMA_PLACE_FAN_OUT)
+		return -EINVAL;
+	if (!args->num_descs || args->desc_stride % 8 ||
+	    args->desc_stride < AMDGPU_SDMA_DESC_SIZE_MIN ||
+	    args->desc_stride > MAX_STRIDE)
+		return -EINVAL;
+	if (args->num_descs > AMDGPU_SDMA_MAX_DESCS ||
+	    args->num_in_fences > MAX_FENCES ||
+	    args->num_out_fences > MAX_FENCES)
+		return -E2BIG;
+	return 0;
+}
+
+/* Descriptors of another size than the kernel's: shorter or longer ones. */
+static int copy_strided(struct batch *b, const void __user *from)
+{
+	const size_t size = sizeof(*b->descs);
+	u32 i, stride = b->args->desc_stride;
+	int r;
+
+	for (i = 0; i < b->args->num_descs; i++) {
+		r = copy_struct_from_user(&b->descs[i], size, from, stride);
+		if (r) {
+			b->args->error_index = i;
+			return r;
+		}
+		from += stride;
+	}
+	return 0;
+}
+
+static int copy_descs(struct batch *b)
+{
+	const void __user *from = u64_to_user_ptr(b->args->descs);
+	size_t size = array_size(b->args->num_descs, sizeof(*b->descs));
+
+	b->descs = kvmalloc(size, GFP_KERNEL_ACCOUNT);
+	if (!b->descs)
+		return -ENOMEM;
+	if (b->args->desc_stride != sizeof(*b->descs))
+		return copy_strided(b, from);
+	return copy_from_user(b->descs, from, size) ? -EFAULT : 0;
+}
+
+static struct drm_amdgpu_sdma_fence *copy_fences(u64 from, u32 num)
+{
+	struct drm_amdgpu_sdma_fence *fences;
+	u32 i;
+
+	fences = memdup_array_user(u64_to_user_ptr(from), num, sizeof(*fences));
+	if (IS_ERR(fences))
+		return fences;
+	for (i = 0; i < num; i++) {
+		if (fences[i].pad) {
+			kfree(fences);
+			return ERR_PTR(-EINVAL);
+		}
+	}
+	return fences;
+}
+
+static int copy_in_fences(struct batch *b)
+{
+	struct drm_amdgpu_sdma_fence *fences;
+	struct dma_fence *fence;
+	int r = 0;
+	u32 i;
+
+	if (!b->args->num_in_fences)
+		return 0;
+	fences = copy_fences(b->args->in_fences, b->args->num_in_fences);
+	if (IS_ERR(fences))
+		return PTR_ERR(fences);
+	for (i = 0; !r && i < b->args->num_in_fences; i++) {
+		r = drm_syncobj_find_fence(b->filp, fences[i].handle,
+					   fences[i].point, 0, &fence);
+		if (r)
+			break;
+		r = amdgpu_sync_fence(&b->sync, fence, GFP_KERNEL);
+		dma_fence_put(fence);
+	}
+	kfree(fences);
+	return r;
+}
+
+static int find_out(struct batch *b, const struct drm_amdgpu_sdma_fence *f)
+{
+	struct batch_out *out = &b->outs[b->num_outs];
+
+	out->syncobj = drm_syncobj_find(b->filp, f->handle);
+	if (!out->syncobj)
+		return -ENOENT;
+	b->num_outs++;
+	out->point = f->point;
+	if (!f->point)
+		return 0;
+	out->chain = dma_fence_chain_alloc();
+	return out->chain ? 0 : -ENOMEM;
+}
+
+static int copy_out_fences(struct batch *b)
+{
+	u32 i, num = b->args->num_out_fences;
+	struct drm_amdgpu_sdma_fence *fences;
+	int r = 0;
+
+	if (!num)
+		return 0;
+	b->outs = kzalloc_objs(*b->outs, num, GFP_KERNEL_ACCOUNT);
+	if (!b->outs)
+		return -ENOMEM;
+	fences = copy_fences(b->args->out_fences, num);
+	if (IS_ERR(fences))
+		return PTR_ERR(fences);
+	for (i = 0; !r && i < num; i++)
+		r = find_out(b, &fences[i]);
+	kfree(fences);
+	return r;
+}
+
+static int copy_in(struct batch *b)
+{
+	int r;
+
+	r = copy_descs(b);
+	if (r)
+		return r;
+	r = copy_in_fences(b);
+	if (r)
+		return r;
+	return copy_out_fences(b);
+}
+
+/* Indices, in the context's engines, of those in user space's mask. */
+static int find_engines(struct batch *b)
+{
+	u32 i, wanted = b->args->engine_mask;
+
+	for (i = 0; i < b->bctx->num; i++) {
+		u32 bit = BIT(b->bctx->engines[i].instance);
+
+		if (!b->args->engine_mask || wanted & bit)
+			b->mask |= BIT(i);
+		wanted &= ~bit;
+	}
+	/* An engine that is not there, or is another partition's. */
+	return wanted ? -EINVAL : 0;
+}
+
+static int find_context(struct batch *b)
+{
+	b->ctx = amdgpu_ctx_get(b->fpriv, b->args->ctx_id);
+	if (!b->ctx)
+		return -EINVAL;
+	b->bctx = amdgpu_sdma_batch_ctx_get(b->ctx);
+	if (IS_ERR(b->bctx))
+		return PTR_ERR(b->bctx);
+	return find_engines(b);
+}
+
+static int make_plan(struct batch *b)
+{
+	struct amdgpu_sdma_plan *plan = &b->plan;
+	struct amdgpu_device *adev = b->adev;
+	int r;
+
+	plan->format = amdgpu_sdma_format(amdgpu_ip_version(adev, SDMA0_HWIP,
+							    0));
+	if (!plan->format)
+		return -EOPNOTSUPP;
+	plan->descs = b->descs;
+	plan->num = b->args->num_descs;
+	plan->hole_start = AMDGPU_GMC_HOLE_START;
+	plan->hole_end = AMDGPU_GMC_HOLE_END;
+	plan->error_index = AMDGPU_SDMA_NO_INDEX;
+	plan->error_index2 = AMDGPU_SDMA_NO_INDEX;
+	r = amdgpu_sdma_plan_check(plan);
+	if (!r)
+		r = amdgpu_sdma_plan_overlap(plan);
+	if (!r)
+		r = amdgpu_sdma_plan_place(plan, b->args->placement,
+					   hweight32(b->mask));
+	b->args->error_index = plan->error_index;
+	b->args->error_index2 = plan->error_index2;
+	return r;
+}
+
+/* Each share's packets begin where an IB may. */
+static u64 share_bytes(struct batch *b, u32 share)
+{
+	return amdgpu_sdma_plan_dwords(&b->plan, share) * sizeof(u32);
+}
+
+static int get_chunk(struct batch *b)
+{
+	struct amdgpu_sdma_chunk *chunk;
+	u64 bytes = 0;
+	u32 share;
+
+	for (share = 0; share < b->plan.shares; share++)
+		bytes += share_bytes(b, share);
+	chunk = amdgpu_sdma_chunk_get(b->adev, b->fpriv, bytes);
+	if (IS_ERR(chunk))
+		return PTR_ERR(chunk);
+	b->chunk = chunk;
+	return 0;
+}
+
+/* The least loaded of the engines that may be used. */
+static u32 best_engine(struct batch *b)
+{
+	u32 i, best = __ffs(b->mask), best_score = U32_MAX;
+	unsigned long mask = b->mask;
+
+	for_each_set_bit(i, &mask, 32) {
+		u32 score = atomic_read(b->bctx->engines[i].sched->score);
+
+		if (score < best_score) {
+			best = i;
+			best_score = score;
+		}
+	}
+	return best;
+}
+
+/* The next engine of the mask from @i on, around. */
+static u32 next_engine(struct batch *b, u32 i)
+{
+	while (!(b->mask & BIT(i % b->bctx->num)))
+		i++;
+	return i % b->bctx->num;
+}
+
+static int alloc_job(struct batch *b, u32 engine)
+{
+	struct amdgpu_sdma_batch_engine *e = &b->bctx->engines[engine];
+	u8 isolation = b->adev->enforce_isolation[b->fpriv->xcp_id];
+	struct amdgpu_vm *vm = &b->fpriv->vm;
+	struct amdgpu_job *job;
+	int r;
+
+	r = drm_sched_entity_error(&e->entity);
+	if (r)
+		return r;
+	r = amdgpu_job_alloc(b->adev, vm, &e->entity, vm, AMDGPU_SDMA_MAX_IBS,
+			     b->filp->client_id, GFP_KERNEL, &job);
+	if (r)
+		return r;
+	job->enforce_isolation = isolation != AMDGPU_ENFORCE_ISOLATION_DISABLE;
+	job->run_cleaner_shader = isolation == AMDGPU_ENFORCE_ISOLATION_ENABLE;
+	b->engines[b->num_jobs] = e;
+	b->jobs[b->num_jobs++] = job;
+	/* The VM's memory was lost since the context was made. */
+	return b->ctx->generation == job->generation ? 0 : -ECANCELED;
+}
+
+static int alloc_jobs(struct batch *b)
+{
+	u32 share, engine;
+	int r;
+
+	if (b->plan.shares == 1)
+		return alloc_job(b, best_engine(b));
+	engine = (u32)atomic_inc_return(&b->bctx->next);
+	for (share = 0; share < b->plan.shares; share++) {
+		engine = next_engine(b, engine);
+		r = alloc_job(b, engine++);
+		if (r)
+			return r;
+	}
+	return 0;
+}
+
+/* May the descriptor use this mapping so? If yes, lock what is mapped. */
+static int use_mapping(struct batch *b, struct amdgpu_bo_va_mapping *m,
+		       const struct amdgpu_sdma_range *r)
+{
+	struct amdgpu_vm *vm = &b->fpriv->vm;
+	struct amdgpu_bo *bo;
+
+	/* Nothing is behind a sparse mapping. */
+	bo = m->bo_va ? m->bo_va->base.bo : NULL;
+	if (!bo)
+		return -ENOENT;
+	if ((r->read && !(m->flags & AMDGPU_VM_PAGE_READABLE)) ||
+	    (r->write && !(m->flags & AMDGPU_VM_PAGE_WRITEABLE)))
+		return -EACCES;
+	/* The driver's own, batches' packets among it. */
+	if (m->last >= b->adev->vm_manager.max_pfn -
+		       (AMDGPU_VA_RESERVED_TOP >> AMDGPU_GPU_PAGE_SHIFT))
+		return -EACCES;
+	if (amdgpu_bo_encrypted(bo) || amdgpu_ttm_tt_get_usermm(bo->tbo.ttm))
+		return -EOPNOTSUPP;
+	if (amdgpu_vm_is_bo_always_valid(vm, bo))
+		return 0; /* has the lock of the VM */
+	return drm_exec_prepare_obj(&b->exec, &bo->tbo.base,
+				    TTM_NUM_MOVE_FENCES + b->num_jobs);
+}
+
+/* Every page of the range is mapped; several mappings may do it together. */
+static int lock_range(struct batch *b, const struct amdgpu_sdma_range *r)
+{
+	struct amdgpu_device *adev = b->adev;
+	u64 page = (r->start & AMDGPU_GMC_HOLE_MASK) >> AMDGPU_GPU_PAGE_SHIFT;
+	u64 last = (r->last & AMDGPU_GMC_HOLE_MASK) >> AMDGPU_GPU_PAGE_SHIFT;
+	typeof(b->found[0]) *found = &b->found[r->read + 2 * r->write];
+	struct amdgpu_bo_va_mapping *m;
+	int ret;
+
+	if (page >= found->first && last <= found->last)
+		return 0;
+	for (; page <= last; page = m->last + 1) {
+		m = amdgpu_vm_bo_lookup_mapping(&b->fpriv->vm, page);
+		if (!m)
+			return -ENOENT;
+		ret = use_mapping(b, m, r);
+		if (ret)
+			return ret;
+		found->first = m->start;
+		found->last = m->last;
+	}
+	return 0;
+}
+
+static int lock_ranges(struct batch *b)
+{
+	struct amdgpu_sdma_range ranges[AMDGPU_SDMA_MAX_RANGES];
+	unsigned int n, j;
+	int r;
+	u32 i;
+
+	/* Mappings stay as long as the lock of the VM is held. */
+	for (j = 0; j < ARRAY_SIZE(b->found); j++) {
+		b->found[j].first = U64_MAX;
+		b->found[j].last = 0;
+	}
+	for (i = 0; i < b->plan.num; i++) {
+		n = amdgpu_sdma_ranges(&b->descs[i], i, ranges);
+		for (j = 0; j < n; j++) {
+			r = lock_range(b, &ranges[j]);
+			if (r == -ENOENT || r == -EACCES || r == -EOPNOTSUPP)
+				b->args->error_index = i;
+			if (r)
+				return r;
+		}
+	}
+	return 0;
+}
+
+static int lock_all(struct batch *b)
+{
+	int r;
+
+	drm_exec_init(&b->exec, DRM_EXEC_INTERRUPTIBLE_WAIT |
+		      DRM_EXEC_IGNORE_DUPLICATES, 0);
+	b->exec_ready = true;
+	drm_exec_until_all_locked(&b->exec) {
+		/* and a slot for the joined fence */
+		r = amdgpu_vm_lock_pd(&b->fpriv->vm, &b->exec,
+				      b->num_jobs + 1);
+		drm_exec_retry_on_contention(&b->exec);
+		if (r)
+			return r;
+		b->args->error_index = AMDGPU_SDMA_NO_INDEX;
+		r = lock_ranges(b);
+		drm_exec_retry_on_contention(&b->exec);
+		if (r)
+			return r;
+	}
+	return 0;
+}
+
+/* Data stays where it is if the engine can reach it there. */
+static int validate_bo(void *param, struct amdgpu_bo *bo)
+{
+	struct ttm_operation_ctx ctx = {
+		.interruptible = true,
+		.resv = bo->tbo.base.resv,
+	};
+
+	if (bo->tbo.pin_count)
+		return 0;
+	amdgpu_bo_placement_from_domain(bo, bo->allowed_domains);
+	return ttm_bo_validate(&bo->tbo, &bo->placement, &ctx);
+}
+
+static int validate_bos(struct batch *b)
+{
+	struct amdgpu_vm *vm = &b->fpriv->vm;
+	struct drm_gem_object *obj;
+	int r;
+
+	r = amdgpu_vm_validate(b->adev, vm, NULL, validate_bo, b);
+	if (r)
+		return r;
+	drm_exec_for_each_locked_object(&b->exec, obj) {
+		if (gem_to_amdgpu_bo(obj) == vm->root.bo)
+			continue;
+		r = validate_bo(b, gem_to_amdgpu_bo(obj));
+		if (r)
+			return r;
+	}
+	return 0;
+}
+
+/* Page tables as the mappings say, and the batch behind their updates. */
+static int update_vm(struct batch *b)
+{
+	struct amdgpu_vm *vm = &b->fpriv->vm;
+	struct amdgpu_bo_va *bo_va;
+	struct drm_gem_object *obj;
+	int r;
+
+	if (!amdgpu_vm_ready(vm))
+		return -EINVAL;
+	r = amdgpu_vm_clear_freed(b->adev, vm, NULL);
+	if (r)
+		return r;
+	r = amdgpu_vm_handle_moved(b->adev, vm, drm_exec_ticket(&b->exec));
+	if (r)
+		return r;
+	r = amdgpu_vm_update_pdes(b->adev, vm, false);
+	if (r)
+		return r;
+	drm_exec_for_each_locked_object(&b->exec, obj) {
+		/* The page directory is in the VM, but not mapped in it. */
+		if (gem_to_amdgpu_bo(obj) == vm->root.bo)
+			continue;
+		bo_va = amdgpu_vm_bo_find(vm, gem_to_amdgpu_bo(obj));
+		r = amdgpu_sync_fence(&b->sync, bo_va->last_pt_update,
+				      GFP_KERNEL);
+		if (r)
+			return r;
+	}
+	return amdgpu_sync_fence(&b->sync, vm->last_update, GFP_KERNEL);
+}
+
+/* As command submission does: see amdgpu_cs_sync_rings(). */
+static int sync_bos(struct batch *b)
+{
+	struct drm_gem_object *obj;
+	int r;
+
+	drm_exec_for_each_locked_object(&b->exec, obj) {
+		struct amdgpu_bo *bo = gem_to_amdgpu_bo(obj);
+		enum amdgpu_sync_mode mode;
+
+		mode = amdgpu_bo_explicit_sync(bo) ? AMDGPU_SYNC_EXPLICIT :
+						     AMDGPU_SYNC_NE_OWNER;
+		r = amdgpu_sync_resv(b->adev, &b->sync, bo->tbo.base.resv, mode,
+				     &b->fpriv->vm);
+		if (r)
+			return r;
+	}
+	return 0;
+}
+
+/*
+ * What the batch waits for on its own ring the scheduler does not wait for: the
+ * ring must let it end, caches included, before it goes on.
+ */
+static int sync_ring(struct batch *b, struct dma_fence *fence)
+{
+	struct drm_sched_fence *s_fence = to_drm_sched_fence(fence);
+	unsigned int i;
+	int r;
+
+	for (i = 0; s_fence && i < b->num_jobs; i++) {
+		if (s_fence->sched != b->engines[i]->sched)
+			continue;
+		r = amdgpu_sync_fence(&b->jobs[i]->explicit_sync, fence,
+				      GFP_KERNEL);
+		if (r)
+			return r;
+	}
+	return 0;
+}
+
+static int sync_jobs(struct batch *b)
+{
+	struct dma_fence *fence;
+	unsigned int i;
+	int r;
+
+	r = sync_bos(b);
+	if (r)
+		return r;
+	for (i = 0; i < b->num_jobs; i++) {
+		r = amdgpu_sync_push_to_job(&b->sync, b->jobs[i]);
+		if (r)
+			return r;
+	}
+	while ((fence = amdgpu_sync_get_fence(&b->sync))) {
+		r = sync_ring(b, fence);
+		dma_fence_put(fence);
+		if (r)
+			return r;
+	}
+	return 0;
+}
+
+/* Packets of a share; @offset is of its memory in the chunk, and moves on. */
+static int build_share(struct batch *b, u32 share, void *cpu, u64 *offset)
+{
+	struct amdgpu_job *job = b->jobs[share];
+	u64 bytes = share_bytes(b, share);
+	struct amdgpu_sdma_stream s = {
+		.format = b->plan.format,
+		.base = cpu + *offset,
+		.end = cpu + *offset + bytes,
+		.slot = b->chunk->va + share * AMDGPU_SDMA_SLOT_SIZE,
+	};
+	u32 i;
+	int r;
+
+	r = amdgpu_sdma_plan_emit(&b->plan, share, &s);
+	if (WARN_ON_ONCE(r))
+		return r;
+	for (i = 0; i < s.num_ibs; i++) {
+		job->ibs[i].gpu_addr = b->chunk->va + *offset +
+				       s.ibs[i].offset * sizeof(u32);
+		job->ibs[i].length_dw = s.ibs[i].length;
+	}
+	job->num_ibs = s.num_ibs;
+	job->vm_pd_addr = amdgpu_gmc_pd_addr(b->fpriv->vm.root.bo);
+	*offset += bytes;
+	return 0;
+}
+
+/* A fan-out of little leaves some engines without work. */
+static void drop_empty_jobs(struct batch *b)
+{
+	unsigned int i, kept = 0;
+
+	for (i = 0; i < b->num_jobs; i++) {
+		if (!b->jobs[i]->num_ibs) {
+			amdgpu_job_free(b->jobs[i]);
+			continue;
+		}
+		b->engines[kept] = b->engines[i];
+		b->jobs[kept++] = b->jobs[i];
+	}
+	b->num_jobs = kept;
+}
+
+static int build(struct batch *b)
+{
+	u64 offset = AMDGPU_SDMA_CHUNK_SLOTS;
+	void *cpu;
+	u32 share;
+	int r;
+
+	BUILD_BUG_ON(AMDGPU_SDMA_MAX_SHARES * AMDGPU_SDMA_SLOT_SIZE >
+		     AMDGPU_SDMA_CHUNK_SLOTS);
+	r = amdgpu_bo_kmap(b->chunk->bo, &cpu);
+	if (r)
+		return r;
+	memset(cpu, 0, AMDGPU_SDMA_MAX_SHARES * AMDGPU_SDMA_SLOT_SIZE);
+	for (share = 0; share < b->plan.shares; share++) {
+		r = build_share(b, share, cpu, &offset);
+		if (r)
+			return r;
+	}
+	drop_empty_jobs(b);
+	if (b->num_jobs == 1 && !b->plan.waits)
+		return 0;
+	b->joined = amdgpu_sdma_batch_fence_create(b->jobs, b->num_jobs,
+						   cpu, b->plan.waits ?
+						   b->plan.shares : 0);
+	return b->joined ? 0 : -ENOMEM;
+}
+
+static void signal_outs(struct batch *b, struct dma_fence *fence)
+{
+	unsigned int i;
+
+	for (i = 0; i < b->num_outs; i++) {
+		struct batch_out *out = &b->outs[i];
+
+		if (out->chain)
+			drm_syncobj_add_point(out->syncobj, out->chain, fence,
+					      out->point);
+		else
+			drm_syncobj_replace_fence(out->syncobj, fence);
+		out->chain = NULL;
+	}
+}
+
+/* All buffers are busy until the jobs have ended. */
+static void fence_bos(struct batch *b)
+{
+	struct drm_gem_object *obj;
+	unsigned int i;
+
+	drm_exec_for_each_locked_object(&b->exec, obj) {
+		ttm_bo_move_to_lru_tail_unlocked(&gem_to_amdgpu_bo(obj)->tbo);
+		for (i = 0; i < b->num_jobs; i++)
+			dma_resv_add_fence(obj->resv,
+					   &b->jobs[i]->base.s_fence->finished,
+					   DMA_RESV_USAGE_WRITE);
+	}
+	/*
+	 * Nobody waits for this one to use the VM; but the chunk, which shares
+	 * the VM's reservation, stays until its slots have been read.
+	 */
+	if (b->joined)
+		dma_resv_add_fence(b->fpriv->vm.root.bo->tbo.base.resv,
+				   b->joined, DMA_RESV_USAGE_BOOKKEEP);
+}
+
+static void trace_batch(struct batch *b, const struct dma_fence *fence)
+{
+	unsigned int i;
+
+	trace_amdgpu_sdma_batch_submit(&b->plan, b->args->placement,
+				       b->args->engines_used, fence);
+	if (!trace_amdgpu_sdma_batch_job_enabled())
+		return;
+	for (i = 0; i < b->num_jobs; i++)
+		trace_amdgpu_sdma_batch_job(fence, b->engines[i]->instance,
+					    &b->jobs[i]->base.s_fence->finished);
+}
+
+/*
+ * Nothing can fail from here on. The lock of the VM, which all batches of the
+ * file take, keeps armed jobs in the order in which they are pushed.
+ */
+static void commit(struct batch *b)
+{
+	struct dma_fence *fence = b->joined;
+	unsigned int i;
+
+	for (i = 0; i < b->num_jobs; i++) {
+		drm_sched_job_arm(&b->jobs[i]->base);
+		b->args->engines_used |= BIT(b->engines[i]->instance);
+	}
+	if (fence)
+		amdgpu_sdma_batch_fence_arm(fence, b->jobs);
+	else
+		fence = &b->jobs[0]->base.s_fence->finished;
+	dma_fence_get(fence);
+	fence_bos(b);
+	signal_outs(b, fence);
+	trace_batch(b, fence);
+	for (i = 0; i < b->num_jobs; i++) {
+		amdgpu_job_free_resources(b->jobs[i]);
+		drm_sched_entity_push_job(&b->jobs[i]->base);
+	}
+	b->num_jobs = 0;
+	amdgpu_vm_move_to_lru_tail(b->adev, &b->fpriv->vm);
+	amdgpu_sdma_chunk_put(b->fpriv, b->chunk, fence);
+	b->chunk = NULL;
+	dma_fence_put(fence);
+}
+
+static int submit(struct batch *b)
+{
+	int r;
+
+	r = get_chunk(b);
+	if (r)
+		return r;
+	r = alloc_jobs(b);
+	if (r)
+		return r;
+	r = lock_all(b);
+	if (r)
+		return r;
+	r = validate_bos(b);
+	if (r)
+		return r;
+	r = update_vm(b);
+	if (r)
+		return r;
+	r = sync_jobs(b);
+	if (r)
+		return r;
+	r = build(b);
+	if (r)
+		return r;
+	commit(b);
+	return 0;
+}
+
+static void cleanup(struct batch *b)
+{
+	unsigned int i;
+
+	for (i = 0; i < b->num_jobs; i++)
+		amdgpu_job_free(b->jobs[i]);
+	if (b->exec_ready)
+		drm_exec_fini(&b->exec);
+	if (b->chunk)
+		amdgpu_sdma_chunk_put(b->fpriv, b->chunk, NULL);
+	for (i = 0; i < b->num_outs; i++) {
+		dma_fence_chain_free(b->outs[i].chain);
+		drm_syncobj_put(b->outs[i].syncobj);
+	}
+	kfree(b->outs);
+	dma_fence_put(b->joined);
+	amdgpu_sync_free(&b->sync);
+	kvfree(b->descs);
+	if (b->ctx)
+		amdgpu_ctx_put(b->ctx);
+}
+
+/**
+ * amdgpu_sdma_batch_ioctl - DRM_IOCTL_AMDGPU_SDMA_BATCH
+ * @dev: device
+ * @data: &struct drm_amdgpu_sdma_batch
+ * @filp: file
+ *
+ * Returns: 0, and the batch runs or will; else nothing of it does.
+ */
+int amdgpu_sdma_batch_ioctl(struct drm_device *dev, void *data,
+			    struct drm_file *filp)
+{
+	struct drm_amdgpu_sdma_batch *args = data;
+	struct amdgpu_device *adev = drm_to_adev(dev);
+	struct batch *b;
+	int r;
+
+	args->error_index = AMDGPU_SDMA_NO_INDEX;
+	args->error_index2 = AMDGPU_SDMA_NO_INDEX;
+	args->engines_used = 0;
+	if (amdgpu_ras_intr_triggered())
+		return -EHWPOISON;
+	if (!adev->accel_working)
+		return -EBUSY;
+	r = check_args(args);
+	if (r)
+		return r;
+	b = kzalloc_obj(*b, GFP_KERNEL_ACCOUNT);
+	if (!b)
+		return -ENOMEM;
+	b->adev = adev;
+	b->fpriv = filp->driver_priv;
+	b->filp = filp;
+	b->args = args;
+	amdgpu_sync_create(&b->sync);
+	r = find_context(b);
+	if (!r)
+		r = copy_in(b);
+	if (!r)
+		r = make_plan(b);
+	if (!r)
+		r = submit(b);
+	cleanup(b);
+	kfree(b);
+	return r;
+}
+
+/* Engines whose user queue the file can use. */
+static u32 usable_engines(struct amdgpu_device *adev,
+			  struct amdgpu_fpriv *fpriv)
+{
+	u32 i, mask = 0;
+
+	for (i = 0; i < min(adev->sdma.num_instances, 32); i++) {
+		struct amdgpu_ring *ring = &adev->sdma.instance[i].ring;
+
+		if (ring->no_user_submission || !ring->sched.ready)
+			continue;
+		if (adev->xcp_mgr && fpriv->xcp_id != AMDGPU_XCP_NO_PARTITION &&
+		    ring->xcp_id != fpriv->xcp_id)
+			continue;
+		mask |= BIT(i);
+	}
+	return mask;
+}
+
+/**
+ * amdgpu_sdma_batch_info - AMDGPU_INFO_SDMA_BATCH
+ * @adev: device
+ * @fpriv: file
+ * @info: result
+ */
+void amdgpu_sdma_batch_info(struct amdgpu_device *adev,
+			    struct amdgpu_fpriv *fpriv,
+			    struct drm_amdgpu_info_sdma_batch *info)
+{
+	const struct amdgpu_sdma_format *f;
+
+	memset(info, 0, sizeof(*info));
+	f = amdgpu_sdma_format(amdgpu_ip_version(adev, SDMA0_HWIP, 0));
+	info->engine_mask = usable_engines(adev, fpriv);
+	if (!f || !info->engine_mask) {
+		info->engine_mask = 0;
+		return;
+	}
+	info->ops = f->ops;
+	info->native_ops = info->ops;
+	info->max_descs = AMDGPU_SDMA_MAX_DESCS;
+	info->max_fences = MAX_FENCES;
+	info->max_polls = AMDGPU_SDMA_MAX_POLLS;
+	info->swap_alignment = f->swap_align;
+	info->record_alignment = sizeof(struct drm_amdgpu_sdma_record);
+	info->max_bytes = AMDGPU_SDMA_MAX_BYTES;
+	info->max_packet_bytes = f->max_copy;
+}

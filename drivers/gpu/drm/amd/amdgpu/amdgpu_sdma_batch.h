@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef __AMDGPU_SDMA_BATCH_H__
+#define __AMDGPU_SDMA_BATCH_H__
+
+#include <drm/gpu_scheduler.h>
+
+struct amdgpu_ctx;
+struct amdgpu_device;
+struct amdgpu_fpriv;
+struct drm_amdgpu_info_sdma_batch;
+struct drm_device;
+struct drm_file;
+
+int amdgpu_sdma_batch_ioctl(struct drm_device *dev, void *data,
+			    struct drm_file *filp);
+void amdgpu_sdma_batch_info(struct amdgpu_device *adev,
+			    struct amdgpu_fpriv *fpriv,
+			    struct drm_amdgpu_info_sdma_batch *info);
+
+void amdgpu_sdma_batch_ctx_fini(struct amdgpu_ctx *ctx);
+long amdgpu_sdma_batch_ctx_flush(struct amdgpu_ctx *ctx, long timeout);
+bool amdgpu_sdma_batch_ctx_guilty(struct amdgpu_ctx *ctx);
+void amdgpu_sdma_batch_ctx_set_priority(struct amdgpu_ctx *ctx,
+					enum drm_sched_priority priority);
+
+#endif

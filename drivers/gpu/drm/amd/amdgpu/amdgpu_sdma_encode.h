@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef __AMDGPU_SDMA_ENCODE_H__
+#define __AMDGPU_SDMA_ENCODE_H__
+
+#include <linux/types.h>
+
+/**
+ * struct amdgpu_sdma_format - what the packets of one SDMA generation can do
+ * @ops: mask of the operations, BIT(AMDGPU_SDMA_OP_*), that have a packet
+ * @max_copy: bytes of a COPY or broadcast packet
+ * @max_fill: bytes of a CONST_FILL packet, a multiple of 4
+ * @max_swap: bytes of a swap packet, a multiple of @swap_align so that what
+ *	follows a full packet is aligned like what it holds
+ * @swap_align: alignment of both addresses of a swap packet
+ * @broadcast_align: the destinations of a broadcast packet are equal modulo
+ *	this
+ * @max_skip: dwords that a COND_EXE packet can skip
+ * @fence_header: header of a FENCE packet
+ */
+struct amdgpu_sdma_format {
+	u32 ops;
+	u64 max_copy;
+	u64 max_fill;
+	u64 max_swap;
+	u32 swap_align;
+	u32 broadcast_align;
+	u32 max_skip;
+	u32 fence_header;
+};
+
+/* Dwords of each packet. */
+#define AMDGPU_SDMA_COPY_DW		7
+#define AMDGPU_SDMA_BROADCAST_DW	9
+#define AMDGPU_SDMA_SWAP_DW		7
+#define AMDGPU_SDMA_FILL_DW		5
+#define AMDGPU_SDMA_FENCE_DW		4
+#define AMDGPU_SDMA_TIMESTAMP_DW	3
+#define AMDGPU_SDMA_POLL_DW		6
+#define AMDGPU_SDMA_COND_DW		5
+#define AMDGPU_SDMA_ATOMIC_DW		8
+#define AMDGPU_SDMA_WRITE64_DW		6
+
+/* Most reads of one POLL_REGMEM packet: the next value means "for ever". */
+#define AMDGPU_SDMA_MAX_POLLS		0xffe
+#define AMDGPU_SDMA_POLL_FOR_EVER	0xfff
+
+/* Comparisons of POLL_REGMEM. */
+enum amdgpu_sdma_poll_func {
+	AMDGPU_SDMA_POLL_LE = 2,
+	AMDGPU_SDMA_POLL_EQ = 3,
+	AMDGPU_SDMA_POLL_NE = 4,
+	AMDGPU_SDMA_POLL_GE = 5,
+};
+
+/* Operations of ATOMIC: codes of the texture cache, without the old value. */
+enum amdgpu_sdma_atomic {
+	AMDGPU_SDMA_ATOMIC_UMIN32 = 0x52,
+	AMDGPU_SDMA_ATOMIC_UMAX32 = 0x54,
+	AMDGPU_SDMA_ATOMIC_AND32 = 0x55,
+	AMDGPU_SDMA_ATOMIC_XOR32 = 0x57,
+	AMDGPU_SDMA_ATOMIC_ADD64 = 0x6f,
+};
+
+const struct amdgpu_sdma_format *amdgpu_sdma_format(u32 ip_version);
+
+u32 *amdgpu_sdma_put_copy(u32 *p, u64 src, u64 dst, u64 size);
+u32 *amdgpu_sdma_put_broadcast(u32 *p, u64 src, u64 dst, u64 dst2, u64 size);
+u32 *amdgpu_sdma_put_swap(u32 *p, u64 a, u64 b, u64 size);
+u32 *amdgpu_sdma_put_fill(u32 *p, u64 dst, u32 value, u64 size);
+u32 *amdgpu_sdma_put_fill_bytes(u32 *p, u64 dst, u8 value, u64 size);
+u32 *amdgpu_sdma_put_fence(u32 *p, const struct amdgpu_sdma_format *f, u64 dst,
+			   u32 value);
+u32 *amdgpu_sdma_put_timestamp(u32 *p, u64 dst);
+u32 *amdgpu_sdma_put_poll(u32 *p, u64 addr, enum amdgpu_sdma_poll_func func,
+			  u32 value, u32 mask, u32 interval, u32 polls);
+u32 *amdgpu_sdma_put_cond(u32 *p, u64 addr, u32 value, u32 skip);
+u32 *amdgpu_sdma_put_atomic(u32 *p, enum amdgpu_sdma_atomic op, u64 dst,
+			    u64 value);
+u32 *amdgpu_sdma_put_write64(u32 *p, u64 dst, u64 value);
+
+#endif

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Buffers keep their data: moved by SDMA between system and video memory, seen
+ * by the CPU and by the GPU, mapped anew, evicted because video memory is full.
+ */
+#include "../../../kselftest_harness.h"
+#include "amdgpu_test.h"
+
+#define SIZE	(2 * MIB)
+
+FIXTURE(memory) {
+	char gpus[MAX_GPUS][32];
+	struct gpu gpu;
+	struct buffer ib, sys, vram, out;
+	int kmsg;
+};
+
+FIXTURE_SETUP(memory)
+{
+	struct gpu *gpu = &self->gpu;
+
+	if (!find_gpus(self->gpus))
+		SKIP(return, "no GPU");
+	self->kmsg = kmsg_open();
+	ASSERT_EQ(0, open_gpu(gpu, self->gpus[0]));
+	ASSERT_EQ(0, new_mapped_buffer(gpu, &self->ib, 4096,
+				       AMDGPU_GEM_DOMAIN_GTT));
+	ASSERT_EQ(0, new_mapped_buffer(gpu, &self->sys, SIZE,
+				       AMDGPU_GEM_DOMAIN_GTT));
+	ASSERT_EQ(0, new_mapped_buffer(gpu, &self->vram, SIZE,
+				       AMDGPU_GEM_DOMAIN_VRAM));
+	ASSERT_EQ(0, new_mapped_buffer(gpu, &self->out, SIZE,
+				       AMDGPU_GEM_DOMAIN_GTT));
+}
+
+FIXTURE_TEARDOWN(memory)
+{
+	if (self->kmsg >= 0)
+		EXPECT_EQ(0, kmsg_complaints(self->kmsg));
+	close(self->gpu.fd);
+}
+
+static void fill(void *at, uint64_t size, uint32_t seed)
+{
+	uint32_t *p = at;
+
+	for (uint64_t i = 0; i < size / 4; i++)
+		p[i] = (uint32_t)(i * 2654435761U) ^ seed;
+}
+
+/* Let SDMA copy, and wait for it. */
+static int copy(FIXTURE_DATA(memory) *self, uint64_t from, uint64_t to)
+{
+	struct buffer *all[] = {
+		&self->ib, &self->sys, &self->vram, &self->out,
+	};
+	const uint32_t packet[8] = {
+		1, SIZE - 1, 0, LO(from), HI(from), LO(to), HI(to),
+	};
+	uint64_t fence;
+	int ret;
+
+	memcpy(self->ib.cpu, packet, sizeof(packet));
+	ret = submit(&self->gpu, all, ARRAY_SIZE(all), 8, &fence);
+	return ret ? ret : wait_fence(&self->gpu, fence, 30);
+}
+
+TEST_F(memory, to_video_memory_and_back)
+{
+	fill(self->sys.cpu, SIZE, 1);
+	memset(self->out.cpu, 0, SIZE);
+	ASSERT_EQ(0, copy(self, self->sys.va, self->vram.va));
+	EXPECT_EQ(0, memcmp(self->sys.cpu, self->vram.cpu, SIZE));
+	ASSERT_EQ(0, copy(self, self->vram.va, self->out.va));
+	EXPECT_EQ(0, memcmp(self->sys.cpu, self->out.cpu, SIZE));
+}
+
+/* What the CPU writes to video memory the next job reads. */
+TEST_F(memory, cpu_writes)
+{
+	for (uint32_t round = 0; round < 10; round++) {
+		fill(self->vram.cpu, SIZE, round);
+		ASSERT_EQ(0, copy(self, self->vram.va, self->out.va));
+		ASSERT_EQ(0, memcmp(self->vram.cpu, self->out.cpu, SIZE));
+	}
+}
+
+static int map_at(struct gpu *gpu, struct buffer *b, uint64_t va, uint32_t op)
+{
+	struct drm_amdgpu_gem_va arg = {
+		.handle = b->handle,
+		.operation = op,
+		.flags = AMDGPU_VM_PAGE_READABLE | AMDGPU_VM_PAGE_WRITEABLE,
+		.va_address = va,
+		.map_size = b->size,
+	};
+
+	return do_ioctl(gpu->fd, DRM_IOCTL_AMDGPU_GEM_VA, &arg);
+}
+
+/* One address shows the one buffer, then the other. */
+TEST_F(memory, map_anew)
+{
+	struct buffer *b[] = { &self->sys, &self->vram };
+	const uint64_t va = 0x40000000;
+
+	for (int i = 0; i < 10; i++) {
+		fill(b[i % 2]->cpu, SIZE, i);
+		ASSERT_EQ(0, map_at(&self->gpu, b[i % 2], va,
+				    AMDGPU_VA_OP_MAP));
+		ASSERT_EQ(0, copy(self, va, self->out.va));
+		ASSERT_EQ(0, memcmp(b[i % 2]->cpu, self->out.cpu, SIZE));
+		ASSERT_EQ(0, map_at(&self->gpu, b[i % 2], va,
+				    AMDGPU_VA_OP_UNMAP));
+	}
+}
+
+static uint64_t video_memory(struct gpu *gpu)
+{
+	struct drm_amdgpu_memory_info memory = {};
+	struct drm_amdgpu_info arg = {
+		.return_pointer = (uintptr_t)&memory,
+		.return_size = sizeof(memory),
+		.query = AMDGPU_INFO_MEMORY,
+	};
+
+	if (do_ioctl(gpu->fd, DRM_IOCTL_AMDGPU_INFO, &arg))
+		return 0;
+	return memory.vram.usable_heap_size;
+}
+
+/* A page in 4096 has its number and the buffer's; or it is checked. */
+static int mark(struct gpu *gpu, struct buffer *b, uint32_t number, bool check)
+{
+	int ret = map_cpu(gpu, b, NULL);
+	uint32_t *p = b->cpu;
+
+	for (uint64_t i = 0; !ret && i < b->size / 4; i += 1024) {
+		if (!check)
+			p[i] = number << 24 | i;
+		else if (p[i] != (number << 24 | (uint32_t)i))
+			ret = -EIO;
+	}
+	munmap(b->cpu, b->size);
+	return ret;
+}
+
+/* A quarter more than there is of it: all moves out, and in again. */
+TEST_F_TIMEOUT(memory, eviction, 200)
+{
+	const uint64_t each = 64 * MIB, total = video_memory(&self->gpu);
+	struct buffer b[64];
+	unsigned int count = total / 4 * 5 / each + 1;
+
+	if (count > ARRAY_SIZE(b))
+		SKIP(return, "there is too much video memory to fill");
+	for (unsigned int i = 0; i < count; i++) {
+		ASSERT_EQ(0, new_buffer(&self->gpu, &b[i], each,
+					AMDGPU_GEM_DOMAIN_VRAM));
+		ASSERT_EQ(0, mark(&self->gpu, &b[i], i, false));
+	}
+	for (unsigned int i = 0; i < count; i++)
+		ASSERT_EQ(0, mark(&self->gpu, &b[i], i, true));
+}
+
+TEST_HARNESS_MAIN

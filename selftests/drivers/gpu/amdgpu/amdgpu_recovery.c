@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The driver recovers from a job that never ends, whatever the process that
+ * sent it has mapped.
+ */
+#include "../../../kselftest_harness.h"
+#include "amdgpu_test.h"
+
+#define SIZE	(2 * MIB)
+
+FIXTURE(recovery) {
+	char gpus[MAX_GPUS][32];
+	struct gpu gpu;
+	struct buffer ib, user;
+	int kmsg;
+};
+
+FIXTURE_VARIANT(recovery) {
+	bool valid;	/* the GPU has the user's pages when the job hangs */
+	bool reuse;	/* a mapping of the driver's is at their addresses */
+	bool unmap;	/* the process unmaps them while it hangs */
+};
+
+FIXTURE_VARIANT_ADD(recovery, plain) {};
+
+FIXTURE_VARIANT_ADD(recovery, user_pages_in_use) {
+	.valid = true,
+};
+
+FIXTURE_VARIANT_ADD(recovery, user_pages_go_away) {
+	.valid = true,
+	.unmap = true,
+};
+
+FIXTURE_VARIANT_ADD(recovery, user_range_reused) {
+	.reuse = true,
+};
+
+static int new_user_buffer(struct gpu *gpu, struct buffer *b, uint64_t size)
+{
+	struct drm_amdgpu_gem_userptr arg = {
+		.size = size,
+		.flags = AMDGPU_GEM_USERPTR_ANONONLY |
+			 AMDGPU_GEM_USERPTR_REGISTER |
+			 AMDGPU_GEM_USERPTR_VALIDATE,
+	};
+	int ret;
+
+	b->size = size;
+	b->cpu = mmap(NULL, size, PROT_READ | PROT_WRITE,
+		      MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+	arg.addr = (uintptr_t)b->cpu;
+	ret = do_ioctl(gpu->fd, DRM_IOCTL_AMDGPU_GEM_USERPTR, &arg);
+	b->handle = arg.handle;
+	return ret ? ret : map_gpu(gpu, b);
+}
+
+FIXTURE_SETUP(recovery)
+{
+	if (!find_gpus(self->gpus))
+		SKIP(return, "no GPU");
+	self->kmsg = kmsg_open();
+	if (self->kmsg < 0)
+		SKIP(return, "the kernel's log is not readable");
+	ASSERT_EQ(0, open_gpu(&self->gpu, self->gpus[0]));
+	ASSERT_EQ(0, new_mapped_buffer(&self->gpu, &self->ib, 65536,
+				       AMDGPU_GEM_DOMAIN_GTT));
+	ASSERT_EQ(0, new_user_buffer(&self->gpu, &self->user, SIZE));
+	ASSERT_EQ(0, write_word(&self->gpu, &self->ib, 1));
+}
+
+FIXTURE_TEARDOWN(recovery)
+{
+	close(self->gpu.fd);
+	close(self->kmsg);
+}
+
+/* Wait for a word to become 1, which nothing ever writes. */
+static int submit_endless(FIXTURE_DATA(recovery) *self, unsigned int count,
+			  uint64_t *fence)
+{
+	struct buffer *all[] = { &self->ib, &self->user };
+	uint64_t at = self->ib.va + 2048;
+	const uint32_t packet[8] = {
+		8 | 1U << 31 | 3U << 28, LO(at), HI(at), 1, ~0U,
+		0xfffU << 16 | 10,
+	};
+
+	memset((char *)self->ib.cpu + 2048, 0, 4);
+	memcpy(self->ib.cpu, packet, sizeof(packet));
+	return submit(&self->gpu, all, count, 8, fence);
+}
+
+/* A context of before the reset is guilty. */
+static int works_again(FIXTURE_DATA(recovery) *self)
+{
+	double end = now() + 60;
+	int ret;
+
+	do {
+		ret = new_context(&self->gpu);
+		if (!ret)
+			ret = write_word(&self->gpu, &self->ib, 2);
+		if (ret)
+			usleep(200000);
+	} while (ret && now() < end);
+	return ret;
+}
+
+TEST_F_TIMEOUT(recovery, endless_job, 120)
+{
+	struct buffer reuse;
+	uint64_t fence;
+
+	if (variant->reuse) {
+		ASSERT_EQ(0, munmap(self->user.cpu, SIZE));
+		ASSERT_EQ(0, new_buffer(&self->gpu, &reuse, SIZE,
+					AMDGPU_GEM_DOMAIN_VRAM));
+		ASSERT_EQ(0, map_cpu(&self->gpu, &reuse, self->user.cpu));
+		memset(reuse.cpu, 1, SIZE);
+	}
+	ASSERT_EQ(0, submit_endless(self, variant->valid ? 2 : 1, &fence));
+	if (variant->unmap)
+		EXPECT_EQ(0, munmap(self->user.cpu, SIZE));
+	EXPECT_NE(1, wait_fence(&self->gpu, fence, 60));
+	EXPECT_EQ(0, works_again(self));
+	EXPECT_EQ(0, kmsg_complaints(self->kmsg));
+}
+
+TEST_HARNESS_MAIN

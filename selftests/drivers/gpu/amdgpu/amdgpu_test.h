@@ -1,0 +1,499 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * What the tests of amdgpu and amdkfd share: devices and their places in
+ * sysfs, buffers, submissions to an SDMA ring, the compute driver, and the
+ * kernel's log. Functions return 0 or a negative errno unless they say else.
+ */
+#ifndef AMDGPU_TEST_H
+#define AMDGPU_TEST_H
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <linux/kfd_ioctl.h>
+#include <drm/amdgpu_drm.h>
+
+#define MIB		(1024UL * 1024)
+#define MAX_GPUS	8
+#define LO(x)		((uint32_t)(uintptr_t)(x))
+#define HI(x)		((uint32_t)((uint64_t)(uintptr_t)(x) >> 32))
+
+static inline double now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec + t.tv_nsec / 1e9;
+}
+
+static inline int do_ioctl(int fd, unsigned long request, void *arg)
+{
+	int ret;
+
+	do
+		ret = ioctl(fd, request, arg);
+	while (ret < 0 && (errno == EINTR || errno == EAGAIN));
+	return ret < 0 ? -errno : ret;
+}
+
+static inline int write_file(const char *path, const char *text)
+{
+	int fd = open(path, O_WRONLY | O_CLOEXEC), ret = 0;
+
+	if (fd < 0)
+		return -errno;
+	if (write(fd, text, strlen(text)) < 0)
+		ret = -errno;
+	close(fd);
+	return ret;
+}
+
+/*
+ * Devices
+ */
+
+static inline int by_name(const void *a, const void *b)
+{
+	return strcmp(a, b);
+}
+
+/* The PCI functions that the driver is bound to, in their order. */
+static inline int find_gpus(char names[MAX_GPUS][32])
+{
+	DIR *dir = opendir("/sys/bus/pci/drivers/amdgpu");
+	struct dirent *entry;
+	int count = 0;
+
+	while (dir && count < MAX_GPUS && (entry = readdir(dir)))
+		if (strlen(entry->d_name) == 12 && entry->d_name[4] == ':')
+			memcpy(names[count++], entry->d_name, 13);
+	if (dir)
+		closedir(dir);
+	qsort(names, count, sizeof(names[0]), by_name);
+	return count;
+}
+
+/* Returns a file descriptor. */
+static inline int open_render_node(const char *gpu)
+{
+	char path[300];
+	struct dirent *entry;
+	int fd = -ENOENT;
+	DIR *dir;
+
+	snprintf(path, sizeof(path), "/sys/bus/pci/devices/%s/drm", gpu);
+	dir = opendir(path);
+	while (dir && fd == -ENOENT && (entry = readdir(dir))) {
+		if (strncmp(entry->d_name, "renderD", 7))
+			continue;
+		snprintf(path, sizeof(path), "/dev/dri/%s", entry->d_name);
+		fd = open(path, O_RDWR | O_CLOEXEC);
+		if (fd < 0)
+			fd = -errno;
+	}
+	if (dir)
+		closedir(dir);
+	return fd;
+}
+
+static inline int bind_gpu(const char *gpu)
+{
+	return write_file("/sys/bus/pci/drivers/amdgpu/bind", gpu);
+}
+
+static inline int unbind_gpu(const char *gpu)
+{
+	return write_file("/sys/bus/pci/drivers/amdgpu/unbind", gpu);
+}
+
+/*
+ * Buffers and submissions
+ */
+
+struct gpu {
+	int fd;
+	uint32_t context;
+	uint64_t next_va;
+};
+
+struct buffer {
+	uint32_t handle;
+	uint64_t size;
+	uint64_t va;
+	void *cpu;
+};
+
+static inline int new_context(struct gpu *gpu)
+{
+	union drm_amdgpu_ctx arg = { .in.op = AMDGPU_CTX_OP_ALLOC_CTX };
+	int ret = do_ioctl(gpu->fd, DRM_IOCTL_AMDGPU_CTX, &arg);
+
+	gpu->context = arg.out.alloc.ctx_id;
+	return ret;
+}
+
+static inline int open_gpu(struct gpu *gpu, const char *name)
+{
+	gpu->next_va = 16 * MIB;
+	gpu->fd = open_render_node(name);
+	return gpu->fd < 0 ? gpu->fd : new_context(gpu);
+}
+
+static inline int map_gpu(struct gpu *gpu, struct buffer *b)
+{
+	struct drm_amdgpu_gem_va arg = {
+		.handle = b->handle,
+		.operation = AMDGPU_VA_OP_MAP,
+		.flags = AMDGPU_VM_PAGE_READABLE | AMDGPU_VM_PAGE_WRITEABLE,
+		.va_address = gpu->next_va,
+		.map_size = b->size,
+	};
+
+	b->va = gpu->next_va;
+	gpu->next_va += (b->size + 2 * MIB - 1) & ~(2 * MIB - 1);
+	return do_ioctl(gpu->fd, DRM_IOCTL_AMDGPU_GEM_VA, &arg);
+}
+
+/* At an address of the caller's choice, or anywhere if it is NULL. */
+static inline int map_cpu(struct gpu *gpu, struct buffer *b, void *at)
+{
+	union drm_amdgpu_gem_mmap arg = { .in.handle = b->handle };
+	int ret = do_ioctl(gpu->fd, DRM_IOCTL_AMDGPU_GEM_MMAP, &arg);
+
+	if (ret)
+		return ret;
+	b->cpu = mmap(at, b->size, PROT_READ | PROT_WRITE,
+		      MAP_SHARED | (at ? MAP_FIXED : 0), gpu->fd,
+		      arg.out.addr_ptr);
+	return b->cpu == MAP_FAILED ? -errno : 0;
+}
+
+static inline int new_buffer(struct gpu *gpu, struct buffer *b, uint64_t size,
+			     uint64_t domain)
+{
+	union drm_amdgpu_gem_create arg = {
+		.in.bo_size = size,
+		.in.alignment = 4096,
+		.in.domains = domain,
+	};
+	int ret;
+
+	if (domain == AMDGPU_GEM_DOMAIN_VRAM)
+		arg.in.domain_flags = AMDGPU_GEM_CREATE_CPU_ACCESS_REQUIRED;
+	ret = do_ioctl(gpu->fd, DRM_IOCTL_AMDGPU_GEM_CREATE, &arg);
+	*b = (struct buffer){ .handle = arg.out.handle, .size = size };
+	return ret;
+}
+
+/* For the GPU and the CPU. */
+static inline int new_mapped_buffer(struct gpu *gpu, struct buffer *b,
+				    uint64_t size, uint64_t domain)
+{
+	int ret = new_buffer(gpu, b, size, domain);
+
+	if (!ret)
+		ret = map_gpu(gpu, b);
+	return ret ? ret : map_cpu(gpu, b, NULL);
+}
+
+static inline int make_list(struct gpu *gpu, struct buffer **all,
+			    unsigned int count, uint32_t *handle)
+{
+	struct drm_amdgpu_bo_list_entry entries[16] = {};
+	union drm_amdgpu_bo_list arg = {
+		.in.operation = AMDGPU_BO_LIST_OP_CREATE,
+		.in.bo_number = count,
+		.in.bo_info_size = sizeof(entries[0]),
+		.in.bo_info_ptr = (uintptr_t)entries,
+	};
+	int ret;
+
+	for (unsigned int i = 0; i < count && i < 16; i++)
+		entries[i].bo_handle = all[i]->handle;
+	ret = do_ioctl(gpu->fd, DRM_IOCTL_AMDGPU_BO_LIST, &arg);
+	*handle = arg.out.list_handle;
+	return ret;
+}
+
+static inline void drop_list(struct gpu *gpu, uint32_t handle)
+{
+	union drm_amdgpu_bo_list arg = {
+		.in.operation = AMDGPU_BO_LIST_OP_DESTROY,
+		.in.list_handle = handle,
+	};
+
+	do_ioctl(gpu->fd, DRM_IOCTL_AMDGPU_BO_LIST, &arg);
+}
+
+/* Run packets of SDMA, which the first buffer holds, on the first ring. */
+static inline int submit(struct gpu *gpu, struct buffer **all,
+			 unsigned int count, unsigned int words,
+			 uint64_t *fence)
+{
+	struct drm_amdgpu_cs_chunk_ib ib = {
+		.va_start = all[0]->va,
+		.ib_bytes = words * 4,
+		.ip_type = AMDGPU_HW_IP_DMA,
+	};
+	struct drm_amdgpu_cs_chunk chunk = {
+		.chunk_id = AMDGPU_CHUNK_ID_IB,
+		.length_dw = sizeof(ib) / 4,
+		.chunk_data = (uintptr_t)&ib,
+	};
+	uint64_t chunks = (uintptr_t)&chunk;
+	union drm_amdgpu_cs arg = {
+		.in.ctx_id = gpu->context,
+		.in.num_chunks = 1,
+		.in.chunks = (uintptr_t)&chunks,
+	};
+	uint32_t list;
+	int ret = make_list(gpu, all, count, &list);
+
+	if (ret)
+		return ret;
+	arg.in.bo_list_handle = list;
+	ret = do_ioctl(gpu->fd, DRM_IOCTL_AMDGPU_CS, &arg);
+	*fence = arg.out.handle;
+	drop_list(gpu, list);
+	return ret;
+}
+
+/* 1: still busy */
+static inline int wait_fence(struct gpu *gpu, uint64_t fence, double seconds)
+{
+	union drm_amdgpu_wait_cs arg = {
+		.in.handle = fence,
+		.in.timeout = (uint64_t)((now() + seconds) * 1e9),
+		.in.ip_type = AMDGPU_HW_IP_DMA,
+		.in.ctx_id = gpu->context,
+	};
+	int ret = do_ioctl(gpu->fd, DRM_IOCTL_AMDGPU_WAIT_CS, &arg);
+
+	return ret ? ret : (int)arg.out.status;
+}
+
+/* Let the GPU write a word; b holds the packet and, at 1024, the word. */
+static inline int write_word(struct gpu *gpu, struct buffer *b, uint32_t value)
+{
+	uint32_t *word = (uint32_t *)b->cpu + 256;
+	const uint32_t packet[8] = {
+		5, LO(b->va + 1024), HI(b->va + 1024), value,
+	};
+	uint64_t fence;
+	int ret;
+
+	__atomic_store_n(word, ~value, __ATOMIC_RELAXED);
+	memcpy(b->cpu, packet, sizeof(packet));
+	ret = submit(gpu, &b, 1, 8, &fence);
+	if (!ret)
+		ret = wait_fence(gpu, fence, 30);
+	if (ret)
+		return ret;
+	return __atomic_load_n(word, __ATOMIC_ACQUIRE) == value ? 0 : -EIO;
+}
+
+/*
+ * The compute driver
+ */
+
+struct kfd_node {
+	uint32_t gpu_id;
+	int drm;
+};
+
+static inline long kfd_property(int node, const char *file, const char *key)
+{
+	char path[128], name[64];
+	long value = -ENOENT, v;
+	FILE *f;
+
+	snprintf(path, sizeof(path),
+		 "/sys/class/kfd/kfd/topology/nodes/%d/%s", node, file);
+	f = fopen(path, "r");
+	if (!f)
+		return -errno;
+	if (!key && fscanf(f, "%ld", &v) == 1)
+		value = v;
+	while (key && fscanf(f, "%63s %ld", name, &v) == 2)
+		if (!strcmp(name, key))
+			value = v;
+	fclose(f);
+	return value;
+}
+
+/* The nodes that are GPUs; each holds an open file of its render node. */
+static inline int kfd_nodes(struct kfd_node nodes[MAX_GPUS])
+{
+	int count = 0;
+	char path[64];
+	long id;
+
+	for (int n = 0; count < MAX_GPUS; n++) {
+		id = kfd_property(n, "gpu_id", NULL);
+		if (id < 0)
+			break;
+		if (!id)
+			continue;
+		snprintf(path, sizeof(path), "/dev/dri/renderD%ld",
+			 kfd_property(n, "properties", "drm_render_minor"));
+		nodes[count].gpu_id = id;
+		nodes[count++].drm = open(path, O_RDWR | O_CLOEXEC);
+	}
+	return count;
+}
+
+static inline int kfd_acquire_vm(int kfd, const struct kfd_node *node)
+{
+	struct kfd_ioctl_acquire_vm_args arg = {
+		.drm_fd = node->drm,
+		.gpu_id = node->gpu_id,
+	};
+
+	return do_ioctl(kfd, AMDKFD_IOC_ACQUIRE_VM, &arg);
+}
+
+/* Bring a range into a GPU's memory and map it there. */
+static inline int kfd_prefetch(int kfd, void *at, uint64_t size,
+			       uint32_t gpu_id)
+{
+	const struct kfd_ioctl_svm_attribute attrs[] = {
+		{ KFD_IOCTL_SVM_ATTR_PREFERRED_LOC, gpu_id },
+		{ KFD_IOCTL_SVM_ATTR_ACCESS, gpu_id },
+		{ KFD_IOCTL_SVM_ATTR_PREFETCH_LOC, gpu_id },
+	};
+	struct {
+		struct kfd_ioctl_svm_args args;
+		struct kfd_ioctl_svm_attribute attrs[3];
+	} u = { .args = {
+		.start_addr = (uintptr_t)at,
+		.size = size,
+		.op = KFD_IOCTL_SVM_OP_SET_ATTR,
+		.nattr = 3,
+	} };
+
+	memcpy(u.attrs, attrs, sizeof(attrs));
+	/* the length of the list is part of the request's number */
+	return do_ioctl(kfd, _IOC(_IOC_READ | _IOC_WRITE, AMDKFD_IOCTL_BASE,
+				  0x20, sizeof(u)), &u);
+}
+
+/* A device-private page looks swapped out. */
+static inline bool is_swapped(const void *at)
+{
+	int fd = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
+	uint64_t entry = 0;
+	ssize_t n;
+
+	n = pread(fd, &entry, 8, (off_t)((uintptr_t)at / 4096 * 8));
+	close(fd);
+	return n == 8 && entry >> 62 & 1;
+}
+
+/*
+ * The kernel's log: a test of the driver fails if the kernel complains.
+ */
+
+/* From here on; -1 if one may not read it. */
+static inline int kmsg_open(void)
+{
+	int fd = open("/dev/kmsg", O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+
+	if (fd >= 0)
+		lseek(fd, 0, SEEK_END);
+	return fd;
+}
+
+/* How many warnings and worse have come since; each is shown. */
+static inline int kmsg_complaints(int fd)
+{
+	static const char * const bad[] = {
+		"WARNING: ", "BUG: ", "Oops: ", "INFO: task ",
+	};
+	char line[8192];
+	int count = 0;
+	ssize_t n;
+
+	while ((n = read(fd, line, sizeof(line) - 1)) > 0 || errno == EPIPE) {
+		if (n <= 0)
+			continue;
+		line[n] = 0;
+		for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
+			if (!strstr(line, bad[i]))
+				continue;
+			printf("# %.*s\n", (int)strcspn(line, "\n"), line);
+			count++;
+			break;
+		}
+	}
+	return count;
+}
+
+/*
+ * An emulated GPU's control socket is a virtio port of this name: a test that
+ * has to break the device is skipped where there is none. Returns a file
+ * descriptor.
+ */
+#define EMULATOR_PORT "sluice.emu"
+
+static inline int emulator_open(void)
+{
+	char path[300], name[64];
+	struct dirent *entry;
+	int fd = -ENODEV;
+	DIR *dir = opendir("/sys/class/virtio-ports");
+	FILE *f;
+
+	while (dir && fd < 0 && (entry = readdir(dir))) {
+		snprintf(path, sizeof(path), "/sys/class/virtio-ports/%s/name",
+			 entry->d_name);
+		f = fopen(path, "r");
+		if (!f)
+			continue;
+		if (fgets(name, sizeof(name), f) &&
+		    !strcmp(name, EMULATOR_PORT "\n")) {
+			snprintf(path, sizeof(path), "/dev/%s", entry->d_name);
+			fd = open(path, O_RDWR | O_CLOEXEC);
+		}
+		fclose(f);
+	}
+	if (dir)
+		closedir(dir);
+	return fd;
+}
+
+/*
+ * One command, to the first GPU unless it begins with another's name; its
+ * answer ends with "ok" or has "error: " in it.
+ */
+static inline int emulator(int fd, const char *command)
+{
+	char text[8192];
+	size_t used = 0;
+	ssize_t n;
+
+	if (write(fd, command, strlen(command)) < 0 || write(fd, "\n", 1) < 0)
+		return -errno;
+	while (used < sizeof(text) - 1) {
+		n = read(fd, text + used, sizeof(text) - 1 - used);
+		if (n <= 0)
+			return -EIO;
+		used += n;
+		text[used] = 0;
+		if (strstr(text, "error: "))
+			return -EINVAL;
+		if (used >= 3 && !strcmp(text + used - 3, "ok\n"))
+			return 0;
+	}
+	return -E2BIG;
+}
+
+#endif

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The driver leaves a device that a process still holds open: the process
+ * keeps a dead file, the kernel does not complain, and the driver can take
+ * the device again at once.
+ */
+#include "../../../kselftest_harness.h"
+#include "amdgpu_test.h"
+
+FIXTURE(unplug) {
+	char gpus[MAX_GPUS][32];
+	struct gpu gpu;
+	struct buffer b;
+	int kmsg;
+};
+
+FIXTURE_SETUP(unplug)
+{
+	if (!find_gpus(self->gpus))
+		SKIP(return, "no GPU");
+	self->kmsg = kmsg_open();
+	if (self->kmsg < 0 || geteuid())
+		SKIP(return, "only root may do that");
+	ASSERT_EQ(0, open_gpu(&self->gpu, self->gpus[0]));
+	ASSERT_EQ(0, new_mapped_buffer(&self->gpu, &self->b, 65536,
+				       AMDGPU_GEM_DOMAIN_VRAM));
+	ASSERT_EQ(0, write_word(&self->gpu, &self->b, 1));
+}
+
+FIXTURE_TEARDOWN(unplug)
+{
+	close(self->kmsg);
+}
+
+static int attribute(const char *gpu, const char *name, char *text, size_t size)
+{
+	char path[300];
+	ssize_t n;
+	int fd;
+
+	snprintf(path, sizeof(path), "/sys/bus/pci/devices/%s/%s", gpu, name);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	n = read(fd, text, size - 1);
+	close(fd);
+	if (n < 0)
+		return -errno;
+	text[n] = 0;
+	return 0;
+}
+
+static void works(struct __test_metadata *_metadata, const char *name)
+{
+	struct buffer b;
+	struct gpu gpu;
+
+	ASSERT_EQ(0, open_gpu(&gpu, name));
+	ASSERT_EQ(0, new_mapped_buffer(&gpu, &b, 65536,
+				       AMDGPU_GEM_DOMAIN_VRAM));
+	EXPECT_EQ(0, write_word(&gpu, &b, 2));
+	munmap(b.cpu, b.size);
+	close(gpu.fd);
+}
+
+/* What the process does with its dead file must fail and no more. */
+static void let_go(struct __test_metadata *_metadata,
+		   FIXTURE_DATA(unplug) *self)
+{
+	struct buffer b;
+
+	EXPECT_GT(0, new_buffer(&self->gpu, &b, 4096, AMDGPU_GEM_DOMAIN_VRAM));
+	munmap(self->b.cpu, self->b.size);
+	close(self->gpu.fd);
+}
+
+/* The file is closed between the two. */
+TEST_F(unplug, unbind_close_bind)
+{
+	ASSERT_EQ(0, unbind_gpu(self->gpus[0]));
+	let_go(_metadata, self);
+	ASSERT_EQ(0, bind_gpu(self->gpus[0]));
+	works(_metadata, self->gpus[0]);
+	EXPECT_EQ(0, kmsg_complaints(self->kmsg));
+}
+
+/* The file outlives the second life's beginning. */
+TEST_F(unplug, unbind_bind_close)
+{
+	ASSERT_EQ(0, unbind_gpu(self->gpus[0]));
+	EXPECT_EQ(0, bind_gpu(self->gpus[0]));
+	let_go(_metadata, self);
+	works(_metadata, self->gpus[0]);
+	EXPECT_EQ(0, kmsg_complaints(self->kmsg));
+}
+
+/* Attributes of the first life must not show a device that is gone. */
+TEST_F(unplug, unbind_read_attributes)
+{
+	static const char * const names[] = {
+		"current_memory_partition", "available_memory_partition",
+		"current_compute_partition", "available_compute_partition",
+		"enforce_isolation", "sdma_reset_mask", "compute_reset_mask",
+	};
+	char text[4096];
+
+	ASSERT_EQ(0, unbind_gpu(self->gpus[0]));
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		EXPECT_EQ(-ENOENT, attribute(self->gpus[0], names[i], text,
+					     sizeof(text)))
+			TH_LOG("%s", names[i]);
+	}
+	let_go(_metadata, self);
+	ASSERT_EQ(0, bind_gpu(self->gpus[0]));
+	EXPECT_EQ(0, kmsg_complaints(self->kmsg));
+}
+
+/* The PCI device goes, and with it its directory in sysfs. */
+TEST_F(unplug, remove_close_rescan)
+{
+	char path[300];
+
+	snprintf(path, sizeof(path), "/sys/bus/pci/devices/%s/remove",
+		 self->gpus[0]);
+	ASSERT_EQ(0, write_file(path, "1"));
+	let_go(_metadata, self);
+	ASSERT_EQ(0, write_file("/sys/bus/pci/rescan", "1"));
+	works(_metadata, self->gpus[0]);
+	EXPECT_EQ(0, kmsg_complaints(self->kmsg));
+}
+
+TEST_HARNESS_MAIN

@@ -1,0 +1,964 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * SDMA batches of amdgpu: what each operation leaves in memory, compared with
+ * what the CPU makes of the same descriptors; order, fences, placement.
+ *
+ * GPU=N takes the N-th GPU that has batches, SEED=N other random batches.
+ */
+#include <signal.h>
+#include <sys/wait.h>
+
+#include "../../../kselftest_harness.h"
+#include "sdma_batch.h"
+
+#define SYSTEM_VA	(1024 * MIB)
+#define VRAM_VA		(2048 * MIB)
+#define SIZE		(8 * MIB)
+
+static unsigned int env(const char *name, unsigned int otherwise)
+{
+	const char *value = getenv(name);
+
+	return value ? strtoul(value, NULL, 0) : otherwise;
+}
+
+FIXTURE(sdma)
+{
+	struct gpu gpu;
+	/* The same at different addresses: system memory, video memory. */
+	struct buffer system;
+	struct buffer vram;
+	/* What must be in them. */
+	uint8_t *want_system;
+	uint8_t *want_vram;
+	unsigned int seed;
+};
+
+static unsigned int next_random(unsigned int *seed)
+{
+	*seed = *seed * 1664525 + 1013904223;
+	return *seed >> 8;
+}
+
+static void randomize(uint8_t *p, size_t size, unsigned int *seed)
+{
+	size_t i;
+
+	for (i = 0; i < size; i += 4) {
+		unsigned int x = next_random(seed) << 8 ^ next_random(seed);
+
+		memcpy(p + i, &x, 4);
+	}
+}
+
+FIXTURE_SETUP(sdma)
+{
+	self->seed = env("SEED", 1);
+	if (gpu_open(&self->gpu, env("GPU", 0)))
+		SKIP(return, "no GPU with SDMA batches");
+	ASSERT_EQ(0, buffer_map(&self->gpu, &self->system, SIZE,
+				AMDGPU_GEM_DOMAIN_GTT, SYSTEM_VA));
+	ASSERT_EQ(0, buffer_map(&self->gpu, &self->vram, SIZE,
+				AMDGPU_GEM_DOMAIN_VRAM, VRAM_VA));
+	self->want_system = malloc(SIZE);
+	self->want_vram = malloc(SIZE);
+	ASSERT_TRUE(self->want_system && self->want_vram);
+	randomize(self->want_system, SIZE, &self->seed);
+	randomize(self->want_vram, SIZE, &self->seed);
+	memcpy(self->system.cpu, self->want_system, SIZE);
+	memcpy(self->vram.cpu, self->want_vram, SIZE);
+}
+
+FIXTURE_TEARDOWN(sdma)
+{
+	free(self->want_system);
+	free(self->want_vram);
+	if (self->gpu.fd >= 0)
+		close(self->gpu.fd);
+}
+
+/* Where what must be at a GPU address is kept. */
+static uint8_t *want(struct _test_data_sdma *self, uint64_t va)
+{
+	if (va >= VRAM_VA)
+		return self->want_vram + (va - VRAM_VA);
+	return self->want_system + (va - SYSTEM_VA);
+}
+
+static void model_fill(uint8_t *dst, uint64_t size, uint32_t pattern)
+{
+	uint64_t i;
+
+	for (i = 0; i < size; i++)
+		dst[i] = pattern >> 8 * (i % 4);
+}
+
+static void model_swap(uint8_t *a, uint8_t *b, uint64_t size)
+{
+	uint64_t i;
+
+	for (i = 0; i < size; i++) {
+		uint8_t x = a[i];
+
+		a[i] = b[i];
+		b[i] = x;
+	}
+}
+
+/* The oracle: one descriptor, on what must be in memory. */
+static void model(struct _test_data_sdma *self,
+		  const struct drm_amdgpu_sdma_desc *d)
+{
+	uint64_t sum;
+	int i;
+
+	for (i = 0; i < 3 && d->dst_more[i]; i++)
+		memcpy(want(self, d->dst_more[i]), want(self, d->src), d->size);
+	switch (d->op) {
+	case AMDGPU_SDMA_OP_BROADCAST:
+	case AMDGPU_SDMA_OP_COPY:
+		memcpy(want(self, d->dst), want(self, d->src), d->size);
+		break;
+	case AMDGPU_SDMA_OP_FILL:
+		model_fill(want(self, d->dst), d->size, d->value);
+		break;
+	case AMDGPU_SDMA_OP_SWAP:
+		model_swap(want(self, d->src), want(self, d->dst), d->size);
+		break;
+	case AMDGPU_SDMA_OP_WRITE:
+		memcpy(want(self, d->dst), &d->value, 8);
+		break;
+	case AMDGPU_SDMA_OP_ADD:
+		memcpy(&sum, want(self, d->dst), 8);
+		sum += d->value;
+		memcpy(want(self, d->dst), &sum, 8);
+		break;
+	}
+}
+
+/* Offset of the first byte that is not as it must be, or -1. */
+static long differs(struct _test_data_sdma *self)
+{
+	long i;
+
+	if (!memcmp(self->system.cpu, self->want_system, SIZE) &&
+	    !memcmp(self->vram.cpu, self->want_vram, SIZE))
+		return -1;
+	for (i = 0; i < (long)SIZE; i++)
+		if (self->system.cpu[i] != self->want_system[i] ||
+		    self->vram.cpu[i] != self->want_vram[i])
+			break;
+	return i;
+}
+
+/* Runs a batch on the GPU and in the oracle. */
+static int run_placed(struct _test_data_sdma *self,
+		      const struct drm_amdgpu_sdma_desc *d, uint32_t n,
+		      uint32_t placement, uint32_t *used)
+{
+	struct drm_amdgpu_sdma_batch batch = batch_of(&self->gpu, d, n);
+	uint32_t i;
+	int ret;
+
+	batch.placement = placement;
+	ret = batch_run(&self->gpu, &batch);
+	if (ret)
+		return ret;
+	for (i = 0; i < n; i++)
+		model(self, &d[i]);
+	if (used)
+		*used = batch.engines_used;
+	return 0;
+}
+
+static int run(struct _test_data_sdma *self,
+	       const struct drm_amdgpu_sdma_desc *d, uint32_t n)
+{
+	return run_placed(self, d, n, AMDGPU_SDMA_PLACE_ONE_ENGINE, NULL);
+}
+
+static struct drm_amdgpu_sdma_desc copy_desc(uint64_t src, uint64_t dst,
+					     uint64_t size)
+{
+	return (struct drm_amdgpu_sdma_desc) {
+		.op = AMDGPU_SDMA_OP_COPY,
+		.src = src,
+		.dst = dst,
+		.size = size,
+	};
+}
+
+static const uint64_t sizes[] = {
+	1, 2, 3, 4, 5, 7, 8, 31, 32, 33, 63, 64, 65, 255, 256, 4095, 4096, 4097,
+	65535, 65537, MIB - 1, MIB, MIB + 1, 3 * MIB,
+};
+
+TEST_F(sdma, info)
+{
+	const struct drm_amdgpu_info_sdma_batch *info = &self->gpu.info;
+
+	EXPECT_TRUE(info->ops & (1 << AMDGPU_SDMA_OP_COPY));
+	EXPECT_EQ(info->native_ops, info->native_ops & info->ops);
+	EXPECT_NE(0, info->engine_mask);
+	EXPECT_EQ(65536, info->max_descs);
+	EXPECT_NE(0, info->max_fences);
+	EXPECT_EQ(sizeof(struct drm_amdgpu_sdma_record),
+		  info->record_alignment);
+}
+
+/* Every size, at every alignment of both sides modulo 4, both directions. */
+TEST_F(sdma, copy)
+{
+	unsigned int i, at;
+
+	for (i = 0; i < ARRAY_SIZE(sizes); i++) {
+		for (at = 0; at < 16; at++) {
+			struct drm_amdgpu_sdma_desc d[] = {
+				copy_desc(SYSTEM_VA + at % 4,
+					  VRAM_VA + at / 4, sizes[i]),
+				copy_desc(VRAM_VA + 4 * MIB + at % 4,
+					  SYSTEM_VA + 4 * MIB + at / 4,
+					  sizes[i]),
+			};
+
+			ASSERT_EQ(0, run(self, d, 2));
+		}
+		ASSERT_EQ(-1, differs(self)) TH_LOG("size %lu", sizes[i]);
+	}
+}
+
+TEST_F(sdma, fill)
+{
+	unsigned int i, at;
+
+	for (i = 0; i < ARRAY_SIZE(sizes); i++) {
+		struct drm_amdgpu_sdma_desc d[4] = { 0 };
+
+		for (at = 0; at < 4; at++) {
+			d[at].op = AMDGPU_SDMA_OP_FILL;
+			d[at].dst = (at % 2 ? SYSTEM_VA : VRAM_VA) +
+				    (at / 2) * 4 * MIB + at;
+			d[at].size = sizes[i];
+			d[at].value = 0x04030201 + next_random(&self->seed);
+		}
+		ASSERT_EQ(0, run(self, d, 4));
+		ASSERT_EQ(-1, differs(self)) TH_LOG("size %lu", sizes[i]);
+	}
+}
+
+/* Destinations that the engine can pair, and ones that it cannot. */
+TEST_F(sdma, broadcast)
+{
+	unsigned int i, at;
+
+	for (i = 0; i < ARRAY_SIZE(sizes); i++) {
+		uint64_t size = sizes[i] > MIB ? MIB : sizes[i];
+
+		for (at = 0; at < 8; at++) {
+			struct drm_amdgpu_sdma_desc d = {
+				.op = AMDGPU_SDMA_OP_BROADCAST,
+				.src = SYSTEM_VA + 3,
+				.dst = VRAM_VA + 32,
+				.size = size,
+			};
+
+			d.dst_more[0] = VRAM_VA + 2 * MIB + (at & 1 ? 32 : 5);
+			if (at & 2)
+				d.dst_more[1] = SYSTEM_VA + 4 * MIB + 5;
+			if (at & 4 && at & 2)
+				d.dst_more[2] = SYSTEM_VA + 6 * MIB + 64;
+			ASSERT_EQ(0, run(self, &d, 1));
+		}
+		ASSERT_EQ(-1, differs(self)) TH_LOG("size %lu", size);
+	}
+}
+
+TEST_F(sdma, swap)
+{
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(sizes); i++) {
+		struct drm_amdgpu_sdma_desc d = {
+			.op = AMDGPU_SDMA_OP_SWAP,
+			.src = SYSTEM_VA + 64,
+			.dst = VRAM_VA + 128 + 4096 * i,
+			.size = sizes[i],
+		};
+
+		ASSERT_EQ(0, run(self, &d, 1));
+		ASSERT_EQ(-1, differs(self)) TH_LOG("size %lu", sizes[i]);
+	}
+}
+
+/* Larger than any packet: the same page 1 GiB + 64 KiB long, many times. */
+TEST_F(sdma, larger_than_a_packet)
+{
+	const uint64_t half = 1UL << 32, step = 64 * MIB;
+	const uint64_t total = self->gpu.info.max_packet_bytes + 64 * KIB;
+	struct drm_amdgpu_sdma_desc d = copy_desc(half, 2 * half, total);
+	struct drm_amdgpu_sdma_batch batch = batch_of(&self->gpu, &d, 1);
+	struct buffer from, to;
+	uint64_t at;
+
+	/* One buffer shown again and again costs no memory. */
+	ASSERT_EQ(0, buffer_new(&self->gpu, &from, step,
+				AMDGPU_GEM_DOMAIN_GTT));
+	ASSERT_EQ(0, buffer_new(&self->gpu, &to, step, AMDGPU_GEM_DOMAIN_GTT));
+	ASSERT_EQ(0, buffer_cpu(&self->gpu, &from));
+	ASSERT_EQ(0, buffer_cpu(&self->gpu, &to));
+	for (at = 0; at < total; at += step) {
+		ASSERT_EQ(0, buffer_va(&self->gpu, &from, AMDGPU_VA_OP_MAP,
+				       half + at, GPU_RW));
+		ASSERT_EQ(0, buffer_va(&self->gpu, &to, AMDGPU_VA_OP_MAP,
+				       2 * half + at, GPU_RW));
+	}
+	randomize(from.cpu, step, &self->seed);
+	ASSERT_EQ(0, batch_run(&self->gpu, &batch));
+	EXPECT_EQ(0, memcmp(from.cpu, to.cpu, step));
+	/* Only the last packet reaches the last mapping's first 64 KiB. */
+	memset(to.cpu, 0, step);
+	d.src += total - 128 * KIB;
+	d.dst += total - 128 * KIB;
+	d.size = 128 * KIB;
+	ASSERT_EQ(0, batch_run(&self->gpu, &batch));
+	EXPECT_EQ(0, memcmp(from.cpu, to.cpu, 64 * KIB));
+	EXPECT_EQ(0, memcmp(from.cpu + step - 64 * KIB,
+			    to.cpu + step - 64 * KIB, 64 * KIB));
+}
+
+/* Each descriptor reads what the one before wrote. */
+TEST_F(sdma, barrier)
+{
+	struct drm_amdgpu_sdma_desc d[64];
+	unsigned int i;
+
+	for (i = 0; i < 64; i++) {
+		d[i] = copy_desc(SYSTEM_VA + i * 4096,
+				 SYSTEM_VA + (i + 1) * 4096, 4096);
+		d[i].flags = i ? AMDGPU_SDMA_DESC_BARRIER : 0;
+	}
+	ASSERT_EQ(0, run(self, d, 64));
+	EXPECT_EQ(-1, differs(self));
+}
+
+TEST_F(sdma, write_and_add)
+{
+	struct drm_amdgpu_sdma_desc d[] = {
+		copy_desc(SYSTEM_VA, VRAM_VA, 64 * KIB),
+		{ .op = AMDGPU_SDMA_OP_WRITE, .dst = SYSTEM_VA + MIB,
+		  .value = 0x1122334455667788 },
+		{ .op = AMDGPU_SDMA_OP_ADD, .dst = SYSTEM_VA + MIB,
+		  .value = 0xffffffff00000001 },
+		{ .op = AMDGPU_SDMA_OP_ADD, .dst = VRAM_VA + MIB + 8,
+		  .value = 5 },
+	};
+
+	ASSERT_EQ(0, run(self, d, 4));
+	EXPECT_EQ(-1, differs(self));
+}
+
+TEST_F(sdma, record)
+{
+	struct drm_amdgpu_sdma_record *r;
+	struct drm_amdgpu_sdma_desc d[] = {
+		copy_desc(SYSTEM_VA, VRAM_VA, 64 * KIB),
+		copy_desc(SYSTEM_VA + MIB, VRAM_VA + MIB, 64 * KIB),
+		copy_desc(VRAM_VA, SYSTEM_VA + 2 * MIB, 64 * KIB),
+	};
+	struct drm_amdgpu_sdma_batch batch = batch_of(&self->gpu, d, 3);
+
+	r = (void *)(self->system.cpu + 4 * MIB);
+	memset(r, 0, 3 * sizeof(*r));
+	d[0].flags = AMDGPU_SDMA_DESC_RECORD;
+	d[0].record = SYSTEM_VA + 4 * MIB;
+	d[2].flags = AMDGPU_SDMA_DESC_RECORD | AMDGPU_SDMA_DESC_BARRIER;
+	d[2].record = SYSTEM_VA + 4 * MIB + 2 * sizeof(*r);
+	ASSERT_EQ(0, batch_run(&self->gpu, &batch));
+	EXPECT_EQ(AMDGPU_SDMA_RECORD_DONE, r[0].status);
+	EXPECT_EQ(0, r[1].status);
+	EXPECT_EQ(AMDGPU_SDMA_RECORD_DONE, r[2].status);
+	EXPECT_NE(0, r[0].timestamp);
+	EXPECT_LE(r[0].timestamp, r[2].timestamp);
+}
+
+/* Descriptors of an older and of a newer kernel's size. */
+TEST_F(sdma, stride)
+{
+	uint64_t small[2][AMDGPU_SDMA_DESC_SIZE_MIN / 8] = {
+		{ AMDGPU_SDMA_OP_COPY, VRAM_VA, SYSTEM_VA, 4096 },
+		{ AMDGPU_SDMA_OP_COPY, VRAM_VA + 8192, SYSTEM_VA + 8192, 4096 },
+	};
+	struct {
+		struct drm_amdgpu_sdma_desc d;
+		uint64_t more;
+	} large[2] = {
+		{ .d = copy_desc(SYSTEM_VA + MIB, VRAM_VA + MIB, 4096) },
+		{ .d = copy_desc(SYSTEM_VA, VRAM_VA + 2 * MIB, 4096) },
+	};
+	struct drm_amdgpu_sdma_batch batch = batch_of(&self->gpu, NULL, 2);
+
+	batch.descs = (uintptr_t)small;
+	batch.desc_stride = sizeof(small[0]);
+	ASSERT_EQ(0, batch_run(&self->gpu, &batch));
+	memcpy(self->want_vram, self->want_system, 4096);
+	memcpy(self->want_vram + 8192, self->want_system + 8192, 4096);
+
+	batch.descs = (uintptr_t)large;
+	batch.desc_stride = sizeof(large[0]);
+	ASSERT_EQ(0, batch_run(&self->gpu, &batch));
+	model(self, &large[0].d);
+	model(self, &large[1].d);
+	EXPECT_EQ(-1, differs(self));
+
+	large[1].more = 1;
+	EXPECT_EQ(-E2BIG, batch_run(&self->gpu, &batch));
+	EXPECT_EQ(1, batch.error_index);
+}
+
+/* Each batch reads what the one before wrote: only the fences order them. */
+TEST_F(sdma, fences)
+{
+	struct drm_amdgpu_sdma_fence in = { 0 }, out = { 0 };
+	struct drm_amdgpu_sdma_batch batch;
+	struct drm_amdgpu_sdma_desc d;
+	unsigned int i;
+
+	ASSERT_EQ(0, syncobj_new(&self->gpu, &out.handle));
+	in.handle = out.handle;
+	for (i = 0; i < 40; i++) {
+		d = copy_desc(SYSTEM_VA + i * 64 * KIB,
+			      SYSTEM_VA + (i + 1) * 64 * KIB, 64 * KIB);
+		batch = batch_of(&self->gpu, &d, 1);
+		/* another engine each time; a timeline from the middle on */
+		batch.engine_mask = 0;
+		batch.in_fences = (uintptr_t)&in;
+		batch.num_in_fences = i > 0;
+		batch.out_fences = (uintptr_t)&out;
+		batch.num_out_fences = 1;
+		in.point = out.point;
+		out.point = i < 20 ? 0 : i;
+		ASSERT_EQ(0, batch_submit(&self->gpu, &batch));
+		model(self, &d);
+	}
+	ASSERT_EQ(0, syncobj_wait(&self->gpu, out.handle, out.point,
+				  WAIT_SECONDS));
+	EXPECT_EQ(-1, differs(self));
+	syncobj_free(&self->gpu, out.handle);
+}
+
+/* Nothing runs before its in-fence, nor when that will never come. */
+TEST_F(sdma, in_fence_without_fence)
+{
+	struct drm_amdgpu_sdma_desc d = copy_desc(SYSTEM_VA, VRAM_VA, 4096);
+	struct drm_amdgpu_sdma_batch batch = batch_of(&self->gpu, &d, 1);
+	struct drm_amdgpu_sdma_fence in = { 0 };
+
+	ASSERT_EQ(0, syncobj_new(&self->gpu, &in.handle));
+	batch.in_fences = (uintptr_t)&in;
+	batch.num_in_fences = 1;
+	EXPECT_EQ(-EINVAL, batch_run(&self->gpu, &batch));
+	EXPECT_EQ(AMDGPU_SDMA_NO_INDEX, batch.error_index);
+	EXPECT_EQ(-1, differs(self));
+	syncobj_free(&self->gpu, in.handle);
+}
+
+/* As many as there may be: pages of one buffer in a random order. */
+TEST_F(sdma, many)
+{
+	const uint32_t n = 65536;
+	struct drm_amdgpu_sdma_desc *d = calloc(n, sizeof(*d));
+	uint32_t i;
+
+	ASSERT_NE(NULL, d);
+	for (i = 0; i < n; i++) {
+		uint32_t to = (i * 40503) % n;
+
+		d[i] = copy_desc(SYSTEM_VA + i * 64, VRAM_VA + to * 64, 64);
+	}
+	ASSERT_EQ(0, run(self, d, n));
+	EXPECT_EQ(-1, differs(self));
+	free(d);
+}
+
+/* Neighbours become one packet; what they copy must not change. */
+TEST_F(sdma, neighbours)
+{
+	struct drm_amdgpu_sdma_desc d[512];
+	unsigned int i;
+
+	for (i = 0; i < 512; i++)
+		d[i] = copy_desc(SYSTEM_VA + i * 4096, VRAM_VA + i * 4096,
+				 i % 7 == 3 ? 2048 : 4096);
+	ASSERT_EQ(0, run(self, d, 512));
+	EXPECT_EQ(-1, differs(self));
+}
+
+TEST_F(sdma, fan_out)
+{
+	uint32_t engines = __builtin_popcount(self->gpu.info.engine_mask), used;
+	struct drm_amdgpu_sdma_desc d[5];
+	unsigned int i;
+
+	if (engines < 2)
+		SKIP(return, "one engine");
+	d[0] = copy_desc(SYSTEM_VA, VRAM_VA, 3 * MIB);
+	for (i = 1; i < 5; i++)
+		d[i] = copy_desc(VRAM_VA + 4 * MIB + i * 128 * KIB + i,
+				 SYSTEM_VA + 4 * MIB + i * 128 * KIB, 96 * KIB);
+	ASSERT_EQ(0, run_placed(self, d, 5, AMDGPU_SDMA_PLACE_FAN_OUT, &used));
+	EXPECT_EQ(self->gpu.info.engine_mask, used);
+	EXPECT_EQ(-1, differs(self));
+}
+
+/*
+ * The fence of a fan-out is that of all: look right after it, many times. The
+ * engine that fills has ended when the others are still exchanging.
+ */
+TEST_F(sdma, fan_out_join)
+{
+	struct drm_amdgpu_sdma_desc d[4] = { 0 };
+	unsigned int i, round;
+
+	if (__builtin_popcount(self->gpu.info.engine_mask) < 2)
+		SKIP(return, "one engine");
+	d[0].op = AMDGPU_SDMA_OP_FILL;
+	d[0].dst = VRAM_VA;
+	d[0].size = 2 * MIB;
+	for (i = 1; i < 4; i++) {
+		d[i].op = AMDGPU_SDMA_OP_SWAP;
+		d[i].src = SYSTEM_VA + i * 2 * MIB;
+		d[i].dst = VRAM_VA + i * 2 * MIB;
+		d[i].size = 2 * MIB;
+	}
+	for (round = 0; round < 30; round++) {
+		d[0].value = 0x01010101 * (round + 1);
+		ASSERT_EQ(0, run_placed(self, d, 4, AMDGPU_SDMA_PLACE_FAN_OUT,
+					NULL));
+		ASSERT_EQ(-1, differs(self)) TH_LOG("round %u", round);
+	}
+}
+
+TEST_F(sdma, auto_placement)
+{
+	struct drm_amdgpu_sdma_desc d = copy_desc(SYSTEM_VA, VRAM_VA, 64 * KIB);
+	uint32_t used, engines;
+
+	ASSERT_EQ(0, run_placed(self, &d, 1, AMDGPU_SDMA_PLACE_AUTO, &used));
+	EXPECT_EQ(1, __builtin_popcount(used));
+	d.size = AMDGPU_SDMA_AUTO_FAN_OUT_BYTES;
+	engines = __builtin_popcount(self->gpu.info.engine_mask);
+	if (engines > AMDGPU_SDMA_AUTO_FAN_OUT_BYTES /
+		      AMDGPU_SDMA_AUTO_SHARE_BYTES)
+		engines = AMDGPU_SDMA_AUTO_FAN_OUT_BYTES /
+			  AMDGPU_SDMA_AUTO_SHARE_BYTES;
+	ASSERT_EQ(0, run_placed(self, &d, 1, AMDGPU_SDMA_PLACE_AUTO, &used));
+	EXPECT_EQ(engines, __builtin_popcount(used));
+	EXPECT_EQ(-1, differs(self));
+}
+
+TEST_F(sdma, engine_mask)
+{
+	struct drm_amdgpu_sdma_desc d = copy_desc(SYSTEM_VA, VRAM_VA, 2 * MIB);
+	struct drm_amdgpu_sdma_batch batch = batch_of(&self->gpu, &d, 1);
+	uint32_t engine, all = self->gpu.info.engine_mask;
+
+	for (engine = 0; engine < 32; engine++) {
+		batch.engine_mask = 1u << engine;
+		if (!(all & batch.engine_mask)) {
+			EXPECT_EQ(-EINVAL, batch_run(&self->gpu, &batch));
+			continue;
+		}
+		ASSERT_EQ(0, batch_run(&self->gpu, &batch));
+		EXPECT_EQ(batch.engine_mask, batch.engines_used);
+	}
+	model(self, &d);
+	EXPECT_EQ(-1, differs(self));
+}
+
+/* Random batches of everything that needs no order, in random placements. */
+TEST_F(sdma, random)
+{
+	const uint64_t slot = 32 * KIB, slots = SIZE / slot / 2;
+	struct drm_amdgpu_sdma_desc d[64];
+	unsigned int round, i, n;
+
+	for (round = 0; round < 60; round++) {
+		n = 1 + next_random(&self->seed) % 64;
+		memset(d, 0, sizeof(d));
+		for (i = 0; i < n; i++) {
+			uint64_t at = (i * 37 % slots) * slot;
+			uint32_t skew = next_random(&self->seed) % 64;
+
+			d[i].op = next_random(&self->seed) % 4;
+			d[i].size = 1 + next_random(&self->seed) % (slot - 64);
+			if (d[i].op == AMDGPU_SDMA_OP_SWAP)
+				skew = 0;
+			d[i].dst = VRAM_VA + at + skew;
+			if (d[i].op == AMDGPU_SDMA_OP_FILL)
+				d[i].value = next_random(&self->seed);
+			else
+				d[i].src = SYSTEM_VA + at;
+			if (d[i].op == AMDGPU_SDMA_OP_BROADCAST)
+				d[i].dst_more[0] = SYSTEM_VA + SIZE / 2 + at +
+						   skew % 3 * 32;
+		}
+		ASSERT_EQ(0, run_placed(self, d, n,
+					next_random(&self->seed) % 3, NULL));
+		ASSERT_EQ(-1, differs(self)) TH_LOG("round %u", round);
+	}
+}
+
+static struct drm_amdgpu_sdma_desc wait_desc(uint64_t src, uint32_t compare,
+					     uint32_t value, uint32_t polls)
+{
+	return (struct drm_amdgpu_sdma_desc) {
+		.op = AMDGPU_SDMA_OP_WAIT,
+		.src = src,
+		.compare = compare,
+		.value = value,
+		.mask = ~0u,
+		.polls = polls,
+	};
+}
+
+/* Conditions that hold from the begin. */
+TEST_F(sdma, wait_holds)
+{
+	static const struct {
+		uint32_t compare, memory, value, mask;
+	} cases[] = {
+		{ AMDGPU_SDMA_COMPARE_EQ, 7, 7, ~0u },
+		{ AMDGPU_SDMA_COMPARE_EQ, 0xab07, 7, 0xff },
+		{ AMDGPU_SDMA_COMPARE_NE, 6, 7, ~0u },
+		{ AMDGPU_SDMA_COMPARE_GE, 7, 7, ~0u },
+		{ AMDGPU_SDMA_COMPARE_GE, 0xfffffff0, 7, ~0u },
+		{ AMDGPU_SDMA_COMPARE_LE, 7, 7, ~0u },
+		{ AMDGPU_SDMA_COMPARE_LE, 0, 7, ~0u },
+	};
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct drm_amdgpu_sdma_desc d[] = {
+			wait_desc(SYSTEM_VA + MIB, cases[i].compare,
+				  cases[i].value, 10),
+			copy_desc(SYSTEM_VA + i * 4096, VRAM_VA, 4096),
+		};
+
+		d[0].mask = cases[i].mask;
+		memcpy(self->system.cpu + MIB, &cases[i].memory, 4);
+		memcpy(self->want_system + MIB, &cases[i].memory, 4);
+		ASSERT_EQ(0, run(self, d, 2)) TH_LOG("case %u", i);
+		ASSERT_EQ(-1, differs(self)) TH_LOG("case %u", i);
+	}
+}
+
+/* Conditions that never hold: nothing behind them runs, and it is said. */
+TEST_F(sdma, wait_times_out)
+{
+	static const struct {
+		uint32_t compare, memory, value;
+	} cases[] = {
+		{ AMDGPU_SDMA_COMPARE_EQ, 6, 7 },
+		{ AMDGPU_SDMA_COMPARE_NE, 7, 7 },
+		{ AMDGPU_SDMA_COMPARE_GE, 6, 7 },
+		{ AMDGPU_SDMA_COMPARE_LE, 8, 7 },
+	};
+	const struct drm_amdgpu_sdma_desc after = copy_desc(SYSTEM_VA, VRAM_VA,
+							    SIZE);
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct drm_amdgpu_sdma_desc d[] = {
+			copy_desc(SYSTEM_VA + i * 4096, VRAM_VA, 4096),
+			wait_desc(SYSTEM_VA + MIB, cases[i].compare,
+				  cases[i].value, 10),
+			copy_desc(SYSTEM_VA, VRAM_VA + MIB, MIB / 2),
+			{ .op = AMDGPU_SDMA_OP_ADD, .dst = VRAM_VA + 2 * MIB,
+			  .value = 1 },
+			wait_desc(SYSTEM_VA + MIB + 4, AMDGPU_SDMA_COMPARE_LE,
+				  ~0u, 10),
+			copy_desc(SYSTEM_VA, VRAM_VA + MIB, MIB / 2),
+		};
+
+		memcpy(self->system.cpu + MIB, &cases[i].memory, 4);
+		memcpy(self->want_system + MIB, &cases[i].memory, 4);
+		ASSERT_EQ(-ETIME, run(self, d, 6)) TH_LOG("case %u", i);
+		model(self, &d[0]);
+		ASSERT_EQ(-1, differs(self)) TH_LOG("case %u", i);
+	}
+	/* The context is none the worse. */
+	ASSERT_EQ(0, run(self, &after, 1));
+	EXPECT_EQ(-1, differs(self));
+}
+
+/* More than one packet can skip: 40000 dwords behind a wait. */
+TEST_F(sdma, wait_skips_much)
+{
+	const uint32_t n = 8000;
+	struct drm_amdgpu_sdma_desc *d = calloc(n + 1, sizeof(*d));
+	uint32_t i, one = 1;
+
+	ASSERT_NE(NULL, d);
+	d[0] = wait_desc(SYSTEM_VA + 4 * MIB, AMDGPU_SDMA_COMPARE_EQ, 2, 5);
+	for (i = 0; i < n; i++)
+		d[i + 1] = copy_desc(SYSTEM_VA + i * 128, VRAM_VA + i * 64, 64);
+	memcpy(self->system.cpu + 4 * MIB, &one, 4);
+	memcpy(self->want_system + 4 * MIB, &one, 4);
+	ASSERT_EQ(-ETIME, run(self, d, n + 1));
+	ASSERT_EQ(-1, differs(self));
+	d[0].value = 1;
+	ASSERT_EQ(0, run(self, d, n + 1));
+	EXPECT_EQ(-1, differs(self));
+	free(d);
+}
+
+/* Submitted first, released by the CPU later; on one engine and on all. */
+TEST_F(sdma, prelaunch)
+{
+	uint32_t *flag = (uint32_t *)(self->system.cpu + 4 * MIB), placement;
+
+	for (placement = AMDGPU_SDMA_PLACE_ONE_ENGINE;
+	     placement <= AMDGPU_SDMA_PLACE_FAN_OUT; placement++) {
+		struct drm_amdgpu_sdma_desc d[] = {
+			wait_desc(SYSTEM_VA + 4 * MIB, AMDGPU_SDMA_COMPARE_GE,
+				  placement, 900),
+			copy_desc(SYSTEM_VA, VRAM_VA, 2 * MIB),
+		};
+		struct drm_amdgpu_sdma_batch batch =
+			batch_of(&self->gpu, d, 2);
+		struct drm_amdgpu_sdma_fence out = { 0 };
+
+		*flag = 0;
+		randomize(self->system.cpu, 2 * MIB, &self->seed);
+		ASSERT_EQ(0, syncobj_new(&self->gpu, &out.handle));
+		batch.placement = placement;
+		batch.out_fences = (uintptr_t)&out;
+		batch.num_out_fences = 1;
+		ASSERT_EQ(0, batch_submit(&self->gpu, &batch));
+		EXPECT_EQ(-ETIME, syncobj_wait(&self->gpu, out.handle, 0, 0.1));
+		EXPECT_NE(0, memcmp(self->system.cpu, self->vram.cpu, 2 * MIB));
+		__atomic_store_n(flag, placement, __ATOMIC_RELEASE);
+		ASSERT_EQ(0, syncobj_wait(&self->gpu, out.handle, 0,
+					  WAIT_SECONDS));
+		EXPECT_EQ(1, syncobj_status(&self->gpu, out.handle));
+		EXPECT_EQ(0, memcmp(self->system.cpu, self->vram.cpu, 2 * MIB));
+		syncobj_free(&self->gpu, out.handle);
+	}
+}
+
+/*
+ * One address shows one buffer, then another: a translation that survives the
+ * change reads the first one's data.
+ */
+TEST_F(sdma, remap)
+{
+	struct drm_amdgpu_sdma_desc d = copy_desc(512 * MIB, SYSTEM_VA, MIB);
+	struct drm_amdgpu_sdma_batch batch = batch_of(&self->gpu, &d, 1);
+	struct buffer b[2];
+	unsigned int i;
+
+	for (i = 0; i < 2; i++) {
+		ASSERT_EQ(0, buffer_new(&self->gpu, &b[i], MIB,
+					AMDGPU_GEM_DOMAIN_VRAM));
+		ASSERT_EQ(0, buffer_cpu(&self->gpu, &b[i]));
+		memset(b[i].cpu, i + 1, MIB);
+	}
+	for (i = 0; i < 20; i++) {
+		struct buffer *shown = &b[i % 2];
+
+		ASSERT_EQ(0, buffer_va(&self->gpu, shown, AMDGPU_VA_OP_MAP,
+				       d.src, GPU_RW));
+		ASSERT_EQ(0, batch_run(&self->gpu, &batch));
+		ASSERT_EQ(0, memcmp(self->system.cpu, shown->cpu, MIB))
+			TH_LOG("round %u", i);
+		ASSERT_EQ(0, buffer_va(&self->gpu, shown, AMDGPU_VA_OP_UNMAP,
+				       d.src, 0));
+	}
+}
+
+/* Buffers that do not fit in video memory together, each copied in turn. */
+TEST_F(sdma, eviction)
+{
+	enum { COUNT = 14 };
+	const uint64_t size = 64 * MIB;
+	struct buffer b[COUNT];
+	unsigned int i, round;
+
+	for (i = 0; i < COUNT; i++) {
+		ASSERT_EQ(0, buffer_new(&self->gpu, &b[i], size,
+					AMDGPU_GEM_DOMAIN_VRAM));
+		ASSERT_EQ(0, buffer_va(&self->gpu, &b[i], AMDGPU_VA_OP_MAP,
+				       (4 + i) * 1024 * MIB, GPU_RW));
+	}
+	for (round = 0; round < 2; round++) {
+		for (i = 0; i < COUNT; i++) {
+			struct drm_amdgpu_sdma_desc d = {
+				.op = AMDGPU_SDMA_OP_FILL,
+				.dst = (4 + i) * 1024 * MIB,
+				.size = size,
+				.value = 1 + i + 100 * round,
+			};
+			struct drm_amdgpu_sdma_batch batch =
+				batch_of(&self->gpu, &d, 1);
+
+			ASSERT_EQ(0, batch_run(&self->gpu, &batch));
+		}
+		for (i = 0; i < COUNT; i++) {
+			struct drm_amdgpu_sdma_desc d =
+				copy_desc((4 + i) * 1024 * MIB + size - 4096,
+					  SYSTEM_VA + i * 4096, 4096);
+			struct drm_amdgpu_sdma_batch batch =
+				batch_of(&self->gpu, &d, 1);
+
+			ASSERT_EQ(0, batch_run(&self->gpu, &batch));
+			model_fill(self->want_system + i * 4096, 4096,
+				   1 + i + 100 * round);
+		}
+		ASSERT_EQ(-1, differs(self)) TH_LOG("round %u", round);
+	}
+}
+
+/*
+ * Somebody else's batches wait as long as they may, on every engine: buffers
+ * must still move, and others' work go on.
+ */
+TEST_F(sdma, wait_stalls_nobody)
+{
+	const uint64_t size = 64 * MIB;
+	struct drm_amdgpu_sdma_desc wait, fill = {
+		.op = AMDGPU_SDMA_OP_FILL, .dst = 4096 * MIB, .size = size,
+		.value = 7,
+	};
+	struct drm_amdgpu_sdma_batch waits, fills;
+	struct buffer big[14], other_system;
+	struct gpu other;
+	uint32_t engine;
+	unsigned int i;
+
+	ASSERT_EQ(0, gpu_open(&other, env("GPU", 0)));
+	ASSERT_EQ(0, buffer_map(&other, &other_system, MIB,
+				AMDGPU_GEM_DOMAIN_GTT, SYSTEM_VA));
+	wait = wait_desc(SYSTEM_VA, AMDGPU_SDMA_COMPARE_EQ, 1, 500);
+	waits = batch_of(&other, &wait, 1);
+	for (engine = 0; engine < 32; engine++) {
+		waits.engine_mask = 1u << engine;
+		if (other.info.engine_mask & waits.engine_mask)
+			ASSERT_EQ(0, batch_submit(&other, &waits));
+	}
+	for (i = 0; i < ARRAY_SIZE(big); i++) {
+		ASSERT_EQ(0, buffer_new(&self->gpu, &big[i], size,
+					AMDGPU_GEM_DOMAIN_VRAM));
+		ASSERT_EQ(0, buffer_va(&self->gpu, &big[i], AMDGPU_VA_OP_MAP,
+				       fill.dst, GPU_RW));
+		fills = batch_of(&self->gpu, &fill, 1);
+		ASSERT_EQ(0, batch_run(&self->gpu, &fills));
+		ASSERT_EQ(0, buffer_va(&self->gpu, &big[i], AMDGPU_VA_OP_UNMAP,
+				       fill.dst, 0));
+	}
+	EXPECT_EQ(-1, differs(self));
+	close(other.fd);
+}
+
+/* The file goes while its batches run, and while they wait. */
+TEST_F(sdma, close_busy)
+{
+	unsigned int i;
+
+	for (i = 0; i < 20; i++) {
+		struct drm_amdgpu_sdma_desc d[] = {
+			wait_desc(SYSTEM_VA, AMDGPU_SDMA_COMPARE_EQ, 1, 50),
+			copy_desc(SYSTEM_VA, VRAM_VA, MIB),
+		};
+		struct drm_amdgpu_sdma_batch batch;
+		struct buffer system, vram;
+		struct gpu gpu;
+
+		ASSERT_EQ(0, gpu_open(&gpu, env("GPU", 0)));
+		ASSERT_EQ(0, buffer_map(&gpu, &system, MIB,
+					AMDGPU_GEM_DOMAIN_GTT, SYSTEM_VA));
+		ASSERT_EQ(0, buffer_map(&gpu, &vram, MIB,
+					AMDGPU_GEM_DOMAIN_VRAM, VRAM_VA));
+		batch = batch_of(&gpu, d + i % 2, 2 - i % 2);
+		batch.placement = AMDGPU_SDMA_PLACE_FAN_OUT;
+		ASSERT_EQ(0, batch_submit(&gpu, &batch));
+		munmap(system.cpu, system.size);
+		munmap(vram.cpu, vram.size);
+		close(gpu.fd);
+	}
+	EXPECT_EQ(-1, differs(self));
+}
+
+/* A process that fills its own memory, at the addresses of the fixture's. */
+static void submit_for_ever(unsigned int placement)
+{
+	struct drm_amdgpu_sdma_desc d = {
+		.op = AMDGPU_SDMA_OP_FILL, .dst = VRAM_VA, .size = 256 * KIB,
+		.value = 0xdddddddd,
+	};
+	struct drm_amdgpu_sdma_batch batch;
+	struct buffer vram;
+	struct gpu gpu;
+
+	if (gpu_open(&gpu, env("GPU", 0)) ||
+	    buffer_map(&gpu, &vram, SIZE, AMDGPU_GEM_DOMAIN_VRAM, VRAM_VA))
+		_exit(1);
+	while (1) {
+		batch = batch_of(&gpu, &d, 1);
+		batch.placement = placement % 3;
+		if (batch_submit(&gpu, &batch))
+			_exit(2);
+	}
+}
+
+/* Another process submits all the time and is killed at some moment. */
+TEST_F(sdma, killed)
+{
+	struct drm_amdgpu_sdma_desc d = copy_desc(SYSTEM_VA, VRAM_VA, SIZE);
+	unsigned int round;
+
+	for (round = 0; round < 12; round++) {
+		pid_t child = fork();
+		int status;
+
+		ASSERT_LE(0, child);
+		if (!child)
+			submit_for_ever(round);
+		usleep(50000 + next_random(&self->seed) % 100000);
+		ASSERT_EQ(0, kill(child, SIGKILL));
+		ASSERT_EQ(child, waitpid(child, &status, 0));
+		ASSERT_TRUE(WIFSIGNALED(status));
+	}
+	/* They wrote at the same addresses, each in a VM of its own. */
+	EXPECT_EQ(-1, differs(self));
+	ASSERT_EQ(0, run(self, &d, 1));
+	EXPECT_EQ(-1, differs(self));
+}
+
+/* A copy to the memory of another GPU, imported as a dma-buf. */
+TEST_F(sdma, peer)
+{
+	struct drm_prime_handle share = { .flags = DRM_CLOEXEC | DRM_RDWR };
+	struct drm_amdgpu_sdma_desc d =
+		copy_desc(SYSTEM_VA, 512 * MIB, 2 * MIB);
+	struct drm_amdgpu_sdma_batch batch = batch_of(&self->gpu, &d, 1);
+	struct buffer theirs, ours = { .size = 2 * MIB };
+	struct gpu peer;
+
+	if (gpu_open(&peer, !env("GPU", 0)))
+		SKIP(return, "one GPU");
+	ASSERT_EQ(0, buffer_map(&peer, &theirs, 2 * MIB, AMDGPU_GEM_DOMAIN_VRAM,
+				VRAM_VA));
+	share.handle = theirs.handle;
+	ASSERT_EQ(0, gpu_ioctl(&peer, DRM_IOCTL_PRIME_HANDLE_TO_FD, &share));
+	ASSERT_EQ(0, gpu_ioctl(&self->gpu, DRM_IOCTL_PRIME_FD_TO_HANDLE,
+			       &share));
+	ours.handle = share.handle;
+	ASSERT_EQ(0, buffer_va(&self->gpu, &ours, AMDGPU_VA_OP_MAP, d.dst,
+			       GPU_RW));
+	memset(theirs.cpu, 0, 2 * MIB);
+	ASSERT_EQ(0, batch_run(&self->gpu, &batch));
+	EXPECT_EQ(0, memcmp(theirs.cpu, self->want_system, 2 * MIB));
+	close(peer.fd);
+}
+
+TEST_HARNESS_MAIN

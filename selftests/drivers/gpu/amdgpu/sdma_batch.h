@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * A GPU as the tests of SDMA batches see it: buffers with a GPU address and a
+ * CPU mapping, syncobjs, batches; by ioctl, without a library.
+ */
+#ifndef _SELFTEST_SDMA_BATCH_H
+#define _SELFTEST_SDMA_BATCH_H
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <drm/amdgpu_drm.h>
+#include <linux/sync_file.h>
+
+#define KIB		1024UL
+#define MIB		(1024 * KIB)
+#define GPU_RW		(AMDGPU_VM_PAGE_READABLE | AMDGPU_VM_PAGE_WRITEABLE)
+#define WAIT_SECONDS	60
+
+struct gpu {
+	int fd;
+	uint32_t ctx;
+	struct drm_amdgpu_info_sdma_batch info;
+};
+
+struct buffer {
+	uint32_t handle;
+	uint64_t va;
+	uint64_t size;
+	uint8_t *cpu;
+};
+
+/* 0 or a negative errno; an interrupted call is made again. */
+static inline int gpu_ioctl(struct gpu *gpu, unsigned long cmd, void *arg)
+{
+	int ret;
+
+	do {
+		ret = ioctl(gpu->fd, cmd, arg);
+	} while (ret < 0 && (errno == EINTR || errno == EAGAIN));
+	return ret < 0 ? -errno : 0;
+}
+
+static inline int gpu_context(struct gpu *gpu, uint32_t *id)
+{
+	union drm_amdgpu_ctx arg = { .in.op = AMDGPU_CTX_OP_ALLOC_CTX };
+	int ret = gpu_ioctl(gpu, DRM_IOCTL_AMDGPU_CTX, &arg);
+
+	*id = arg.out.alloc.ctx_id;
+	return ret;
+}
+
+static inline int gpu_query_batch(struct gpu *gpu)
+{
+	struct drm_amdgpu_info arg = {
+		.return_pointer = (uintptr_t)&gpu->info,
+		.return_size = sizeof(gpu->info),
+		.query = AMDGPU_INFO_SDMA_BATCH,
+	};
+
+	return gpu_ioctl(gpu, DRM_IOCTL_AMDGPU_INFO, &arg);
+}
+
+/* The @index-th render node of amdgpu that has batches: 0 or -ENODEV. */
+static inline int gpu_open(struct gpu *gpu, int index)
+{
+	char path[64];
+	int minor;
+
+	for (minor = 128; minor < 192; minor++) {
+		snprintf(path, sizeof(path), "/dev/dri/renderD%d", minor);
+		gpu->fd = open(path, O_RDWR | O_CLOEXEC);
+		if (gpu->fd < 0)
+			continue;
+		if (!gpu_query_batch(gpu) && gpu->info.ops && !index--)
+			return gpu_context(gpu, &gpu->ctx);
+		close(gpu->fd);
+	}
+	gpu->fd = -1;
+	return -ENODEV;
+}
+
+static inline int buffer_va(struct gpu *gpu, struct buffer *b, uint32_t op,
+			    uint64_t va, uint32_t flags)
+{
+	struct drm_amdgpu_gem_va arg = {
+		.handle = b->handle,
+		.operation = op,
+		.flags = flags,
+		.va_address = va,
+		.map_size = b->size,
+	};
+
+	return gpu_ioctl(gpu, DRM_IOCTL_AMDGPU_GEM_VA, &arg);
+}
+
+static inline int buffer_cpu(struct gpu *gpu, struct buffer *b)
+{
+	union drm_amdgpu_gem_mmap arg = { .in.handle = b->handle };
+	int ret = gpu_ioctl(gpu, DRM_IOCTL_AMDGPU_GEM_MMAP, &arg);
+
+	if (ret)
+		return ret;
+	b->cpu = mmap(NULL, b->size, PROT_READ | PROT_WRITE, MAP_SHARED,
+		      gpu->fd, arg.out.addr_ptr);
+	return b->cpu == MAP_FAILED ? -errno : 0;
+}
+
+static inline int buffer_new(struct gpu *gpu, struct buffer *b, uint64_t size,
+			     uint32_t domain)
+{
+	union drm_amdgpu_gem_create arg = {
+		.in.bo_size = size,
+		.in.alignment = 4096,
+		.in.domains = domain,
+	};
+	int ret;
+
+	if (domain == AMDGPU_GEM_DOMAIN_VRAM)
+		arg.in.domain_flags = AMDGPU_GEM_CREATE_CPU_ACCESS_REQUIRED;
+	memset(b, 0, sizeof(*b));
+	ret = gpu_ioctl(gpu, DRM_IOCTL_AMDGPU_GEM_CREATE, &arg);
+	b->handle = arg.out.handle;
+	b->size = size;
+	return ret;
+}
+
+/* A buffer for GPU, at @va, and CPU. */
+static inline int buffer_map(struct gpu *gpu, struct buffer *b, uint64_t size,
+			     uint32_t domain, uint64_t va)
+{
+	int ret = buffer_new(gpu, b, size, domain);
+
+	if (!ret)
+		ret = buffer_va(gpu, b, AMDGPU_VA_OP_MAP, va, GPU_RW);
+	b->va = va;
+	return ret ? ret : buffer_cpu(gpu, b);
+}
+
+static inline void buffer_free(struct gpu *gpu, struct buffer *b)
+{
+	struct drm_gem_close arg = { .handle = b->handle };
+
+	if (b->cpu)
+		munmap(b->cpu, b->size);
+	if (b->handle)
+		gpu_ioctl(gpu, DRM_IOCTL_GEM_CLOSE, &arg);
+	memset(b, 0, sizeof(*b));
+}
+
+static inline int syncobj_new(struct gpu *gpu, uint32_t *handle)
+{
+	struct drm_syncobj_create arg = { 0 };
+	int ret = gpu_ioctl(gpu, DRM_IOCTL_SYNCOBJ_CREATE, &arg);
+
+	*handle = arg.handle;
+	return ret;
+}
+
+static inline void syncobj_free(struct gpu *gpu, uint32_t handle)
+{
+	struct drm_syncobj_destroy arg = { .handle = handle };
+
+	gpu_ioctl(gpu, DRM_IOCTL_SYNCOBJ_DESTROY, &arg);
+}
+
+/* 0, or -ETIME if it did not signal within @seconds. */
+static inline int syncobj_wait(struct gpu *gpu, uint32_t handle,
+			       uint64_t point, double seconds)
+{
+	struct drm_syncobj_timeline_wait arg = {
+		.handles = (uintptr_t)&handle,
+		.points = (uintptr_t)&point,
+		.count_handles = 1,
+		.flags = DRM_SYNCOBJ_WAIT_FLAGS_WAIT_FOR_SUBMIT,
+	};
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	arg.timeout_nsec = now.tv_sec * 1000000000LL + now.tv_nsec +
+			   (int64_t)(seconds * 1e9);
+	return gpu_ioctl(gpu, DRM_IOCTL_SYNCOBJ_TIMELINE_WAIT, &arg);
+}
+
+/* How the fence of a binary syncobj ended: 1 well, 0 not yet, or an error. */
+static inline int syncobj_status(struct gpu *gpu, uint32_t handle)
+{
+	struct drm_syncobj_handle arg = {
+		.handle = handle,
+		.flags = DRM_SYNCOBJ_HANDLE_TO_FD_FLAGS_EXPORT_SYNC_FILE,
+		.fd = -1,
+	};
+	struct sync_file_info info = { 0 };
+	int ret = gpu_ioctl(gpu, DRM_IOCTL_SYNCOBJ_HANDLE_TO_FD, &arg);
+
+	if (ret)
+		return ret;
+	if (ioctl(arg.fd, SYNC_IOC_FILE_INFO, &info))
+		info.status = -errno;
+	close(arg.fd);
+	return info.status;
+}
+
+static inline struct drm_amdgpu_sdma_batch
+batch_of(struct gpu *gpu, const struct drm_amdgpu_sdma_desc *descs, uint32_t n)
+{
+	return (struct drm_amdgpu_sdma_batch) {
+		.ctx_id = gpu->ctx,
+		.descs = (uintptr_t)descs,
+		.num_descs = n,
+		.desc_stride = sizeof(*descs),
+	};
+}
+
+static inline int batch_submit(struct gpu *gpu,
+			       struct drm_amdgpu_sdma_batch *batch)
+{
+	return gpu_ioctl(gpu, DRM_IOCTL_AMDGPU_SDMA_BATCH, batch);
+}
+
+/* Submits and waits. 0, or how the call or the batch failed. */
+static inline int batch_run(struct gpu *gpu,
+			    struct drm_amdgpu_sdma_batch *batch)
+{
+	struct drm_amdgpu_sdma_fence out = { 0 };
+	int ret = syncobj_new(gpu, &out.handle);
+
+	if (ret)
+		return ret;
+	batch->out_fences = (uintptr_t)&out;
+	batch->num_out_fences = 1;
+	ret = batch_submit(gpu, batch);
+	if (!ret)
+		ret = syncobj_wait(gpu, out.handle, 0, WAIT_SECONDS);
+	if (!ret)
+		ret = syncobj_status(gpu, out.handle);
+	syncobj_free(gpu, out.handle);
+	return ret == 1 ? 0 : ret;
+}
+
+#endif

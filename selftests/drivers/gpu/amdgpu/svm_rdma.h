@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * What the tests of RDMA to SVM memory share.
+ */
+#ifndef SELFTESTS_AMDGPU_SVM_RDMA_H
+#define SELFTESTS_AMDGPU_SVM_RDMA_H
+
+#include "../../../rdma/rc_pair.h"
+#include "kfd_svm.h"
+
+/* Both ends of a connection on one RDMA device. */
+struct link {
+	struct rcp_dev dev;
+	struct rcp_pair pair;
+};
+
+static inline void link_close(struct link *link)
+{
+	rcp_fini(&link->pair);
+	rcp_close(&link->dev);
+}
+
+/* -EOPNOTSUPP: the device has no on-demand paging */
+static inline int link_open(struct link *link, const char *name)
+{
+	int err;
+
+	memset(link, 0, sizeof(*link));
+	err = rcp_open(&link->dev, name);
+	if (err)
+		return err;
+	err = -EOPNOTSUPP;
+	if (rcp_odp_caps(&link->dev))
+		err = rcp_init(&link->pair, &link->dev, &link->dev);
+	if (!err)
+		err = rcp_connect(&link->pair, IBV_MTU_4096);
+	if (err)
+		link_close(link);
+	return err;
+}
+
+/* From @from in @src to @to in @dst: one RDMA WRITE */
+static inline int link_write(struct link *link, struct ibv_mr *src, void *from,
+			     struct ibv_mr *dst, void *to, uint32_t len)
+{
+	struct ibv_sge sge = rcp_sge(src, from, len);
+
+	return rcp_rdma(&link->pair.a, IBV_WR_RDMA_WRITE, &sge, (uintptr_t)to,
+			dst->rkey);
+}
+
+/* To @to in @dst from @from in @src: one RDMA READ */
+static inline int link_read(struct link *link, struct ibv_mr *dst, void *to,
+			    struct ibv_mr *src, void *from, uint32_t len)
+{
+	struct ibv_sge sge = rcp_sge(dst, to, len);
+
+	return rcp_rdma(&link->pair.a, IBV_WR_RDMA_READ, &sge, (uintptr_t)from,
+			src->rkey);
+}
+
+/* Every word tells its place and the seed. */
+static inline void pattern_fill(void *at, size_t len, uint32_t seed)
+{
+	uint32_t *p = at;
+	size_t i;
+
+	for (i = 0; i < len / 4; i++)
+		p[i] = (i * 2654435761u) ^ seed;
+}
+
+/* The first word that is wrong, or -1 */
+static inline long pattern_check(const void *at, size_t len, uint32_t seed)
+{
+	const uint32_t *p = at;
+	size_t i;
+
+	for (i = 0; i < len / 4; i++)
+		if (p[i] != ((uint32_t)(i * 2654435761u) ^ seed))
+			return i;
+	return -1;
+}
+
+#endif

@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * RDMA from SVM memory of a GPU while that GPU is reset. A transfer may fail,
+ * as the reset loses the memory. One that succeeds has delivered what was
+ * there before, never what the reset has left.
+ *
+ * Resets the first GPU: see kfd_svm.h for GPU=. Makes its own soft RoCE device
+ * over lo; RDMA=name takes an existing one.
+ */
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdatomic.h>
+
+#include "../../../kselftest_harness.h"
+#include "svm_rdma.h"
+
+#define DEVICE	"rxe_svm_reset"
+#define NR	256ul
+#define LEN	(NR * SVM_PAGE)
+
+static const char *device;
+static sigjmp_buf on_sigbus;
+
+static void sigbus(int sig)
+{
+	siglongjmp(on_sigbus, 1);
+}
+
+/* Reading the file resets the device. A directory is named by minor or PCI. */
+static int reset_gpu(const struct svm_gpu *gpu)
+{
+	char path[128], byte;
+	ssize_t n;
+	int fd;
+
+	snprintf(path, sizeof(path), "/sys/kernel/debug/dri/%d/amdgpu_gpu_recover",
+		 gpu->minor);
+	fd = open(path, O_RDONLY);
+	if (fd < 0) {
+		snprintf(path, sizeof(path),
+			 "/sys/kernel/debug/dri/%s/amdgpu_gpu_recover",
+			 gpu->pci);
+		fd = open(path, O_RDONLY);
+	}
+	if (fd < 0)
+		return -errno;
+	n = read(fd, &byte, 1);
+	close(fd);
+	return n < 0 ? -errno : 0;
+}
+
+/*
+ * A reset in a while. By a thread: a child would share the memory, and the next
+ * write to it would be a copy.
+ */
+struct resetter {
+	pthread_t thread;
+	const struct svm_gpu *gpu;
+	unsigned int us;
+	int err;
+	atomic_bool over;
+};
+
+static void *resetter_run(void *arg)
+{
+	struct resetter *r = arg;
+
+	usleep(r->us);
+	r->err = reset_gpu(r->gpu);
+	r->over = true;
+	return NULL;
+}
+
+static int reset_soon(struct resetter *r, const struct svm_gpu *gpu,
+		      unsigned int us)
+{
+	r->gpu = gpu;
+	r->us = us;
+	r->over = false;
+	return pthread_create(&r->thread, NULL, resetter_run, r);
+}
+
+FIXTURE(reset) {
+	struct svm svm;
+	struct link link;
+	struct svm_gpu *gpu;
+	void *buf;		/* memory in the GPU */
+	void *host;
+	struct ibv_mr *mr;
+	struct ibv_mr *host_mr;
+};
+
+FIXTURE_SETUP(reset) {
+	self->svm.kfd = -1;
+	if (svm_open(&self->svm))
+		SKIP(return, "no GPU with KFD");
+	self->gpu = &self->svm.gpu[0];
+	if (!svm_alias(self->gpu).published)
+		SKIP(return, "no alias of device private memory");
+	ASSERT_EQ(0, link_open(&self->link, device));
+	self->buf = svm_map(LEN);
+	self->host = svm_map(LEN);
+	ASSERT_NE(NULL, self->buf);
+	ASSERT_NE(NULL, self->host);
+	pattern_fill(self->buf, LEN, 1);
+	self->mr = rcp_reg(&self->link.dev, self->buf, LEN, RCP_ODP);
+	self->host_mr = rcp_reg(&self->link.dev, self->host, LEN, RCP_PINNED);
+	ASSERT_NE(NULL, self->mr);
+	ASSERT_NE(NULL, self->host_mr);
+	ASSERT_EQ(0, svm_prefetch(&self->svm, self->buf, LEN, self->gpu));
+	ASSERT_EQ(NR, svm_away(&self->svm, self->buf, LEN));
+}
+
+FIXTURE_TEARDOWN(reset) {
+	if (self->svm.kfd < 0)
+		return;
+	if (self->mr)
+		ibv_dereg_mr(self->mr);
+	if (self->host_mr)
+		ibv_dereg_mr(self->host_mr);
+	link_close(&self->link);
+	if (self->buf)
+		munmap(self->buf, LEN);
+	svm_close(&self->svm);
+}
+
+/* One transfer out of the GPU's memory. 1: right, 0: failed, -1: wrong */
+static int transfer(FIXTURE_DATA(reset) *self)
+{
+	memset(self->host, 0xee, LEN);
+	if (link_write(&self->link, self->mr, self->buf, self->host_mr,
+		       self->host, LEN)) {
+		rcp_connect(&self->link.pair, IBV_MTU_4096);
+		return 0;
+	}
+	return pattern_check(self->host, LEN, 1) < 0 ? 1 : -1;
+}
+
+/* The lost range is gone: is a new one reached in place again? */
+static void check_works_again(struct __test_metadata *_metadata,
+			      FIXTURE_DATA(reset) *self)
+{
+	unsigned int tries;
+
+	ASSERT_EQ(0, ibv_dereg_mr(self->mr));
+	self->mr = NULL;
+	munmap(self->buf, LEN);
+	for (tries = 0; tries < 500 && !svm_alias(self->gpu).published; tries++)
+		usleep(10000);
+	ASSERT_EQ(1, svm_alias(self->gpu).published);
+
+	self->buf = svm_map(LEN);
+	ASSERT_NE(NULL, self->buf);
+	pattern_fill(self->buf, LEN, 1);
+	self->mr = rcp_reg(&self->link.dev, self->buf, LEN, RCP_ODP);
+	ASSERT_NE(NULL, self->mr);
+	ASSERT_EQ(0, svm_prefetch(&self->svm, self->buf, LEN, self->gpu));
+	ASSERT_EQ(NR, svm_away(&self->svm, self->buf, LEN));
+	ASSERT_EQ(1, transfer(self));
+	EXPECT_EQ(NR, svm_away(&self->svm, self->buf, LEN));
+}
+
+/* Transfers follow one another while the GPU is reset. */
+TEST_F(reset, under_traffic) {
+	struct svm_alias before = svm_alias(self->gpu);
+	int right = 0, failed = 0, result;
+	struct resetter r;
+	bool over;
+
+	ASSERT_EQ(1, transfer(self));
+	EXPECT_EQ(NR, svm_away(&self->svm, self->buf, LEN));
+	ASSERT_EQ(0, reset_soon(&r, self->gpu, 200000));
+	/* one more after the reset is over */
+	do {
+		over = r.over;
+		result = transfer(self);
+		ASSERT_NE(-1, result);
+		right += result;
+		failed += !result;
+	} while (!over);
+	pthread_join(r.thread, NULL);
+	ASSERT_EQ(0, r.err);
+	TH_LOG("%d right, %d failed", right, failed);
+	EXPECT_LT(0, right);
+	EXPECT_LT(before.revokes, svm_alias(self->gpu).revokes);
+	check_works_again(_metadata, self);
+}
+
+/* All of the range as the CPU sees it. 1: right, 0: SIGBUS, -1: wrong */
+static int look(FIXTURE_DATA(reset) *self)
+{
+	struct sigaction act = { .sa_handler = sigbus }, old;
+	int result = 0;
+
+	sigaction(SIGBUS, &act, &old);
+	if (!sigsetjmp(on_sigbus, 1))
+		result = pattern_check(self->buf, LEN, 1) < 0 ? 1 : -1;
+	sigaction(SIGBUS, &old, NULL);
+	return result;
+}
+
+/* After a reset that loses the memory an access by the CPU fails. */
+TEST_F(reset, cpu_access) {
+	int result;
+
+	ASSERT_EQ(0, reset_gpu(self->gpu));
+	result = look(self);
+	ASSERT_NE(-1, result);
+	if (result)
+		SKIP(return, "the memory survives resets of this GPU");
+	EXPECT_EQ(NR, svm_away(&self->svm, self->buf, LEN));
+	EXPECT_EQ(0, svm_alias(self->gpu).published);
+	check_works_again(_metadata, self);
+}
+
+/*
+ * Pages go to the GPU and come back while it is reset: a copy that the reset
+ * has killed must not be taken for good.
+ */
+TEST_F(reset, while_migrating) {
+	int round, result, lost = 0;
+	struct resetter r;
+
+	ASSERT_EQ(0, ibv_dereg_mr(self->mr));
+	self->mr = NULL;
+	for (round = 0; round < 8; round++) {
+		munmap(self->buf, LEN);
+		self->buf = svm_map(LEN);
+		ASSERT_NE(NULL, self->buf);
+		pattern_fill(self->buf, LEN, 1);
+		ASSERT_EQ(0, reset_soon(&r, self->gpu, 3000 + 7000 * round));
+		do {
+			svm_prefetch(&self->svm, self->buf, LEN, self->gpu);
+			result = look(self);
+			ASSERT_NE(-1, result);
+		} while (result && !r.over);
+		pthread_join(r.thread, NULL);
+		ASSERT_EQ(0, r.err);
+		lost += !result;
+	}
+	TH_LOG("lost in %d of %d resets", lost, round);
+}
+
+/* A peer that has mapped the pages before gets nothing after the reset. */
+TEST_F(reset, peer_access) {
+	ASSERT_EQ(1, transfer(self));
+	ASSERT_EQ(0, reset_gpu(self->gpu));
+	ASSERT_NE(-1, transfer(self));
+	check_works_again(_metadata, self);
+}
+
+int main(int argc, char **argv)
+{
+	device = rcp_device_get(DEVICE);
+	if (!device) {
+		ksft_print_header();
+		ksft_exit_skip("no RDMA device: %s\n", strerror(errno));
+	}
+	return test_harness_run(argc, argv);
+}
