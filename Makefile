@@ -17,6 +17,15 @@ ifeq ($(TESTED),)
 $(error KERNEL=$(KERNEL): say "series" or "stock")
 endif
 
+# The demo's memory: that of two emulated GPUs or, with GPU=none or a TOPOLOGY,
+# that of two test devices.
+GPU ?= mi300x
+ifeq ($(filter none mi300x,$(GPU)),)
+$(error GPU=$(GPU): say "mi300x" or "none")
+endif
+DEMO_MEMORY := $(if $(TOPOLOGY),--topology $(TOPOLOGY),$(if \
+	$(filter mi300x,$(GPU)),--memory gpu))
+
 .DEFAULT_GOAL := help
 .PHONY: help buildroot tree export apply check-series check-bisect kernel vm \
 	demo test test-debug mutations bench mbox clean
@@ -24,7 +33,7 @@ endif
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
 	@echo
-	@echo 'Variables: FILE= TOPOLOGY= (demo), KDIR= or LINUX_TARBALL= (base kernel),'
+	@echo 'Variables: FILE= GPU= TOPOLOGY= (demo), KDIR= or LINUX_TARBALL= (base kernel),'
 	@echo 'FLAVOUR=debug (kernel, vm), GPUS= ENGINES= CMD= (vm), KERNEL=stock (test),'
 	@echo 'MIRROR= JOBS= SLUICE_CACHE=; see docs/lab.md.'
 
@@ -54,11 +63,9 @@ vm: kernel ## boot it, with GPUS= emulated GPUs, and open a shell or run CMD=
 		--memory 8G --setup 'userspace/emu/guest/run true',scripts/vm --topology $(or $(TOPOLOGY),bridge)) \
 		--flavour $(FLAVOUR) $(if $(CMD),-- $(CMD))
 
-demo: kernel ## move FILE= by RDMA from device memory to device memory; GPU=mi300x: of emulated GPUs
+demo: kernel ## move FILE= by RDMA from the memory of one GPU= to that of another
 	@$(ENTER) scripts/userspace
-	@scripts/demo $(if $(TOPOLOGY),--topology $(TOPOLOGY)) \
-		$(if $(GPU),--memory gpu) $(DEMO_ARGS) \
-		$(if $(FILE),'$(FILE)')
+	@scripts/demo $(DEMO_MEMORY) $(DEMO_ARGS) $(if $(FILE),'$(FILE)')
 
 test: tree ## every test, on the plain kernel (KERNEL=stock: on the base's)
 	@$(ENTER) scripts/kernel $(TESTED)
