@@ -347,7 +347,7 @@ TEST_F(sdma, write_and_add)
 		copy_desc(SYSTEM_VA, VRAM_VA, 64 * KIB),
 		{ .op = AMDGPU_SDMA_OP_WRITE, .dst = SYSTEM_VA + MIB,
 		  .value = 0x1122334455667788 },
-		{ .op = AMDGPU_SDMA_OP_ADD, .dst = SYSTEM_VA + MIB,
+		{ .op = AMDGPU_SDMA_OP_ADD, .dst = VRAM_VA + MIB + 16,
 		  .value = 0xffffffff00000001 },
 		{ .op = AMDGPU_SDMA_OP_ADD, .dst = VRAM_VA + MIB + 8,
 		  .value = 5 },
@@ -712,16 +712,16 @@ TEST_F(sdma, wait_skips_much)
 	free(d);
 }
 
-/* Submitted first, released by the CPU later; on one engine and on all. */
+/* Submitted first, released by the CPU later. */
 TEST_F(sdma, prelaunch)
 {
 	uint32_t *flag = (uint32_t *)(self->system.cpu + 4 * MIB), placement;
 
-	for (placement = AMDGPU_SDMA_PLACE_ONE_ENGINE;
-	     placement <= AMDGPU_SDMA_PLACE_FAN_OUT; placement++) {
+	for (placement = AMDGPU_SDMA_PLACE_AUTO;
+	     placement <= AMDGPU_SDMA_PLACE_ONE_ENGINE; placement++) {
 		struct drm_amdgpu_sdma_desc d[] = {
 			wait_desc(SYSTEM_VA + 4 * MIB, AMDGPU_SDMA_COMPARE_GE,
-				  placement, 900),
+				  placement + 1, 900),
 			copy_desc(SYSTEM_VA, VRAM_VA, 2 * MIB),
 		};
 		struct drm_amdgpu_sdma_batch batch =
@@ -737,7 +737,7 @@ TEST_F(sdma, prelaunch)
 		ASSERT_EQ(0, batch_submit(&self->gpu, &batch));
 		EXPECT_EQ(-ETIME, syncobj_wait(&self->gpu, out.handle, 0, 0.1));
 		EXPECT_NE(0, memcmp(self->system.cpu, self->vram.cpu, 2 * MIB));
-		__atomic_store_n(flag, placement, __ATOMIC_RELEASE);
+		__atomic_store_n(flag, placement + 1, __ATOMIC_RELEASE);
 		ASSERT_EQ(0, syncobj_wait(&self->gpu, out.handle, 0,
 					  WAIT_SECONDS));
 		EXPECT_EQ(1, syncobj_status(&self->gpu, out.handle));
@@ -774,6 +774,49 @@ TEST_F(sdma, remap)
 		ASSERT_EQ(0, buffer_va(&self->gpu, shown, AMDGPU_VA_OP_UNMAP,
 				       d.src, 0));
 	}
+}
+
+/* A mapping whose page table update was left to the next submission. */
+TEST_F(sdma, delayed_update)
+{
+	struct drm_amdgpu_sdma_desc d = copy_desc(SYSTEM_VA, 512 * MIB, MIB);
+	struct drm_amdgpu_sdma_batch batch = batch_of(&self->gpu, &d, 1);
+	struct buffer b;
+
+	ASSERT_EQ(0, buffer_new(&self->gpu, &b, MIB, AMDGPU_GEM_DOMAIN_GTT));
+	ASSERT_EQ(0, buffer_cpu(&self->gpu, &b));
+	ASSERT_EQ(0, buffer_va(&self->gpu, &b, AMDGPU_VA_OP_MAP, d.dst,
+			       GPU_RW | AMDGPU_VM_DELAY_UPDATE));
+	ASSERT_EQ(0, batch_run(&self->gpu, &batch));
+	EXPECT_EQ(0, memcmp(self->system.cpu, b.cpu, MIB));
+}
+
+/* A file has so many polls on their way, then it waits for the first to end. */
+TEST_F(sdma, waits_are_capped)
+{
+	const uint32_t polls = 500, n = 4 * self->gpu.info.max_polls / polls;
+	struct drm_amdgpu_sdma_desc d =
+		wait_desc(SYSTEM_VA, AMDGPU_SDMA_COMPARE_EQ, 1, polls);
+	struct drm_amdgpu_sdma_batch batch = batch_of(&self->gpu, &d, 1);
+	struct drm_amdgpu_sdma_fence out[2] = { };
+	uint32_t i, flag = 0;
+
+	memcpy(self->system.cpu, &flag, 4);
+	ASSERT_EQ(0, syncobj_new(&self->gpu, &out[0].handle));
+	ASSERT_EQ(0, syncobj_new(&self->gpu, &out[1].handle));
+	batch.num_out_fences = 1;
+	batch.engine_mask = self->gpu.info.engine_mask &
+			    -self->gpu.info.engine_mask;
+	for (i = 0; i <= n; i++) {
+		batch.out_fences = (uintptr_t)&out[!!i];
+		ASSERT_EQ(0, batch_submit(&self->gpu, &batch));
+	}
+	EXPECT_EQ(-ETIME, syncobj_status(&self->gpu, out[0].handle));
+	EXPECT_EQ(0, syncobj_status(&self->gpu, out[1].handle));
+	flag = 1;
+	__atomic_store_n((uint32_t *)self->system.cpu, flag, __ATOMIC_RELEASE);
+	EXPECT_EQ(0, syncobj_wait(&self->gpu, out[1].handle, 0, WAIT_SECONDS));
+	EXPECT_EQ(1, syncobj_status(&self->gpu, out[1].handle));
 }
 
 /* Buffers that do not fit in video memory together, each copied in turn. */
@@ -879,7 +922,8 @@ TEST_F(sdma, close_busy)
 		ASSERT_EQ(0, buffer_map(&gpu, &vram, MIB,
 					AMDGPU_GEM_DOMAIN_VRAM, VRAM_VA));
 		batch = batch_of(&gpu, d + i % 2, 2 - i % 2);
-		batch.placement = AMDGPU_SDMA_PLACE_FAN_OUT;
+		if (i % 2)
+			batch.placement = AMDGPU_SDMA_PLACE_FAN_OUT;
 		ASSERT_EQ(0, batch_submit(&gpu, &batch));
 		munmap(system.cpu, system.size);
 		munmap(vram.cpu, vram.size);

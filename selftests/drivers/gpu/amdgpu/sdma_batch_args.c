@@ -32,7 +32,7 @@ FIXTURE_SETUP(args)
 	if (gpu_open(&self->gpu, 0))
 		SKIP(return, "no GPU with SDMA batches");
 	ASSERT_EQ(0, buffer_map(&self->gpu, &self->buffer, SIZE,
-				AMDGPU_GEM_DOMAIN_GTT, VA));
+				AMDGPU_GEM_DOMAIN_VRAM, VA));
 	ASSERT_EQ(0, buffer_va(&self->gpu, &self->buffer, AMDGPU_VA_OP_MAP,
 			       READ_ONLY_VA, AMDGPU_VM_PAGE_READABLE));
 	ASSERT_EQ(0, buffer_va(&self->gpu, &self->buffer, AMDGPU_VA_OP_MAP,
@@ -312,8 +312,8 @@ TEST_F(args, desc_size_huge)
 TEST_F(args, desc_size_total)
 {
 	EXPECT_DESC_REFUSED(-E2BIG,
-			    self->d[0].size = 1ULL << 39;
-			    d->size = (1ULL << 39) + 1);
+			    self->d[0].size = self->gpu.info.max_bytes / 2;
+			    d->size = self->gpu.info.max_bytes / 2 + 1);
 }
 
 TEST_F(args, desc_size_wraps)
@@ -454,6 +454,11 @@ TEST_F(args, desc_wait_value)
 	EXPECT_DESC_REFUSED(-EINVAL, wait_of(d); d->value = 1ULL << 32);
 }
 
+TEST_F(args, desc_wait_value_off_mask)
+{
+	EXPECT_DESC_REFUSED(-EINVAL, wait_of(d); d->mask = 0xff);
+}
+
 TEST_F(args, desc_wait_unaligned)
 {
 	EXPECT_DESC_REFUSED(-EINVAL, wait_of(d); d->src += 2);
@@ -470,6 +475,28 @@ TEST_F(args, desc_wait_polls_together)
 TEST_F(args, desc_add_unaligned)
 {
 	EXPECT_DESC_REFUSED(-EINVAL, add_of(d); d->dst += 4);
+}
+
+/* Over PCIe it takes atomics, which not every system has. */
+TEST_F(args, desc_add_system)
+{
+	struct buffer system;
+	int ret;
+
+	ASSERT_EQ(0, buffer_map(&self->gpu, &system, 4096,
+				AMDGPU_GEM_DOMAIN_GTT, VA + 6 * MIB));
+	add_of(&self->d[1]);
+	self->d[1].dst = system.va;
+	self->d[1].value = 5;
+	ret = batch_run(&self->gpu, &self->batch);
+	if (!ret) {
+		EXPECT_EQ(5, *(uint64_t *)system.cpu);
+		return;
+	}
+	EXPECT_EQ(-EOPNOTSUPP, ret);
+	EXPECT_EQ(1, self->batch.error_index);
+	EXPECT_EQ(0, *(uint64_t *)system.cpu);
+	EXPECT_TRUE(untouched(self));
 }
 
 TEST_F(args, desc_write_unaligned)
@@ -613,6 +640,14 @@ TEST_F(args, fan_out_with_order)
 	self->batch.placement = AMDGPU_SDMA_PLACE_FAN_OUT;
 	self->d[2].flags = AMDGPU_SDMA_DESC_BARRIER;
 	EXPECT_REFUSED(-EINVAL, 2);
+}
+
+/* Each engine would poll for itself. */
+TEST_F(args, fan_out_with_wait)
+{
+	self->batch.placement = AMDGPU_SDMA_PLACE_FAN_OUT;
+	wait_of(&self->d[0]);
+	EXPECT_REFUSED(-EINVAL, 0);
 }
 
 /* What a page fault would find: a buffer that is no longer mapped. */

@@ -10,6 +10,10 @@
  * valid in one VM, so whoever holds that has it resident and may write it.
  *
  * Chunks are kept for the next batch: mapping one costs more than a batch.
+ *
+ * Waits also work in a page of video memory, because they need atomic
+ * operations that PCIe does not have. The file has one, with a slot for each
+ * engine; it is not pinned either, and comes back before a batch runs.
  */
 
 #include <linux/bitmap.h>
@@ -20,26 +24,38 @@
 
 #include "amdgpu.h"
 #include "amdgpu_sdma_arena.h"
+#include "amdgpu_sdma_plan.h"
 
 #define UNIT		SZ_64K
 #define UNITS		(AMDGPU_VA_RESERVED_SDMA_SIZE / UNIT)
 /* All that a file may have: also what bounds the batches on their way. */
 #define MAX_BYTES	SZ_64M
+/* The page in video memory, and the unit whose addresses it has. */
+#define SAMPLE_BYTES	SZ_4K
+#define SAMPLE_UNIT	(UNITS - 1)
 
 /**
  * struct amdgpu_sdma_arena - a file's command memory
  * @lock: protects all members; not held while memory is allocated
  * @chunks: that no thread is building a batch in, least recently used first
  * @bytes: of all chunks
+ * @polls: of all chunks, and of threads that are about to get one
+ * @puts: counts what @freed tells
  * @used: units of the address range
- * @freed: somebody put a chunk back
+ * @freed: somebody put a chunk back, or gave one up
+ * @sample_lock: for who makes @sample; taken before reservations
+ * @sample: memory for waits, once there was one
  */
 struct amdgpu_sdma_arena {
 	struct mutex lock; /* see above */
 	struct list_head chunks;
 	u64 bytes;
+	u32 polls;
+	u32 puts;
 	DECLARE_BITMAP(used, UNITS);
 	wait_queue_head_t freed;
+	struct mutex sample_lock; /* see above */
+	struct amdgpu_sdma_chunk *sample;
 };
 
 static struct amdgpu_sdma_arena *arena_get(struct amdgpu_fpriv *fpriv)
@@ -52,15 +68,35 @@ static struct amdgpu_sdma_arena *arena_get(struct amdgpu_fpriv *fpriv)
 	if (!arena)
 		return NULL;
 	mutex_init(&arena->lock);
+	mutex_init(&arena->sample_lock);
+	bitmap_set(arena->used, SAMPLE_UNIT, 1);
 	INIT_LIST_HEAD(&arena->chunks);
 	init_waitqueue_head(&arena->freed);
 	/* Two threads may submit a file's first batch. */
 	other = cmpxchg(&fpriv->sdma_arena, NULL, arena);
 	if (!other)
 		return arena;
+	mutex_destroy(&arena->sample_lock);
 	mutex_destroy(&arena->lock);
 	kfree(arena);
 	return other;
+}
+
+static int sample_map(struct amdgpu_device *adev, struct amdgpu_vm *vm,
+		      struct amdgpu_sdma_chunk *sample)
+{
+	int r;
+
+	sample->bo_va = amdgpu_vm_bo_add(adev, vm, sample->bo);
+	if (!sample->bo_va)
+		return -ENOMEM;
+	r = amdgpu_vm_bo_map(adev, sample->bo_va,
+			     sample->va & AMDGPU_GMC_HOLE_MASK, 0, sample->size,
+			     AMDGPU_VM_PAGE_READABLE |
+			     AMDGPU_VM_PAGE_WRITEABLE);
+	if (r)
+		amdgpu_vm_bo_del(adev, sample->bo_va);
+	return r;
 }
 
 static int chunk_map(struct amdgpu_device *adev, struct amdgpu_vm *vm,
@@ -90,15 +126,18 @@ static int chunk_map(struct amdgpu_device *adev, struct amdgpu_vm *vm,
 /* The next submission validates it and fills the page tables. */
 static int chunk_create_bo(struct amdgpu_device *adev,
 			   struct amdgpu_fpriv *fpriv,
-			   struct amdgpu_sdma_chunk *chunk)
+			   struct amdgpu_sdma_chunk *chunk, u32 domain)
 {
+	bool vram = domain == AMDGPU_GEM_DOMAIN_VRAM;
 	struct amdgpu_bo *root = fpriv->vm.root.bo;
 	/* User space's type: cleared, and waits can be interrupted. */
 	struct amdgpu_bo_param bp = {
 		.size = chunk->size,
 		.byte_align = PAGE_SIZE,
-		.domain = AMDGPU_GEM_DOMAIN_GTT,
-		.flags = AMDGPU_GEM_CREATE_VM_ALWAYS_VALID,
+		.domain = domain,
+		.flags = AMDGPU_GEM_CREATE_VM_ALWAYS_VALID |
+			 (vram ? AMDGPU_GEM_CREATE_NO_CPU_ACCESS |
+				 AMDGPU_GEM_CREATE_VRAM_CLEARED : 0),
 		.type = ttm_bo_type_device,
 		.bo_ptr_size = sizeof(struct amdgpu_bo),
 		.xcp_id_plus1 = fpriv->xcp_id + 1,
@@ -113,7 +152,10 @@ static int chunk_create_bo(struct amdgpu_device *adev,
 	if (r)
 		goto unreserve;
 	chunk->bo->parent = amdgpu_bo_ref(root);
-	r = chunk_map(adev, &fpriv->vm, chunk);
+	/* No place to work in is as good: amdgpu_bo_create() allows others. */
+	chunk->bo->allowed_domains = domain;
+	r = vram ? sample_map(adev, &fpriv->vm, chunk) :
+		   chunk_map(adev, &fpriv->vm, chunk);
 unreserve:
 	amdgpu_bo_unreserve(root);
 	if (r)
@@ -136,35 +178,32 @@ static void chunk_forget(struct amdgpu_device *adev,
 	mutex_lock(&arena->lock);
 	bitmap_clear(arena->used, chunk_unit(adev, chunk), chunk->size / UNIT);
 	arena->bytes -= chunk->size;
+	arena->polls -= chunk->polls;
+	arena->puts++;
 	mutex_unlock(&arena->lock);
+	wake_up(&arena->freed);
 	dma_fence_put(chunk->fence);
 	kfree(chunk);
 }
 
 /* Addresses for a chunk. The bitmap has room: MAX_BYTES is a quarter of it. */
-static struct amdgpu_sdma_chunk *
-chunk_reserve(struct amdgpu_device *adev, struct amdgpu_sdma_arena *arena,
-	      u32 size)
+static int chunk_reserve(struct amdgpu_device *adev,
+			 struct amdgpu_sdma_arena *arena,
+			 struct amdgpu_sdma_chunk *chunk, u32 size)
 {
-	struct amdgpu_sdma_chunk *chunk;
 	unsigned long unit;
 
 	lockdep_assert_held(&arena->lock);
-	chunk = kzalloc_obj(*chunk, GFP_KERNEL_ACCOUNT);
-	if (!chunk)
-		return ERR_PTR(-ENOMEM);
 	unit = bitmap_find_next_zero_area(arena->used, UNITS, 0, size / UNIT,
 					  0);
-	if (unit >= UNITS) {
-		kfree(chunk);
-		return ERR_PTR(-ENOSPC);
-	}
+	if (unit >= UNITS)
+		return -ENOSPC;
 	bitmap_set(arena->used, unit, size / UNIT);
 	arena->bytes += size;
 	chunk->size = size;
 	chunk->va = amdgpu_gmc_sign_extend(AMDGPU_VA_RESERVED_SDMA_START(adev) +
 					   unit * UNIT);
-	return chunk;
+	return 0;
 }
 
 static struct amdgpu_sdma_chunk *
@@ -174,12 +213,17 @@ chunk_create(struct amdgpu_device *adev, struct amdgpu_fpriv *fpriv,
 	struct amdgpu_sdma_chunk *chunk;
 	int r;
 
+	chunk = kzalloc_obj(*chunk, GFP_KERNEL_ACCOUNT);
+	if (!chunk)
+		return ERR_PTR(-ENOMEM);
 	mutex_lock(&arena->lock);
-	chunk = chunk_reserve(adev, arena, size);
+	r = chunk_reserve(adev, arena, chunk, size);
 	mutex_unlock(&arena->lock);
-	if (IS_ERR(chunk))
-		return chunk;
-	r = chunk_create_bo(adev, fpriv, chunk);
+	if (r) {
+		kfree(chunk);
+		return ERR_PTR(r);
+	}
+	r = chunk_create_bo(adev, fpriv, chunk, AMDGPU_GEM_DOMAIN_GTT);
 	if (!r)
 		return chunk;
 	chunk_forget(adev, arena, chunk);
@@ -237,8 +281,11 @@ static struct amdgpu_sdma_chunk *chunk_take(struct amdgpu_sdma_arena *arena,
 		if (best->size == size)
 			break;
 	}
-	if (best)
+	if (best) {
 		list_del(&best->node);
+		arena->polls -= best->polls;
+		best->polls = 0;
+	}
 	return best;
 }
 
@@ -258,14 +305,16 @@ static struct amdgpu_sdma_chunk *chunk_oldest(struct amdgpu_sdma_arena *arena)
 
 /* The arena is full: wait for a batch to end and free what it used. */
 static int arena_shrink(struct amdgpu_device *adev, struct amdgpu_fpriv *fpriv,
-			struct amdgpu_sdma_arena *arena)
+			struct amdgpu_sdma_arena *arena, u64 size)
 {
 	struct amdgpu_sdma_chunk *chunk;
 	int r;
 
 	/* If all are being built in, each of those threads puts one back. */
 	r = wait_event_interruptible(arena->freed,
-				     !list_empty_careful(&arena->chunks));
+				     !list_empty_careful(&arena->chunks) ||
+				     READ_ONCE(arena->bytes) + size <=
+				     MAX_BYTES);
 	if (r)
 		return r;
 	chunk = chunk_oldest(arena);
@@ -281,29 +330,119 @@ static int arena_shrink(struct amdgpu_device *adev, struct amdgpu_fpriv *fpriv,
 	return chunk_destroy(adev, fpriv, arena, chunk);
 }
 
-/**
- * amdgpu_sdma_chunk_get - get memory for the packets of a batch
- * @adev: device
- * @fpriv: file
- * @bytes: of packets
- *
- * Waits for earlier batches of the file if it has as much as it may have. The
- * caller holds no reservation, and puts the chunk back.
- *
- * Returns: a chunk, or an ERR_PTR().
+/*
+ * The fence of a batch with waits that has not ended, or NULL; forgets the
+ * waits of those that have.
  */
-struct amdgpu_sdma_chunk *
-amdgpu_sdma_chunk_get(struct amdgpu_device *adev, struct amdgpu_fpriv *fpriv,
-		      u64 bytes)
+static struct dma_fence *polls_reap(struct amdgpu_sdma_arena *arena)
 {
-	struct amdgpu_sdma_arena *arena = arena_get(fpriv);
+	struct dma_fence *fence = NULL;
+	struct amdgpu_sdma_chunk *chunk;
+
+	lockdep_assert_held(&arena->lock);
+	list_for_each_entry(chunk, &arena->chunks, node) {
+		if (!chunk->polls)
+			continue;
+		if (chunk_idle(chunk)) {
+			arena->polls -= chunk->polls;
+			chunk->polls = 0;
+		} else if (!fence) {
+			fence = chunk->fence;
+		}
+	}
+	return fence;
+}
+
+/*
+ * Charges @polls to the file if it may have them. If not, @fence is that of a
+ * batch to wait for; it is NULL if all are being built.
+ */
+static bool polls_try(struct amdgpu_sdma_arena *arena, u32 polls,
+		      struct dma_fence **fence, u32 *puts)
+{
+	bool ok;
+
+	mutex_lock(&arena->lock);
+	*puts = arena->puts;
+	*fence = polls_reap(arena);
+	ok = arena->polls + polls <= AMDGPU_SDMA_MAX_FILE_POLLS;
+	if (ok)
+		arena->polls += polls;
+	else
+		dma_fence_get(*fence);
+	mutex_unlock(&arena->lock);
+	return ok;
+}
+
+/* Waits for earlier waits of the file to end if it has too many. */
+static int polls_get(struct amdgpu_sdma_arena *arena, u32 polls)
+{
+	struct dma_fence *fence;
+	int r = 0;
+	u32 puts;
+
+	while (!r && !polls_try(arena, polls, &fence, &puts)) {
+		if (fence)
+			r = dma_fence_wait(fence, true);
+		else
+			r = wait_event_interruptible(arena->freed,
+						     READ_ONCE(arena->puts) !=
+						     puts);
+		dma_fence_put(fence);
+	}
+	return r;
+}
+
+static void polls_put(struct amdgpu_sdma_arena *arena, u32 polls)
+{
+	mutex_lock(&arena->lock);
+	arena->polls -= polls;
+	arena->puts++;
+	mutex_unlock(&arena->lock);
+	wake_up(&arena->freed);
+}
+
+static int sample_create(struct amdgpu_device *adev, struct amdgpu_fpriv *fpriv,
+			 struct amdgpu_sdma_arena *arena)
+{
+	u64 va = AMDGPU_VA_RESERVED_SDMA_START(adev) + SAMPLE_UNIT * UNIT;
+	struct amdgpu_sdma_chunk *sample;
+	int r;
+
+	sample = kzalloc_obj(*sample, GFP_KERNEL_ACCOUNT);
+	if (!sample)
+		return -ENOMEM;
+	sample->size = SAMPLE_BYTES;
+	sample->va = amdgpu_gmc_sign_extend(va);
+	r = chunk_create_bo(adev, fpriv, sample, AMDGPU_GEM_DOMAIN_VRAM);
+	if (r)
+		kfree(sample);
+	else
+		arena->sample = sample;
+	return r;
+}
+
+static int sample_get(struct amdgpu_device *adev, struct amdgpu_fpriv *fpriv,
+		      struct amdgpu_sdma_arena *arena)
+{
+	int r = 0;
+
+	mutex_lock(&arena->sample_lock);
+	if (!arena->sample)
+		r = sample_create(adev, fpriv, arena);
+	mutex_unlock(&arena->sample_lock);
+	return r;
+}
+
+static struct amdgpu_sdma_chunk *
+chunk_get(struct amdgpu_device *adev, struct amdgpu_fpriv *fpriv,
+	  struct amdgpu_sdma_arena *arena, u64 bytes)
+{
 	struct amdgpu_sdma_chunk *chunk;
 	u64 size;
 	bool room;
 	int r;
 
-	if (!arena)
-		return ERR_PTR(-ENOMEM);
 	size = roundup_pow_of_two(bytes + AMDGPU_SDMA_CHUNK_SLOTS);
 	size = max_t(u64, size, UNIT);
 	if (size > MAX_BYTES)
@@ -317,10 +456,73 @@ amdgpu_sdma_chunk_get(struct amdgpu_device *adev, struct amdgpu_fpriv *fpriv,
 			return chunk;
 		if (room)
 			return chunk_create(adev, fpriv, arena, size);
-		r = arena_shrink(adev, fpriv, arena);
+		r = arena_shrink(adev, fpriv, arena, size);
 		if (r)
 			return ERR_PTR(r);
 	}
+}
+
+/**
+ * amdgpu_sdma_chunk_get - get memory for the packets of a batch
+ * @adev: device
+ * @fpriv: file
+ * @bytes: of packets
+ * @polls: of all waits
+ *
+ * Waits for earlier batches of the file if it has as much as it may have. The
+ * caller holds no reservation, and puts the chunk back.
+ *
+ * Returns: a chunk, or an ERR_PTR().
+ */
+struct amdgpu_sdma_chunk *
+amdgpu_sdma_chunk_get(struct amdgpu_device *adev, struct amdgpu_fpriv *fpriv,
+		      u64 bytes, u32 polls)
+{
+	struct amdgpu_sdma_arena *arena = arena_get(fpriv);
+	struct amdgpu_sdma_chunk *chunk;
+	int r;
+
+	if (!arena)
+		return ERR_PTR(-ENOMEM);
+	if (!polls)
+		return chunk_get(adev, fpriv, arena, bytes);
+	r = sample_get(adev, fpriv, arena);
+	if (!r)
+		r = polls_get(arena, polls);
+	if (r)
+		return ERR_PTR(r);
+	chunk = chunk_get(adev, fpriv, arena, bytes);
+	if (IS_ERR(chunk)) {
+		polls_put(arena, polls);
+		return chunk;
+	}
+	chunk->polls = polls;
+	chunk->sample = arena->sample->va;
+	return chunk;
+}
+
+/**
+ * amdgpu_sdma_chunk_cpu - where the CPU writes a chunk
+ * @chunk: from amdgpu_sdma_chunk_get(), resident and locked
+ * @cpu: result
+ *
+ * The kernel's mapping stays until the memory moves, so only the first batch
+ * after that waits for the move.
+ *
+ * Returns: 0 or a negative error.
+ */
+int amdgpu_sdma_chunk_cpu(struct amdgpu_sdma_chunk *chunk, void **cpu)
+{
+	struct amdgpu_bo *bo = chunk->bo;
+	long r;
+
+	*cpu = amdgpu_bo_kptr(bo);
+	if (*cpu)
+		return 0;
+	/* amdgpu_bo_kmap() would not let a signal end this. */
+	r = dma_resv_wait_timeout(bo->tbo.base.resv, DMA_RESV_USAGE_KERNEL,
+				  true, MAX_SCHEDULE_TIMEOUT);
+	return r < 0 ? r : amdgpu_bo_kmap(bo, cpu);
 }
 
 /**
@@ -339,7 +541,11 @@ void amdgpu_sdma_chunk_put(struct amdgpu_fpriv *fpriv,
 	if (fence) {
 		dma_fence_put(chunk->fence);
 		chunk->fence = dma_fence_get(fence);
+	} else if (chunk_idle(chunk)) {
+		arena->polls -= chunk->polls;
+		chunk->polls = 0;
 	}
+	arena->puts++;
 	list_add_tail(&chunk->node, &arena->chunks);
 	mutex_unlock(&arena->lock);
 	wake_up(&arena->freed);
@@ -366,6 +572,8 @@ void amdgpu_sdma_arena_fini(struct amdgpu_device *adev,
 	if (reserved) {
 		list_for_each_entry(chunk, &arena->chunks, node)
 			amdgpu_vm_bo_del(adev, chunk->bo_va);
+		if (arena->sample)
+			amdgpu_vm_bo_del(adev, arena->sample->bo_va);
 		amdgpu_bo_unreserve(fpriv->vm.root.bo);
 	}
 	list_for_each_entry_safe(chunk, next, &arena->chunks, node) {
@@ -373,6 +581,10 @@ void amdgpu_sdma_arena_fini(struct amdgpu_device *adev,
 		dma_fence_put(chunk->fence);
 		kfree(chunk);
 	}
+	if (arena->sample)
+		amdgpu_bo_unref(&arena->sample->bo);
+	kfree(arena->sample);
+	mutex_destroy(&arena->sample_lock);
 	mutex_destroy(&arena->lock);
 	kfree(arena);
 	fpriv->sdma_arena = NULL;

@@ -16,7 +16,9 @@ struct dma_fence;
  * @bo: system memory, always valid in the file's VM
  * @bo_va: its mapping
  * @va: GPU address: slots in the first page, packets behind
+ * @sample: GPU address, in video memory, that waits work in
  * @size: bytes
+ * @polls: of the batch in it, until that has ended
  * @fence: end of the batch that used it last, or NULL
  */
 struct amdgpu_sdma_chunk {
@@ -24,7 +26,9 @@ struct amdgpu_sdma_chunk {
 	struct amdgpu_bo *bo;
 	struct amdgpu_bo_va *bo_va;
 	u64 va;
+	u64 sample;
 	u32 size;
+	u32 polls;
 	struct dma_fence *fence;
 };
 
@@ -33,7 +37,8 @@ struct amdgpu_sdma_chunk {
 
 struct amdgpu_sdma_chunk *
 amdgpu_sdma_chunk_get(struct amdgpu_device *adev, struct amdgpu_fpriv *fpriv,
-		      u64 bytes);
+		      u64 bytes, u32 polls);
+int amdgpu_sdma_chunk_cpu(struct amdgpu_sdma_chunk *chunk, void **cpu);
 void amdgpu_sdma_chunk_put(struct amdgpu_fpriv *fpriv,
 			   struct amdgpu_sdma_chunk *chunk,
 			   struct dma_fence *fence);

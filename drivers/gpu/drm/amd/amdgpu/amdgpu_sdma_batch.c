@@ -14,11 +14,12 @@
  * 7. commit: nothing can fail after this point.
  *
  * A batch is an ordinary job of the file's VM, with its context's priority. The
- * kernel's own moves and page table updates are jobs of a higher priority.
- * Where they share a ring with users, the most that can be in front of them is
- * what the ring holds already, amdgpu_sched_hw_submission jobs: AMDGPU_CS puts
- * there what runs until the ring's timeout; a batch's waits are counted, see
- * AMDGPU_SDMA_MAX_POLLS, and end long before that.
+ * kernel's page table updates have the priority that contexts have by default:
+ * where they share a ring with users, they take turns with users' jobs. One
+ * batch polls AMDGPU_SDMA_MAX_POLLS times at most, all batches of a file that
+ * have not ended AMDGPU_SDMA_MAX_FILE_POLLS times, and a batch moves no more
+ * than AMDGPU_SDMA_MAX_BYTES: what AMDGPU_CS puts on a ring is bounded by the
+ * ring's timeout only.
  */
 
 #include <linux/dma-fence-chain.h>
@@ -40,6 +41,8 @@
 
 #define MAX_FENCES	64
 #define MAX_STRIDE	4096
+/* Mappings that a batch may look up: more than six for each descriptor. */
+#define MAX_LOOKUPS	BIT(19)
 
 /* A syncobj to signal, and what that needs. */
 struct batch_out {
@@ -63,6 +66,7 @@ struct batch_out {
  * @exec: locks
  * @exec_ready: @exec is initialized
  * @found: what was found last, by read and write: most batches name few
+ * @lookups: mappings looked up so far
  * @chunk: memory for packets
  * @jobs: one for each share that is not empty
  * @engines: of each job
@@ -88,6 +92,7 @@ struct batch {
 		u64 first;
 		u64 last;
 	} found[4];
+	u32 lookups;
 	struct amdgpu_sdma_chunk *chunk;
 	struct amdgpu_job *jobs[AMDGPU_SDMA_MAX_SHARES];
 	struct amdgpu_sdma_batch_engine *engines[AMDGPU_SDMA_MAX_SHARES];
@@ -262,6 +267,17 @@ static int find_context(struct batch *b)
 	return find_engines(b);
 }
 
+/*
+ * A job that moves this much ends within a quarter of the ring's timeout if the
+ * engine moves 4 GB/s.
+ */
+static u64 max_bytes(struct amdgpu_device *adev)
+{
+	u64 ms = jiffies_to_msecs(clamp(adev->sdma_timeout, 1L, 60L * HZ));
+
+	return min(AMDGPU_SDMA_MAX_BYTES, ms * 1000000);
+}
+
 static int make_plan(struct batch *b)
 {
 	struct amdgpu_sdma_plan *plan = &b->plan;
@@ -278,6 +294,7 @@ static int make_plan(struct batch *b)
 	plan->hole_end = AMDGPU_GMC_HOLE_END;
 	plan->error_index = AMDGPU_SDMA_NO_INDEX;
 	plan->error_index2 = AMDGPU_SDMA_NO_INDEX;
+	plan->max_bytes = max_bytes(adev);
 	r = amdgpu_sdma_plan_check(plan);
 	if (!r)
 		r = amdgpu_sdma_plan_overlap(plan);
@@ -303,7 +320,7 @@ static int get_chunk(struct batch *b)
 
 	for (share = 0; share < b->plan.shares; share++)
 		bytes += share_bytes(b, share);
-	chunk = amdgpu_sdma_chunk_get(b->adev, b->fpriv, bytes);
+	chunk = amdgpu_sdma_chunk_get(b->adev, b->fpriv, bytes, b->plan.polls);
 	if (IS_ERR(chunk))
 		return PTR_ERR(chunk);
 	b->chunk = chunk;
@@ -381,6 +398,7 @@ static int use_mapping(struct batch *b, struct amdgpu_bo_va_mapping *m,
 {
 	struct amdgpu_vm *vm = &b->fpriv->vm;
 	struct amdgpu_bo *bo;
+	int ret;
 
 	/* Nothing is behind a sparse mapping. */
 	bo = m->bo_va ? m->bo_va->base.bo : NULL;
@@ -393,12 +411,28 @@ static int use_mapping(struct batch *b, struct amdgpu_bo_va_mapping *m,
 	if (m->last >= b->adev->vm_manager.max_pfn -
 		       (AMDGPU_VA_RESERVED_TOP >> AMDGPU_GPU_PAGE_SHIFT))
 		return -EACCES;
-	if (amdgpu_bo_encrypted(bo) || amdgpu_ttm_tt_get_usermm(bo->tbo.ttm))
+	if (amdgpu_bo_encrypted(bo))
 		return -EOPNOTSUPP;
-	if (amdgpu_vm_is_bo_always_valid(vm, bo))
-		return 0; /* has the lock of the VM */
-	return drm_exec_prepare_obj(&b->exec, &bo->tbo.base,
-				    TTM_NUM_MOVE_FENCES + b->num_jobs);
+	/* One that is always valid has the lock of the VM. */
+	if (!amdgpu_vm_is_bo_always_valid(vm, bo)) {
+		ret = drm_exec_prepare_obj(&b->exec, &bo->tbo.base,
+					   TTM_NUM_MOVE_FENCES + b->num_jobs);
+		if (ret)
+			return ret;
+	}
+	/* The lock keeps the ttm. */
+	return amdgpu_ttm_tt_get_usermm(bo->tbo.ttm) ? -EOPNOTSUPP : 0;
+}
+
+/* Lookups are made with locks held: not too many, and none for the dead. */
+static int charge_lookup(struct batch *b)
+{
+	if (++b->lookups > MAX_LOOKUPS)
+		return -E2BIG;
+	if (b->lookups % 256)
+		return 0;
+	cond_resched();
+	return fatal_signal_pending(current) ? -EINTR : 0;
 }
 
 /* Every page of the range is mapped; several mappings may do it together. */
@@ -414,6 +448,9 @@ static int lock_range(struct batch *b, const struct amdgpu_sdma_range *r)
 	if (page >= found->first && last <= found->last)
 		return 0;
 	for (; page <= last; page = m->last + 1) {
+		ret = charge_lookup(b);
+		if (ret)
+			return ret;
 		m = amdgpu_vm_bo_lookup_mapping(&b->fpriv->vm, page);
 		if (!m)
 			return -ENOENT;
@@ -433,6 +470,7 @@ static int lock_ranges(struct batch *b)
 	int r;
 	u32 i;
 
+	b->lookups = 0;
 	/* Mappings stay as long as the lock of the VM is held. */
 	for (j = 0; j < ARRAY_SIZE(b->found); j++) {
 		b->found[j].first = U64_MAX;
@@ -442,7 +480,8 @@ static int lock_ranges(struct batch *b)
 		n = amdgpu_sdma_ranges(&b->descs[i], i, ranges);
 		for (j = 0; j < n; j++) {
 			r = lock_range(b, &ranges[j]);
-			if (r == -ENOENT || r == -EACCES || r == -EOPNOTSUPP)
+			if (r == -ENOENT || r == -EACCES ||
+			    r == -EOPNOTSUPP || r == -E2BIG)
 				b->args->error_index = i;
 			if (r)
 				return r;
@@ -507,6 +546,41 @@ static int validate_bos(struct batch *b)
 	return 0;
 }
 
+/*
+ * An engine adds to memory that is not its own by an atomic operation of PCIe.
+ * The buffers are valid, and stay where they are until the batch has ended.
+ */
+static int check_add(struct batch *b, u64 va)
+{
+	struct amdgpu_device *adev = b->adev;
+	u64 page = (va & AMDGPU_GMC_HOLE_MASK) >> AMDGPU_GPU_PAGE_SHIFT;
+	struct amdgpu_bo_va_mapping *m;
+	struct ttm_resource *res;
+
+	m = amdgpu_vm_bo_lookup_mapping(&b->fpriv->vm, page);
+	if (WARN_ON_ONCE(!m))
+		return -ENOENT;
+	res = m->bo_va->base.bo->tbo.resource;
+	return res && res->mem_type == TTM_PL_VRAM ? 0 : -EOPNOTSUPP;
+}
+
+static int check_adds(struct batch *b)
+{
+	int r = 0;
+	u32 i;
+
+	if (b->adev->have_atomics_support || !b->plan.adds)
+		return 0;
+	for (i = 0; !r && i < b->plan.num; i++) {
+		if (b->descs[i].op != AMDGPU_SDMA_OP_ADD)
+			continue;
+		r = check_add(b, b->descs[i].dst);
+		if (r)
+			b->args->error_index = i;
+	}
+	return r;
+}
+
 /* Page tables as the mappings say, and the batch behind their updates. */
 static int update_vm(struct batch *b)
 {
@@ -520,22 +594,26 @@ static int update_vm(struct batch *b)
 	r = amdgpu_vm_clear_freed(b->adev, vm, NULL);
 	if (r)
 		return r;
+	drm_exec_for_each_locked_object(&b->exec, obj) {
+		/* The page directory is in the VM, but not mapped in it. */
+		if (gem_to_amdgpu_bo(obj) == vm->root.bo)
+			continue;
+		bo_va = amdgpu_vm_bo_find(vm, gem_to_amdgpu_bo(obj));
+		/* New mappings too, which amdgpu_vm_handle_moved() skips. */
+		r = amdgpu_vm_bo_update(b->adev, bo_va, false);
+		if (r)
+			return r;
+		r = amdgpu_sync_fence(&b->sync, bo_va->last_pt_update,
+				      GFP_KERNEL);
+		if (r)
+			return r;
+	}
 	r = amdgpu_vm_handle_moved(b->adev, vm, drm_exec_ticket(&b->exec));
 	if (r)
 		return r;
 	r = amdgpu_vm_update_pdes(b->adev, vm, false);
 	if (r)
 		return r;
-	drm_exec_for_each_locked_object(&b->exec, obj) {
-		/* The page directory is in the VM, but not mapped in it. */
-		if (gem_to_amdgpu_bo(obj) == vm->root.bo)
-			continue;
-		bo_va = amdgpu_vm_bo_find(vm, gem_to_amdgpu_bo(obj));
-		r = amdgpu_sync_fence(&b->sync, bo_va->last_pt_update,
-				      GFP_KERNEL);
-		if (r)
-			return r;
-	}
 	return amdgpu_sync_fence(&b->sync, vm->last_update, GFP_KERNEL);
 }
 
@@ -613,6 +691,9 @@ static int build_share(struct batch *b, u32 share, void *cpu, u64 *offset)
 		.base = cpu + *offset,
 		.end = cpu + *offset + bytes,
 		.slot = b->chunk->va + share * AMDGPU_SDMA_SLOT_SIZE,
+		/* An engine runs the file's jobs one after the other. */
+		.sample = b->chunk->sample +
+			  b->engines[share]->instance * AMDGPU_SDMA_SLOT_SIZE,
 	};
 	u32 i;
 	int r;
@@ -656,7 +737,7 @@ static int build(struct batch *b)
 
 	BUILD_BUG_ON(AMDGPU_SDMA_MAX_SHARES * AMDGPU_SDMA_SLOT_SIZE >
 		     AMDGPU_SDMA_CHUNK_SLOTS);
-	r = amdgpu_bo_kmap(b->chunk->bo, &cpu);
+	r = amdgpu_sdma_chunk_cpu(b->chunk, &cpu);
 	if (r)
 		return r;
 	memset(cpu, 0, AMDGPU_SDMA_MAX_SHARES * AMDGPU_SDMA_SLOT_SIZE);
@@ -672,6 +753,23 @@ static int build(struct batch *b)
 						   cpu, b->plan.waits ?
 						   b->plan.shares : 0);
 	return b->joined ? 0 : -ENOMEM;
+}
+
+/*
+ * Again: moves and page table updates may have taken what was reserved when the
+ * buffers were locked.
+ */
+static int reserve_fences(struct batch *b)
+{
+	struct drm_gem_object *obj;
+	int r;
+
+	drm_exec_for_each_locked_object(&b->exec, obj) {
+		r = dma_resv_reserve_fences(obj->resv, b->num_jobs + 1);
+		if (r)
+			return r;
+	}
+	return 0;
 }
 
 static void signal_outs(struct batch *b, struct dma_fence *fence)
@@ -773,6 +871,9 @@ static int submit(struct batch *b)
 	r = validate_bos(b);
 	if (r)
 		return r;
+	r = check_adds(b);
+	if (r)
+		return r;
 	r = update_vm(b);
 	if (r)
 		return r;
@@ -780,6 +881,10 @@ static int submit(struct batch *b)
 	if (r)
 		return r;
 	r = build(b);
+	if (r)
+		return r;
+	/* Last: nothing between this and the commit may use slots up. */
+	r = reserve_fences(b);
 	if (r)
 		return r;
 	commit(b);
@@ -842,6 +947,7 @@ int amdgpu_sdma_batch_ioctl(struct drm_device *dev, void *data,
 	b->filp = filp;
 	b->args = args;
 	amdgpu_sync_create(&b->sync);
+	amdgpu_vm_set_task_info(&b->fpriv->vm);
 	r = find_context(b);
 	if (!r)
 		r = copy_in(b);
@@ -899,6 +1005,6 @@ void amdgpu_sdma_batch_info(struct amdgpu_device *adev,
 	info->max_polls = AMDGPU_SDMA_MAX_POLLS;
 	info->swap_alignment = f->swap_align;
 	info->record_alignment = sizeof(struct drm_amdgpu_sdma_record);
-	info->max_bytes = AMDGPU_SDMA_MAX_BYTES;
+	info->max_bytes = max_bytes(adev);
 	info->max_packet_bytes = f->max_copy;
 }

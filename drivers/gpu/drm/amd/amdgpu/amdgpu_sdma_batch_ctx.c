@@ -200,8 +200,9 @@ static int batch_fence_status(const struct batch_fence *f)
 {
 	unsigned int i;
 
+	/* What the scheduler says of a hang must not look like a wait's end. */
 	if (f->error)
-		return f->error;
+		return f->error == -ETIME ? -EIO : f->error;
 	for (i = 0; i < f->num_slots; i++) {
 		const u32 *slot = f->slots +
 				  i * AMDGPU_SDMA_SLOT_SIZE / sizeof(u32);

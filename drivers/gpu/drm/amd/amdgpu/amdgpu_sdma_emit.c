@@ -76,7 +76,11 @@ static void put_barrier(struct amdgpu_sdma_stream *s)
 
 	s->sequence++;
 	s->p = amdgpu_sdma_put_fence(s->p, s->format, addr, s->sequence);
-	/* Not a user's wait: the engine itself has stored it, or will. */
+	/*
+	 * Not a user's wait: the engine itself has stored it, or will. To give
+	 * up would let what follows run too early; the ring's timeout ends it
+	 * if somebody's shader overwrites the word.
+	 */
 	s->p = amdgpu_sdma_put_poll(s->p, addr, AMDGPU_SDMA_POLL_EQ,
 				    s->sequence, ~0, 0,
 				    AMDGPU_SDMA_POLL_FOR_EVER);
@@ -210,12 +214,13 @@ static bool emit_fill(struct amdgpu_sdma_stream *s, u64 dst, u32 pattern,
 
 /*
  * Make the sample one value if the wait's condition holds and another if not:
- * COND_EXE only knows equality. Returns the value for "holds".
+ * COND_EXE only knows equality. The sample is in video memory, because PCIe has
+ * none of these atomics. Returns the value for "holds".
  */
 static u32 put_compare(struct amdgpu_sdma_stream *s,
 		       const struct drm_amdgpu_sdma_desc *d)
 {
-	u64 at = s->slot + AMDGPU_SDMA_SLOT_SAMPLE;
+	u64 at = s->sample;
 	u32 value = lower_32_bits(d->value);
 
 	s->p = amdgpu_sdma_put_atomic(s->p, AMDGPU_SDMA_ATOMIC_AND32, at,
@@ -256,7 +261,7 @@ static bool emit_wait(struct amdgpu_sdma_stream *s,
 		      const struct drm_amdgpu_sdma_desc *d)
 {
 	u64 status = s->slot + AMDGPU_SDMA_SLOT_STATUS;
-	u64 sample = s->slot + AMDGPU_SDMA_SLOT_SAMPLE;
+	u64 sample = s->sample;
 	u32 holds;
 
 	if (!reserve(s, AMDGPU_SDMA_WAIT_DW))
@@ -273,6 +278,8 @@ static bool emit_wait(struct amdgpu_sdma_stream *s,
 	s->p = amdgpu_sdma_put_cond(s->p, sample, holds, AMDGPU_SDMA_FENCE_DW);
 	s->p = amdgpu_sdma_put_fence(s->p, s->format, status,
 				     AMDGPU_SDMA_STATUS_OK);
+	/* The next guard reads the status. */
+	put_barrier(s);
 	close_guard(s);
 	s->guarded = true;
 	return true;
@@ -394,18 +401,15 @@ int amdgpu_sdma_plan_emit(const struct amdgpu_sdma_plan *plan, u32 share,
 			  struct amdgpu_sdma_stream *s)
 {
 	const struct amdgpu_sdma_cursor begin = sdma_share_begin(plan, share);
-	const struct amdgpu_sdma_cursor head = { .desc = plan->head };
-	const struct amdgpu_sdma_cursor zero = { };
 	bool ok;
 
-	/* All share the waits, but who has nothing to do need not wait. */
+	/* There may be more engines than work. */
 	if (plan->shares > 1 && begin.desc == plan->end[share].desc &&
 	    begin.offset == plan->end[share].offset)
 		return 0;
 	s->p = s->base;
 	s->ib = s->base;
-	ok = emit_range(plan, zero, &head, s) &&
-	     emit_range(plan, begin, &plan->end[share], s) && close_ib(s);
+	ok = emit_range(plan, begin, &plan->end[share], s) && close_ib(s);
 	return ok ? 0 : -ENOSPC;
 }
 EXPORT_SYMBOL_IF_KUNIT(amdgpu_sdma_plan_emit);

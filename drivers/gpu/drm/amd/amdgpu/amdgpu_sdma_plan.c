@@ -110,7 +110,7 @@ static int check_operands(const struct amdgpu_sdma_format *f,
 		if (d->compare > AMDGPU_SDMA_COMPARE_LE || !d->polls ||
 		    d->polls > AMDGPU_SDMA_MAX_POLLS || !d->mask)
 			return -EINVAL;
-		return upper_32_bits(d->value) || !IS_ALIGNED(d->src, 4) ?
+		return d->value & ~(u64)d->mask || !IS_ALIGNED(d->src, 4) ?
 			-EINVAL : 0;
 	case AMDGPU_SDMA_OP_WRITE:
 	case AMDGPU_SDMA_OP_ADD:
@@ -251,25 +251,25 @@ static int count_desc(struct amdgpu_sdma_plan *plan, u32 i)
 	const struct drm_amdgpu_sdma_desc *d = &plan->descs[i];
 
 	plan->bytes += d->size;
+	plan->moved += d->size * (d->op == AMDGPU_SDMA_OP_SWAP ? 2 :
+				  sdma_num_dst(d));
 	plan->dwords += desc_dwords(plan->format, d);
 	plan->polls += d->polls;
 	plan->waits |= sdma_is_wait(d);
-	if (plan->bytes > AMDGPU_SDMA_MAX_BYTES ||
+	plan->adds |= d->op == AMDGPU_SDMA_OP_ADD;
+	if (plan->moved > plan->max_bytes ||
 	    plan->dwords > AMDGPU_SDMA_MAX_DWORDS ||
 	    plan->polls > AMDGPU_SDMA_MAX_POLLS)
 		return -E2BIG;
-	if (plan->head == i && sdma_is_wait(d)) {
-		plan->head++;
-		plan->head_dwords = plan->dwords;
-	} else if (i > plan->head && sdma_is_ordered(d)) {
+	/* The first one begins after none, but others begin after a wait. */
+	if (sdma_is_wait(d) || (i && sdma_is_ordered(d)))
 		plan->first_ordered = min(plan->first_ordered, i);
-	}
 	return 0;
 }
 
 /**
  * amdgpu_sdma_plan_check - check each descriptor, add up the totals
- * @plan: has @format, @descs, @num and the hole; the rest is zero
+ * @plan: has @format, @descs, @num, @max_bytes and the hole; the rest is zero
  *
  * Returns: 0, or an error that @error_index is at fault for: -EINVAL for a
  * malformed descriptor, -EOPNOTSUPP for an operation that the engine lacks,
@@ -558,8 +558,8 @@ static void cut_shares(struct amdgpu_sdma_plan *plan)
 	u64 total, before = 0, goal;
 	u32 i, share = 0;
 
-	total = plan->bytes + (u64)(plan->num - plan->head) * SHARE_OVERHEAD;
-	for (i = plan->head; i < plan->num; i++) {
+	total = plan->bytes + (u64)plan->num * SHARE_OVERHEAD;
+	for (i = 0; i < plan->num; i++) {
 		u64 weight = plan->descs[i].size + SHARE_OVERHEAD;
 
 		while (share < plan->shares - 1) {
@@ -604,9 +604,6 @@ int amdgpu_sdma_plan_place(struct amdgpu_sdma_plan *plan, u32 placement,
 	default:
 		return -EINVAL;
 	}
-	/* Waits alone would be nobody's. */
-	if (plan->head == plan->num)
-		plan->shares = 1;
 	cut_shares(plan);
 	return 0;
 }
@@ -621,7 +618,7 @@ EXPORT_SYMBOL_IF_KUNIT(amdgpu_sdma_plan_place);
  */
 u64 amdgpu_sdma_plan_dwords(const struct amdgpu_sdma_plan *plan, u32 share)
 {
-	u64 dw = plan->head_dwords;
+	u64 dw = 0;
 	u32 i;
 
 	if (plan->shares == 1)

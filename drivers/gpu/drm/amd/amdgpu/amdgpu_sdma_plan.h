@@ -10,7 +10,10 @@
 #include "amdgpu_sdma_encode.h"
 
 #define AMDGPU_SDMA_MAX_DESCS		65536
-#define AMDGPU_SDMA_MAX_BYTES		BIT_ULL(40)
+/* Moved by one batch: see also max_bytes() in amdgpu_sdma_batch.c. */
+#define AMDGPU_SDMA_MAX_BYTES		BIT_ULL(33)
+/* Of all batches of a file that have not ended. */
+#define AMDGPU_SDMA_MAX_FILE_POLLS	(4 * AMDGPU_SDMA_MAX_POLLS)
 #define AMDGPU_SDMA_MAX_DWORDS		(4U << 20)
 #define AMDGPU_SDMA_MAX_SHARES		32
 /* INDIRECT has 20 bits for the length; IBs are padded to 8 dwords. */
@@ -20,18 +23,17 @@
 /* A share's own memory, that the engine may write: offsets. */
 #define AMDGPU_SDMA_SLOT_BARRIER	0
 #define AMDGPU_SDMA_SLOT_STATUS		4
-#define AMDGPU_SDMA_SLOT_SAMPLE		8
 #define AMDGPU_SDMA_SLOT_SIZE		64
 
 /*
- * Dwords of what is more than one packet. A wait is: status, poll, sample, two
- * barriers, three atomics, test, status.
+ * Dwords of what is more than one packet. A wait is: status, poll, sample,
+ * three barriers, three atomics, test, status.
  */
 #define AMDGPU_SDMA_BARRIER_DW		\
 	(AMDGPU_SDMA_FENCE_DW + AMDGPU_SDMA_POLL_DW)
 #define AMDGPU_SDMA_WAIT_DW		\
 	(2 * AMDGPU_SDMA_FENCE_DW + AMDGPU_SDMA_POLL_DW +	\
-	 AMDGPU_SDMA_COPY_DW + 2 * AMDGPU_SDMA_BARRIER_DW +	\
+	 AMDGPU_SDMA_COPY_DW + 3 * AMDGPU_SDMA_BARRIER_DW +	\
 	 3 * AMDGPU_SDMA_ATOMIC_DW + AMDGPU_SDMA_COND_DW)
 #define AMDGPU_SDMA_RECORD_DW		\
 	(2 * AMDGPU_SDMA_FENCE_DW + AMDGPU_SDMA_TIMESTAMP_DW)
@@ -59,18 +61,18 @@ struct amdgpu_sdma_cursor {
  * @hole_end: first one behind those
  * @error_index: descriptor at fault, if a function here failed for one
  * @error_index2: the one that it overlaps
- * @head: waits that come before all else: each share begins with them
- * @first_ordered: first descriptor behind the head that must begin after
- *	others, or @num
- * @waits: there are waits anywhere
+ * @max_bytes: that the batch may move
+ * @first_ordered: first descriptor that must begin after others, or that others
+ *	must begin after, or @num
+ * @waits: there are waits
+ * @adds: there are ADDs
  * @sort: descriptors might overlap
  * @bytes: that the descriptors name
+ * @moved: bytes, counted once for each destination
  * @polls: of all waits
  * @dwords: upper bound of the packets of one share that has it all
- * @head_dwords: those of the head
  * @shares: how many parts run in parallel
- * @end: where each share ends; it begins where the one before ends, the first
- *	behind the head
+ * @end: where each share ends; it begins where the one before ends
  */
 struct amdgpu_sdma_plan {
 	const struct amdgpu_sdma_format *format;
@@ -80,14 +82,15 @@ struct amdgpu_sdma_plan {
 	u64 hole_end;
 	u32 error_index;
 	u32 error_index2;
-	u32 head;
+	u64 max_bytes;
 	u32 first_ordered;
 	bool waits;
+	bool adds;
 	bool sort;
 	u64 bytes;
+	u64 moved;
 	u32 polls;
 	u64 dwords;
-	u32 head_dwords;
 	u32 shares;
 	struct amdgpu_sdma_cursor end[AMDGPU_SDMA_MAX_SHARES];
 };
@@ -111,6 +114,7 @@ struct amdgpu_sdma_range {
  * @p: where the next packet goes
  * @end: end of the memory
  * @slot: GPU address of the share's slot
+ * @sample: GPU address, in video memory, of 4 bytes that waits work in
  * @sequence: of barriers
  * @guarded: a wait came before: packets go behind a COND_EXE of the status
  * @guard: the COND_EXE that covers what is being stored, or NULL
@@ -124,6 +128,7 @@ struct amdgpu_sdma_stream {
 	u32 *p;
 	u32 *end;
 	u64 slot;
+	u64 sample;
 	u32 sequence;
 	bool guarded;
 	u32 *guard;
@@ -169,7 +174,7 @@ sdma_share_begin(const struct amdgpu_sdma_plan *p, u32 share)
 {
 	if (share)
 		return p->end[share - 1];
-	return (struct amdgpu_sdma_cursor) { .desc = p->head };
+	return (struct amdgpu_sdma_cursor) { };
 }
 
 int amdgpu_sdma_plan_check(struct amdgpu_sdma_plan *plan);

@@ -29,10 +29,12 @@ static const struct amdgpu_sdma_format *v4_4_2(struct kunit *test)
 
 #define EXPECT_DWORDS(test, end, words, ...)				\
 	do {								\
-		const u32 want[] = { __VA_ARGS__ };			\
+		const u32 want_[] = { __VA_ARGS__ };			\
+		struct kunit *test_ = (test);				\
+		const u32 *words_ = (words);				\
 									\
-		KUNIT_EXPECT_EQ(test, (end) - (words), ARRAY_SIZE(want)); \
-		KUNIT_EXPECT_MEMEQ(test, words, want, sizeof(want));	\
+		KUNIT_EXPECT_EQ(test_, (end) - words_, ARRAY_SIZE(want_)); \
+		KUNIT_EXPECT_MEMEQ(test_, words_, want_, sizeof(want_)); \
 	} while (0)
 
 static void formats(struct kunit *test)
@@ -136,6 +138,7 @@ static void plan_init(struct amdgpu_sdma_plan *plan,
 	plan->format = f;
 	plan->descs = d;
 	plan->num = n;
+	plan->max_bytes = AMDGPU_SDMA_MAX_BYTES;
 	plan->hole_start = HOLE_START;
 	plan->hole_end = HOLE_END;
 	plan->error_index = ~0;
@@ -186,6 +189,7 @@ SPOIL(wraps, d->dst = -4095ULL)
 SPOIL(in_hole, d->src = HOLE_START)
 SPOIL(below_hole_end, d->src = HOLE_END - 1)
 SPOIL(into_hole, d->src = HOLE_START - 4095)
+SPOIL(value_off_mask, d->value = 2)
 SPOIL(too_large, d->size = AMDGPU_SDMA_MAX_BYTES + 1)
 
 static const struct rule rules[] = {
@@ -207,6 +211,7 @@ static const struct rule rules[] = {
 	{ "value of copy", 0, -EINVAL, set_value },
 	{ "64 bits of fill", AMDGPU_SDMA_OP_FILL, -EINVAL, set_value_high },
 	{ "64 bits of wait", AMDGPU_SDMA_OP_WAIT, -EINVAL, set_value_high },
+	{ "value off mask", AMDGPU_SDMA_OP_WAIT, -EINVAL, value_off_mask },
 	{ "more of copy", 0, -EINVAL, set_more },
 	{ "no more", AMDGPU_SDMA_OP_BROADCAST, -EINVAL, clear_more },
 	{ "gap", AMDGPU_SDMA_OP_BROADCAST, -EINVAL, gap_in_more },
@@ -270,6 +275,14 @@ static void check_totals(struct kunit *test)
 	plan_init(&plan, f, d, 2);
 	KUNIT_EXPECT_EQ(test, amdgpu_sdma_plan_check(&plan), -E2BIG);
 	KUNIT_EXPECT_EQ(test, plan.error_index, 1);
+	/* Each destination counts. */
+	d[0] = good(AMDGPU_SDMA_OP_BROADCAST);
+	d[0].size = AMDGPU_SDMA_MAX_BYTES / 2;
+	plan_init(&plan, f, d, 1);
+	KUNIT_EXPECT_EQ(test, amdgpu_sdma_plan_check(&plan), 0);
+	d[0].size++;
+	plan_init(&plan, f, d, 1);
+	KUNIT_EXPECT_EQ(test, amdgpu_sdma_plan_check(&plan), -E2BIG);
 }
 
 /* An engine without an operation. */
@@ -565,6 +578,7 @@ static void run_plan(struct engine *e, const struct amdgpu_sdma_plan *plan)
 		u64 dw = amdgpu_sdma_plan_dwords(plan, share);
 		struct amdgpu_sdma_stream s = {
 			.format = plan->format, .slot = SLOT,
+			.sample = SLOT + AMDGPU_SDMA_SLOT_SIZE / 2,
 		};
 
 		s.base = kvcalloc(dw, sizeof(u32), GFP_KERNEL);
@@ -915,12 +929,12 @@ static void place_auto(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, shares_of(test, d, 1, 4), 4);
 	d[0].size = 1ULL << 30;
 	KUNIT_EXPECT_EQ(test, shares_of(test, d, 1, 16), 16);
-	/* An order inside keeps it on one engine, a wait in front does not. */
+	/* An order inside keeps it on one engine, and so does a wait. */
 	d[1].flags = AMDGPU_SDMA_DESC_BARRIER;
 	KUNIT_EXPECT_EQ(test, shares_of(test, d, 2, 16), 1);
 	d[1] = d[0];
 	d[0] = good(AMDGPU_SDMA_OP_WAIT);
-	KUNIT_EXPECT_EQ(test, shares_of(test, d, 2, 16), 16);
+	KUNIT_EXPECT_EQ(test, shares_of(test, d, 2, 16), 1);
 	KUNIT_EXPECT_EQ(test, shares_of(test, d, 1, 16), 1);
 }
 
@@ -938,6 +952,14 @@ static void place_ordered(struct kunit *test)
 			amdgpu_sdma_plan_place(&plan, AMDGPU_SDMA_PLACE_FAN_OUT,
 					       4));
 	KUNIT_EXPECT_EQ(test, plan.error_index, 2);
+	/* A wait in front would be polled by each engine for itself. */
+	d[0] = good(AMDGPU_SDMA_OP_WAIT);
+	plan_init(&plan, v4_4_2(test), d, 2);
+	KUNIT_ASSERT_EQ(test, amdgpu_sdma_plan_check(&plan), 0);
+	KUNIT_EXPECT_EQ(test, -EINVAL,
+			amdgpu_sdma_plan_place(&plan, AMDGPU_SDMA_PLACE_FAN_OUT,
+					       4));
+	KUNIT_EXPECT_EQ(test, plan.error_index, 0);
 }
 
 static struct kunit_case amdgpu_sdma_cases[] = {
