@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "sluice/gpu_memory.hpp"
 
-#include <algorithm>
 #include <array>
 #include <charconv>
-#include <chrono>
 #include <cstdio>
 #include <cstring>
 #include <fcntl.h>
@@ -14,13 +12,11 @@
 #include <poll.h>
 #include <sstream>
 #include <sys/ioctl.h>
-#include <thread>
 #include <unistd.h>
 
 #include <linux/kfd_ioctl.h>
 
 #include "sluice/buffer.hpp"
-#include "sluice/peer_memory.hpp"
 
 namespace sluice {
 
@@ -28,7 +24,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr uint64_t nowhere = UINT64_MAX;
 constexpr const char *topology = "/sys/class/kfd/kfd/topology/nodes";
 
 struct Node {
@@ -95,7 +90,7 @@ uint64_t frame_of(uint64_t entry)
 	constexpr uint64_t swapped = uint64_t{1} << 62;
 
 	if (!(entry & swapped))
-		return nowhere;
+		return DeviceMemory::nowhere;
 	return (entry & ((uint64_t{1} << 55) - 1)) >> 5;
 }
 
@@ -126,14 +121,14 @@ uint64_t pages_leaving(const std::string &line, uint32_t gpu_id)
 }
 
 GpuMemory::GpuMemory(const std::string &address)
-	: address_(address), kfd_(open_or_throw("/dev/kfd", O_RDWR)),
+	: DeviceMemory(address), kfd_(open_or_throw("/dev/kfd", O_RDWR)),
 	  pagemap_(open_or_throw("/proc/self/pagemap", O_RDONLY))
 {
 	acquire_nodes();
 	watch();
 	find_pages();
-	if (!alias_field(alias_line(address_), "published"))
-		throw Error(errc::device, address_ +
+	if (!alias_field(alias_line(name_), "published"))
+		throw Error(errc::device, name_ +
 			    ": peers do not reach its memory");
 }
 
@@ -151,11 +146,11 @@ void GpuMemory::acquire_nodes()
 		if (::ioctl(kfd_.get(), AMDKFD_IOC_ACQUIRE_VM, &arg) < 0)
 			throw system_error(node.address + ": ACQUIRE_VM", errno,
 					   errc::device);
-		if (node.address == address_)
+		if (node.address == name_)
 			gpu_id_ = node.gpu_id;
 	}
 	if (!gpu_id_)
-		throw Error(errc::device, address_ + ": no GPU that KFD knows");
+		throw Error(errc::device, name_ + ": no GPU that KFD knows");
 }
 
 void GpuMemory::watch()
@@ -166,11 +161,11 @@ void GpuMemory::watch()
 
 	arg.gpuid = gpu_id_;
 	if (::ioctl(kfd_.get(), AMDKFD_IOC_SMI_EVENTS, &arg) < 0)
-		throw system_error(address_ + ": SMI_EVENTS", errno,
+		throw system_error(name_ + ": SMI_EVENTS", errno,
 				   errc::device);
 	events_ = UniqueFd(static_cast<int>(arg.anon_fd));
 	if (::write(events_.get(), &mask, sizeof(mask)) < 0)
-		throw system_error(address_ + ": events", errno, errc::device);
+		throw system_error(name_ + ": events", errno, errc::device);
 }
 
 // The range that the private pages pretend to be at is no child of any other
@@ -184,12 +179,12 @@ void GpuMemory::find_pages()
 		auto colon = line.find(" : ");
 
 		if (line.starts_with(' ') || colon == std::string::npos ||
-		    line.substr(colon + 3) != address_)
+		    line.substr(colon + 3) != name_)
 			continue;
 		first_page_ = std::strtoull(line.c_str(), nullptr, 16);
 	}
 	if (!first_page_)
-		throw Error(errc::device, address_ +
+		throw Error(errc::device, name_ +
 			    ": no device private memory in /proc/iomem");
 }
 
@@ -214,11 +209,11 @@ uint64_t GpuMemory::moved_out() const
 
 result<PeerInfo> GpuMemory::info() const
 {
-	std::string line = alias_line(address_);
+	std::string line = alias_line(name_);
 	PeerInfo out;
 
 	if (line.empty())
-		return fail(errc::device, address_ + ": it has no alias");
+		return fail(errc::device, name_ + ": it has no alias");
 	out.size = alias_field(line, "size");
 	out.visible = alias_field(line, "published") ? out.size : 0;
 	out.by_alias = alias_field(line, "mapped");
@@ -251,29 +246,9 @@ result<void> GpuMemory::migrate(std::span<std::byte> range) const
 	std::memcpy(cmd.data() + sizeof(args), attributes.data(),
 		    sizeof(attributes));
 	if (::ioctl(kfd_.get(), request, cmd.data()) < 0)
-		return fail_errno(address_ + ": SVM prefetch", errno,
+		return fail_errno(name_ + ": SVM prefetch", errno,
 				  errc::device);
 	return {};
-}
-
-// Best effort, as with a peer memory device.
-result<void> GpuMemory::to_device(std::span<std::byte> range) const
-{
-	for (auto pause = std::chrono::milliseconds(1);; pause *= 2) {
-		if (auto moved = migrate(range); !moved)
-			return moved;
-		auto where = offsets(range);
-		if (!where)
-			return std::unexpected(where.error());
-		auto left = std::ranges::count(*where, nowhere);
-		if (!left)
-			return {};
-		if (pause > std::chrono::milliseconds(512))
-			return fail(errc::device, std::format(
-				"{}: {} pages do not migrate to the GPU",
-				address_, left));
-		std::this_thread::sleep_for(pause);
-	}
 }
 
 result<std::vector<uint64_t>>
@@ -297,15 +272,6 @@ GpuMemory::offsets(std::span<std::byte> range) const
 	return pages;
 }
 
-result<std::vector<Extent>> GpuMemory::lookup(std::span<std::byte> range) const
-{
-	auto pages = offsets(range);
-
-	if (!pages)
-		return std::unexpected(pages.error());
-	return join_pages(*pages, range.size());
-}
-
 result<void> GpuMemory::publish() const
 {
 	return {};	// the constructor has made sure
@@ -313,14 +279,7 @@ result<void> GpuMemory::publish() const
 
 result<void> GpuMemory::publish_without_cpu() const
 {
-	return fail(errc::usage, address_ + ": its driver decides on the alias");
-}
-
-std::unique_ptr<DeviceMemory> open_device_memory(const std::string &name)
-{
-	if (name.starts_with("gpu:"))
-		return std::make_unique<GpuMemory>(name.substr(4));
-	return std::make_unique<PeerMemory>(name);
+	return fail(errc::usage, name_ + ": its driver decides on the alias");
 }
 
 } // namespace sluice

@@ -2,10 +2,8 @@
 #include "sluice/peer_memory.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <fcntl.h>
 #include <sys/ioctl.h>
-#include <thread>
 
 #include "peer_test_uapi.h"
 #include "sluice/buffer.hpp"
@@ -19,46 +17,12 @@ uint64_t address_of(std::span<std::byte> range)
 	return reinterpret_cast<uintptr_t>(range.data());
 }
 
+static_assert(DeviceMemory::nowhere == PEER_MEM_NOWHERE);
+
 } // namespace
 
-PeerInfo operator-(const PeerInfo &later, const PeerInfo &earlier)
-{
-	PeerInfo d = later;
-
-	d.moved_in -= earlier.moved_in;
-	d.moved_out -= earlier.moved_out;
-	d.faults -= earlier.faults;
-	d.by_alias -= earlier.by_alias;
-	d.fallbacks -= earlier.fallbacks;
-	return d;
-}
-
-result<std::vector<Extent>> join_pages(std::span<const uint64_t> offsets,
-				       uint64_t length)
-{
-	std::vector<Extent> extents;
-
-	for (size_t i = 0; i < offsets.size() && length; i++) {
-		uint64_t offset = offsets[i] & PEER_MEM_OFFSET_MASK;
-		uint64_t bytes = std::min<uint64_t>(length, page_size);
-
-		if (offsets[i] == PEER_MEM_NOWHERE)
-			return fail(errc::device, "page " + std::to_string(i) +
-				    " of the memory is not in the device");
-		if (!extents.empty() && extents.back().offset +
-		    extents.back().length == offset)
-			extents.back().length += bytes;
-		else
-			extents.push_back({offset, bytes});
-		length -= bytes;
-	}
-	if (length)
-		return fail(errc::usage, "fewer pages than bytes");
-	return extents;
-}
-
 PeerMemory::PeerMemory(const std::string &path)
-	: path_(path), fd_(::open(path.c_str(), O_RDWR | O_CLOEXEC))
+	: DeviceMemory(path), fd_(::open(path.c_str(), O_RDWR | O_CLOEXEC))
 {
 	if (!fd_)
 		throw system_error(path, errno, errc::device);
@@ -71,7 +35,7 @@ result<PeerInfo> PeerMemory::info() const
 	PeerInfo out;
 
 	if (::ioctl(fd_.get(), PEER_MEM_INFO, &in) < 0)
-		return fail_errno(path_ + ": PEER_MEM_INFO", errno, errc::device);
+		return fail_errno(name_ + ": PEER_MEM_INFO", errno, errc::device);
 	out.size = in.size;
 	out.visible = in.visible;
 	out.pages = in.pages;
@@ -94,32 +58,10 @@ result<void> PeerMemory::migrate(std::span<std::byte> range) const
 		arg.addr = address_of(part);
 		arg.len = round_to_pages(part.size());
 		if (::ioctl(fd_.get(), PEER_MEM_TO_DEV, &arg) < 0)
-			return fail_errno(path_ + ": PEER_MEM_TO_DEV", errno,
+			return fail_errno(name_ + ": PEER_MEM_TO_DEV", errno,
 					  errc::device);
 	}
 	return {};
-}
-
-// Migration is best effort: a page that somebody looks at in passing stays
-// behind, and nothing tells but a look at where the pages are. Try again then,
-// for about a second; a page that does not move by then is held for good.
-result<void> PeerMemory::to_device(std::span<std::byte> range) const
-{
-	for (auto pause = std::chrono::milliseconds(1);; pause *= 2) {
-		if (auto moved = migrate(range); !moved)
-			return moved;
-		auto where = offsets(range);
-		if (!where)
-			return std::unexpected(where.error());
-		auto left = std::ranges::count(*where, PEER_MEM_NOWHERE);
-		if (!left)
-			return {};
-		if (pause > std::chrono::milliseconds(512))
-			return fail(errc::device, path_ + ": " +
-				    std::to_string(left) +
-				    " pages do not migrate to the device");
-		std::this_thread::sleep_for(pause);
-	}
 }
 
 result<std::vector<uint64_t>>
@@ -132,18 +74,9 @@ PeerMemory::offsets(std::span<std::byte> range) const
 	arg.len = pages.size() * page_size;
 	arg.offsets = reinterpret_cast<uintptr_t>(pages.data());
 	if (::ioctl(fd_.get(), PEER_MEM_LOOKUP, &arg) < 0)
-		return fail_errno(path_ + ": PEER_MEM_LOOKUP", errno,
+		return fail_errno(name_ + ": PEER_MEM_LOOKUP", errno,
 				  errc::device);
 	return pages;
-}
-
-result<std::vector<Extent>> PeerMemory::lookup(std::span<std::byte> range) const
-{
-	auto pages = offsets(range);
-
-	if (!pages)
-		return std::unexpected(pages.error());
-	return join_pages(*pages, range.size());
 }
 
 result<void> PeerMemory::publish(uint32_t flags) const
@@ -156,7 +89,7 @@ result<void> PeerMemory::publish(uint32_t flags) const
 	arg.visible = now->size;
 	arg.flags = flags;
 	if (::ioctl(fd_.get(), PEER_MEM_PUBLISH, &arg) < 0)
-		return fail_errno(path_ + ": PEER_MEM_PUBLISH", errno,
+		return fail_errno(name_ + ": PEER_MEM_PUBLISH", errno,
 				  errc::device);
 	return {};
 }

@@ -6,6 +6,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "sluice/error.hpp"
@@ -21,8 +22,8 @@ struct PeerInfo {
 	uint64_t moved_out = 0;	///< pages migrated back, for whatever reason
 	uint64_t faults = 0;	///< times a touch made pages migrate back
 	uint64_t by_alias = 0;	///< pages mapped for a peer through the alias
-	/// Pages that a peer asked for and could not reach. A huge page moves
-	/// as a whole at the first of them, and the others are not asked for.
+	/// Pages that moved because a peer could not reach them. A huge page
+	/// moves, and counts, as a whole.
 	uint64_t fallbacks = 0;
 };
 
@@ -37,23 +38,44 @@ struct Extent {
 	bool operator==(const Extent &) const = default;
 };
 
+/// Join the pages' BAR offsets, in the order of user memory, to extents, and
+/// cut the last one so that they cover @p length bytes. errc::device names the
+/// first page that is not in the device.
+result<std::vector<Extent>> join_pages(std::span<const uint64_t> offsets,
+				       uint64_t length);
+
 class DeviceMemory {
 public:
 	virtual ~DeviceMemory() = default;
 
 	virtual result<PeerInfo> info() const = 0;
 
-	/// Migrate all pages of @p range to the device. errc::device if a page
-	/// stays behind.
-	virtual result<void> to_device(std::span<std::byte> range) const = 0;
+	/// Migrate all pages of @p range to the device. Memory that was never
+	/// touched is populated. Tries for a second; errc::device if a page
+	/// stays behind all the same.
+	result<void> to_device(std::span<std::byte> range) const;
 
 	/// Where in the BAR @p range lies; page aligned start.
-	virtual result<std::vector<Extent>>
-	lookup(std::span<std::byte> range) const = 0;
+	result<std::vector<Extent>> lookup(std::span<std::byte> range) const;
 
 	/// See PeerMemory; errc::usage where the driver alone decides.
 	virtual result<void> publish_without_cpu() const = 0;
 	virtual result<void> publish() const = 0;
+
+	/// The offset of a page that is not in the device.
+	static constexpr uint64_t nowhere = UINT64_MAX;
+
+protected:
+	explicit DeviceMemory(std::string name) : name_(std::move(name)) {}
+
+	/// One attempt: pages that somebody holds stay behind.
+	virtual result<void> migrate(std::span<std::byte> range) const = 0;
+
+	/// Where in the BAR each page of @p range is, or nowhere.
+	virtual result<std::vector<uint64_t>>
+	offsets(std::span<std::byte> range) const = 0;
+
+	std::string name_;	///< what errors begin with
 };
 
 /// @p name is the path of a peer memory device, e.g. /dev/peer_mem0, or

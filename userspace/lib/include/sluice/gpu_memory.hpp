@@ -22,9 +22,6 @@ public:
 	explicit GpuMemory(const std::string &address);
 
 	result<PeerInfo> info() const override;
-	result<void> to_device(std::span<std::byte> range) const override;
-	result<std::vector<Extent>>
-	lookup(std::span<std::byte> range) const override;
 	result<void> publish_without_cpu() const override;
 	result<void> publish() const override;
 
@@ -33,10 +30,10 @@ private:
 	void watch();
 	void find_pages();
 	uint64_t moved_out() const;
-	result<void> migrate(std::span<std::byte> range) const;
-	result<std::vector<uint64_t>> offsets(std::span<std::byte> range) const;
+	result<void> migrate(std::span<std::byte> range) const override;
+	result<std::vector<uint64_t>>
+	offsets(std::span<std::byte> range) const override;
 
-	std::string address_;
 	UniqueFd kfd_, pagemap_, events_;
 	std::vector<UniqueFd> nodes_;	///< render nodes, as KFD uses them
 	uint32_t gpu_id_ = 0;
