@@ -26,6 +26,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "amdgpu_test.h"
+
 #define SVM_MAX_GPUS	8
 #define SVM_PAGE	4096ul
 #define SVM_ALIGN	(512 * SVM_PAGE)
@@ -44,27 +46,6 @@ struct svm {
 	struct svm_gpu gpu[SVM_MAX_GPUS];
 };
 
-/* One number of KFD's topology; @key: NULL if it is all of the file. */
-static inline long svm_property(int node, const char *file, const char *key)
-{
-	long value = -1, v;
-	char path[128], name[64];
-	FILE *f;
-
-	snprintf(path, sizeof(path),
-		 "/sys/class/kfd/kfd/topology/nodes/%d/%s", node, file);
-	f = fopen(path, "r");
-	if (!f)
-		return -1;
-	if (!key && fscanf(f, "%ld", &v) == 1)
-		value = v;
-	while (key && fscanf(f, "%63s %ld", name, &v) == 2)
-		if (!strcmp(name, key))
-			value = v;
-	fclose(f);
-	return value;
-}
-
 static inline void svm_pci_address(struct svm_gpu *gpu)
 {
 	char path[64], *real;
@@ -82,14 +63,14 @@ static inline int svm_find_gpus(struct svm_gpu found[SVM_MAX_GPUS])
 	long id;
 
 	for (node = 0; nr < SVM_MAX_GPUS; node++) {
-		id = svm_property(node, "gpu_id", NULL);
+		id = kfd_property(node, "gpu_id", NULL);
 		if (id < 0)
 			break;
 		if (!id)
 			continue;
 		found[nr].id = id;
 		found[nr].drm = -1;
-		found[nr].minor = svm_property(node, "properties",
+		found[nr].minor = kfd_property(node, "properties",
 					       "drm_render_minor");
 		svm_pci_address(&found[nr++]);
 	}

@@ -39,21 +39,6 @@ static void leave(int sig)
 	told_to_leave = 1;
 }
 
-static int write_driver_file(const char *file, const char *text)
-{
-	char path[128];
-	int fd, err = 0;
-
-	snprintf(path, sizeof(path), "/sys/bus/pci/drivers/amdgpu/%s", file);
-	fd = open(path, O_WRONLY);
-	if (fd < 0)
-		return -errno;
-	if (write(fd, text, strlen(text)) < 0)
-		err = -errno;
-	close(fd);
-	return err;
-}
-
 /* A copy of the process that has its memory but no KFD any more. */
 static pid_t bystander(struct shared *shared, struct svm *svm, const void *buf)
 {
@@ -158,7 +143,7 @@ TEST(unbind_under_traffic) {
 	ASSERT_EQ(1, shared->ready);
 
 	/* returns when the process has left; the bystander may stay */
-	ASSERT_EQ(0, write_driver_file("unbind", shared->gpu.pci));
+	ASSERT_EQ(0, unbind_gpu(shared->gpu.pci));
 	EXPECT_FALSE(svm_alias(&shared->gpu).found);
 	ASSERT_EQ(pid, waitpid(pid, &status, 0));
 	EXPECT_EQ(0, status);
@@ -172,7 +157,7 @@ TEST(unbind_under_traffic) {
 		usleep(10000);
 	EXPECT_EQ(1, shared->bystander);
 
-	ASSERT_EQ(0, write_driver_file("bind", shared->gpu.pci));
+	ASSERT_EQ(0, bind_gpu(shared->gpu.pci));
 	alias = svm_alias(&shared->gpu);
 	EXPECT_EQ(1, alias.published);
 	EXPECT_EQ(0, alias.mapped);
