@@ -16,6 +16,8 @@
 #include <libgen.h>
 #include <linux/kfd_ioctl.h>
 #include <poll.h>
+#include <setjmp.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -280,6 +282,71 @@ static inline struct svm_alias svm_alias(const struct svm_gpu *gpu)
 	if (f)
 		fclose(f);
 	return alias;
+}
+
+/* Reading the file resets the device. A directory is named by minor or PCI. */
+static inline int svm_reset(const struct svm_gpu *gpu)
+{
+	char path[128], byte;
+	ssize_t n;
+	int fd;
+
+	snprintf(path, sizeof(path), "/sys/kernel/debug/dri/%d/amdgpu_gpu_recover",
+		 gpu->minor);
+	fd = open(path, O_RDONLY);
+	if (fd < 0) {
+		snprintf(path, sizeof(path),
+			 "/sys/kernel/debug/dri/%s/amdgpu_gpu_recover",
+			 gpu->pci);
+		fd = open(path, O_RDONLY);
+	}
+	if (fd < 0)
+		return -errno;
+	n = read(fd, &byte, 1);
+	close(fd);
+	return n < 0 ? -errno : 0;
+}
+
+/* Every word tells its place and the seed. */
+static inline void pattern_fill(void *at, size_t len, uint32_t seed)
+{
+	uint32_t *p = at;
+	size_t i;
+
+	for (i = 0; i < len / 4; i++)
+		p[i] = (i * 2654435761u) ^ seed;
+}
+
+/* The first word that is wrong, or -1 */
+static inline long pattern_check(const void *at, size_t len, uint32_t seed)
+{
+	const uint32_t *p = at;
+	size_t i;
+
+	for (i = 0; i < len / 4; i++)
+		if (p[i] != ((uint32_t)(i * 2654435761u) ^ seed))
+			return i;
+	return -1;
+}
+
+static sigjmp_buf svm_on_sigbus;
+
+static inline void svm_sigbus(int sig)
+{
+	siglongjmp(svm_on_sigbus, 1);
+}
+
+/* All of the range as the CPU sees it. 1: right, 0: SIGBUS, -1: wrong */
+static inline int svm_look(const void *at, size_t len, uint32_t seed)
+{
+	struct sigaction act = { .sa_handler = svm_sigbus }, old;
+	int result = 0;
+
+	sigaction(SIGBUS, &act, &old);
+	if (!sigsetjmp(svm_on_sigbus, 1))
+		result = pattern_check(at, len, seed) < 0 ? 1 : -1;
+	sigaction(SIGBUS, &old, NULL);
+	return result;
 }
 
 /* Migrations that KFD reports for one GPU, from now on: a file, or -errno. */

@@ -59,26 +59,4 @@ static inline int link_read(struct link *link, struct ibv_mr *dst, void *to,
 			src->rkey);
 }
 
-/* Every word tells its place and the seed. */
-static inline void pattern_fill(void *at, size_t len, uint32_t seed)
-{
-	uint32_t *p = at;
-	size_t i;
-
-	for (i = 0; i < len / 4; i++)
-		p[i] = (i * 2654435761u) ^ seed;
-}
-
-/* The first word that is wrong, or -1 */
-static inline long pattern_check(const void *at, size_t len, uint32_t seed)
-{
-	const uint32_t *p = at;
-	size_t i;
-
-	for (i = 0; i < len / 4; i++)
-		if (p[i] != ((uint32_t)(i * 2654435761u) ^ seed))
-			return i;
-	return -1;
-}
-
 #endif

@@ -8,8 +8,6 @@
  * over lo; RDMA=name takes an existing one.
  */
 #include <pthread.h>
-#include <setjmp.h>
-#include <signal.h>
 #include <stdatomic.h>
 
 #include "../../../kselftest_harness.h"
@@ -20,35 +18,6 @@
 #define LEN	(NR * SVM_PAGE)
 
 static const char *device;
-static sigjmp_buf on_sigbus;
-
-static void sigbus(int sig)
-{
-	siglongjmp(on_sigbus, 1);
-}
-
-/* Reading the file resets the device. A directory is named by minor or PCI. */
-static int reset_gpu(const struct svm_gpu *gpu)
-{
-	char path[128], byte;
-	ssize_t n;
-	int fd;
-
-	snprintf(path, sizeof(path), "/sys/kernel/debug/dri/%d/amdgpu_gpu_recover",
-		 gpu->minor);
-	fd = open(path, O_RDONLY);
-	if (fd < 0) {
-		snprintf(path, sizeof(path),
-			 "/sys/kernel/debug/dri/%s/amdgpu_gpu_recover",
-			 gpu->pci);
-		fd = open(path, O_RDONLY);
-	}
-	if (fd < 0)
-		return -errno;
-	n = read(fd, &byte, 1);
-	close(fd);
-	return n < 0 ? -errno : 0;
-}
 
 /*
  * A reset in a while. By a thread: a child would share the memory, and the next
@@ -67,7 +36,7 @@ static void *resetter_run(void *arg)
 	struct resetter *r = arg;
 
 	usleep(r->us);
-	r->err = reset_gpu(r->gpu);
+	r->err = svm_reset(r->gpu);
 	r->over = true;
 	return NULL;
 }
@@ -187,24 +156,16 @@ TEST_F(reset, under_traffic) {
 	check_works_again(_metadata, self);
 }
 
-/* All of the range as the CPU sees it. 1: right, 0: SIGBUS, -1: wrong */
 static int look(FIXTURE_DATA(reset) *self)
 {
-	struct sigaction act = { .sa_handler = sigbus }, old;
-	int result = 0;
-
-	sigaction(SIGBUS, &act, &old);
-	if (!sigsetjmp(on_sigbus, 1))
-		result = pattern_check(self->buf, LEN, 1) < 0 ? 1 : -1;
-	sigaction(SIGBUS, &old, NULL);
-	return result;
+	return svm_look(self->buf, LEN, 1);
 }
 
 /* After a reset that loses the memory an access by the CPU fails. */
 TEST_F(reset, cpu_access) {
 	int result;
 
-	ASSERT_EQ(0, reset_gpu(self->gpu));
+	ASSERT_EQ(0, svm_reset(self->gpu));
 	result = look(self);
 	ASSERT_NE(-1, result);
 	if (result)
@@ -245,7 +206,7 @@ TEST_F(reset, while_migrating) {
 /* A peer that has mapped the pages before gets nothing after the reset. */
 TEST_F(reset, peer_access) {
 	ASSERT_EQ(1, transfer(self));
-	ASSERT_EQ(0, reset_gpu(self->gpu));
+	ASSERT_EQ(0, svm_reset(self->gpu));
 	ASSERT_NE(-1, transfer(self));
 	check_works_again(_metadata, self);
 }

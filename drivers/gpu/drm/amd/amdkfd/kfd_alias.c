@@ -111,7 +111,7 @@ static void svm_alias_work(struct work_struct *work)
  * svm_alias_init - find out where peers reach the device's memory
  * @adev: the device, its BAR resized
  *
- * To be called before the pagemap is made: what is allocated for the BAR's
+ * To be called right before the pagemap is made: what is allocated for the BAR's
  * P2PDMA provider has to be released after it.
  */
 void svm_alias_init(struct amdgpu_device *adev)
@@ -123,7 +123,7 @@ void svm_alias_init(struct amdgpu_device *adev)
 	spin_lock_init(&kfd->svm_bo_lock);
 	INIT_LIST_HEAD(&kfd->svm_bos);
 	INIT_WORK(&kfd->alias_work, svm_alias_work);
-	kfd->alias_shown = false;
+	kfd->alias_hidden = SVM_ALIAS_CLOSED;
 	kfd->alias = (struct dev_pagemap_alias) {};
 
 	size = ALIGN_DOWN(size, PAGE_SIZE);
@@ -151,7 +151,7 @@ void svm_alias_first_show(struct amdgpu_device *adev)
 
 	if (!adev->kfd.alias.provider)
 		return;
-	adev->kfd.alias_shown = true;
+	adev->kfd.alias_hidden = 0;
 	r = dev_pagemap_publish_alias(&adev->kfd.pgmap, &adev->kfd.alias);
 	if (!r)
 		return;
@@ -161,35 +161,36 @@ void svm_alias_first_show(struct amdgpu_device *adev)
 
 /**
  * svm_alias_show - let peers reach the memory again
- * @adev: the device, working
+ * @adev: the device
+ * @why: the reason that it was hidden for; it may stay so for another one
+ *
+ * Nothing is queued while the memory is hidden, so that who hides it can wait
+ * for the work once and for all.
  */
-void svm_alias_show(struct amdgpu_device *adev)
+void svm_alias_show(struct amdgpu_device *adev, unsigned int why)
 {
-	bool lost = false;
-
 	if (!adev->kfd.alias.provider)
 		return;
-	scoped_guard(mutex, &adev->kfd.alias_lock) {
-		adev->kfd.alias_shown = true;
-		lost = !svm_alias_publish(adev);
-	}
-	if (lost)
+	guard(mutex)(&adev->kfd.alias_lock);
+	adev->kfd.alias_hidden &= ~why;
+	if (!adev->kfd.alias_hidden && !svm_alias_publish(adev))
 		queue_work(system_dfl_wq, &adev->kfd.alias_work);
 }
 
 /**
  * svm_alias_hide - let no further peer reach the memory
  * @adev: the device
+ * @why: SVM_ALIAS_*, to be given to svm_alias_show()
  *
  * Context: May sleep, and may be part of a reset. What holds the lock neither
  * allocates memory nor waits for fences.
  */
-void svm_alias_hide(struct amdgpu_device *adev)
+void svm_alias_hide(struct amdgpu_device *adev, unsigned int why)
 {
 	if (!adev->kfd.alias.provider)
 		return;
 	guard(mutex)(&adev->kfd.alias_lock);
-	adev->kfd.alias_shown = false;
+	adev->kfd.alias_hidden |= why;
 	dev_pagemap_revoke_alias(&adev->kfd.pgmap);
 }
 
@@ -222,6 +223,6 @@ void svm_alias_del_bo(struct svm_range_bo *svm_bo)
 	if (!svm_range_bo_lost(svm_bo))
 		return;
 	guard(mutex)(&adev->kfd.alias_lock);
-	if (adev->kfd.alias_shown)
+	if (!adev->kfd.alias_hidden)
 		svm_alias_publish(adev);
 }

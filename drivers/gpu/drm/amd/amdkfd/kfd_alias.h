@@ -5,22 +5,28 @@
 #ifndef KFD_ALIAS_H_
 #define KFD_ALIAS_H_
 
+#include <linux/bits.h>
+
 struct amdgpu_device;
 struct svm_range_bo;
+
+/* Why peers get no access. Each is set and cleared on its own. */
+#define SVM_ALIAS_RESET		BIT(0)	/* the device is being reset */
+#define SVM_ALIAS_CLOSED	BIT(1)	/* its memory is closed */
 
 #if IS_ENABLED(CONFIG_HSA_AMD_SVM)
 void svm_alias_init(struct amdgpu_device *adev);
 void svm_alias_first_show(struct amdgpu_device *adev);
-void svm_alias_show(struct amdgpu_device *adev);
-void svm_alias_hide(struct amdgpu_device *adev);
+void svm_alias_show(struct amdgpu_device *adev, unsigned int why);
+void svm_alias_hide(struct amdgpu_device *adev, unsigned int why);
 void svm_alias_add_bo(struct svm_range_bo *svm_bo);
 void svm_alias_del_bo(struct svm_range_bo *svm_bo);
 #else
-static inline void svm_alias_show(struct amdgpu_device *adev)
+static inline void svm_alias_show(struct amdgpu_device *adev, unsigned int why)
 {
 }
 
-static inline void svm_alias_hide(struct amdgpu_device *adev)
+static inline void svm_alias_hide(struct amdgpu_device *adev, unsigned int why)
 {
 }
 #endif

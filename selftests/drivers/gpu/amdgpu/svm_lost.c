@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * SVM memory that a reset of the GPU has lost: an access fails, whoever moves
+ * the range. What is not lost stays so, and the GPU can have new memory.
+ *
+ * Resets the first GPU: see kfd_svm.h for GPU=.
+ */
+#include "../../../kselftest_harness.h"
+#include "kfd_svm.h"
+
+#define NR	256ul
+#define LEN	(NR * SVM_PAGE)
+#define MAX_BUFFERS	16
+#define SPARED	"the memory survives resets of this GPU"
+
+FIXTURE(lost) {
+	struct svm svm;
+	struct svm_gpu *gpu;
+	char *buf;		/* memory in the GPU */
+	int kmsg;
+};
+
+FIXTURE_SETUP(lost) {
+	self->svm.kfd = -1;
+	if (svm_open(&self->svm))
+		SKIP(return, "no GPU with KFD");
+	self->kmsg = kmsg_open();
+	self->gpu = &self->svm.gpu[0];
+	self->buf = svm_map(LEN);
+	ASSERT_NE(NULL, self->buf);
+	pattern_fill(self->buf, LEN, 1);
+	ASSERT_EQ(0, svm_prefetch(&self->svm, self->buf, LEN, self->gpu));
+	ASSERT_EQ(NR, svm_away(&self->svm, self->buf, LEN));
+}
+
+FIXTURE_TEARDOWN(lost) {
+	if (self->svm.kfd < 0)
+		return;
+	munmap(self->buf, LEN);
+	svm_close(&self->svm);
+	EXPECT_EQ(0, kmsg_complaints(self->kmsg));
+	close(self->kmsg);
+}
+
+/* Reset the GPU. 1: the range is as it was, 0: lost, -1: neither of these */
+static int lose(FIXTURE_DATA(lost) *self, size_t len)
+{
+	return svm_reset(self->gpu) ? -1 : svm_look(self->buf, len, 1);
+}
+
+/* By system memory: what is there must not be taken for data on the way. */
+TEST_F(lost, to_another_gpu) {
+	struct kfd_ioctl_set_xnack_mode_args xnack = { .xnack_enabled = 1 };
+	int left;
+
+	if (self->svm.nr < 2)
+		SKIP(return, "this needs two GPUs");
+	/* Without retry faults a range of two GPUs goes to system memory only. */
+	ioctl(self->svm.kfd, AMDKFD_IOC_SET_XNACK_MODE, &xnack);
+	left = lose(self, LEN);
+	ASSERT_LE(0, left);
+	if (left)
+		SKIP(return, SPARED);
+	svm_prefetch(&self->svm, self->buf, LEN, &self->svm.gpu[1]);
+	EXPECT_EQ(0, svm_look(self->buf, LEN, 1));
+	EXPECT_EQ(NR, svm_away(&self->svm, self->buf, LEN));
+}
+
+/* Half of the range is in system memory: it must not follow the other. */
+TEST_F(lost, intact_half) {
+	char *half = self->buf + LEN / 2;
+	int left;
+
+	ASSERT_EQ(0, madvise(half, LEN / 2, MADV_DONTNEED));
+	pattern_fill(half, LEN / 2, 2);
+	left = lose(self, LEN / 2);
+	ASSERT_LE(0, left);
+	if (left)
+		SKIP(return, SPARED);
+	svm_prefetch(&self->svm, self->buf, LEN, self->gpu);
+	EXPECT_EQ(1, svm_look(half, LEN / 2, 2));
+	EXPECT_EQ(0, svm_look(self->buf, LEN / 2, 1));
+}
+
+/* The process gives up the pages and keeps the range. */
+TEST_F(lost, same_range_again) {
+	int left;
+
+	left = lose(self, LEN);
+	ASSERT_LE(0, left);
+	if (left)
+		SKIP(return, SPARED);
+	ASSERT_EQ(0, madvise(self->buf, LEN, MADV_DONTNEED));
+	pattern_fill(self->buf, LEN, 3);
+	ASSERT_EQ(0, svm_prefetch(&self->svm, self->buf, LEN, self->gpu));
+	EXPECT_EQ(NR, svm_away(&self->svm, self->buf, LEN));
+	EXPECT_EQ(1, svm_look(self->buf, LEN, 3));
+	EXPECT_EQ(0, svm_away(&self->svm, self->buf, LEN));
+}
+
+/* While lost pages are still around */
+TEST_F(lost, new_range) {
+	char *other = svm_map(LEN);
+	int left;
+
+	ASSERT_NE(NULL, other);
+	left = lose(self, LEN);
+	ASSERT_LE(0, left);
+	if (left)
+		SKIP(return, SPARED);
+	pattern_fill(other, LEN, 4);
+	ASSERT_EQ(0, svm_prefetch(&self->svm, other, LEN, self->gpu));
+	EXPECT_EQ(NR, svm_away(&self->svm, other, LEN));
+	EXPECT_EQ(1, svm_look(other, LEN, 4));
+	EXPECT_EQ(0, svm_look(self->buf, LEN, 1));
+	munmap(other, LEN);
+}
+
+/* Lost pages are in use: however scarce memory gets, it is not for others. */
+TEST_F(lost, memory_is_not_given_away) {
+	struct buffer b[MAX_BUFFERS];
+	struct gpu gpu;
+	int i, left;
+
+	left = lose(self, LEN);
+	ASSERT_LE(0, left);
+	if (left)
+		SKIP(return, SPARED);
+	ASSERT_EQ(0, open_gpu(&gpu, self->gpu->pci));
+	/* more than the GPU has; what does not fit goes to system memory */
+	for (i = 0; i < MAX_BUFFERS; i++) {
+		if (new_buffer(&gpu, &b[i], 64 * MIB, AMDGPU_GEM_DOMAIN_VRAM) ||
+		    map_cpu(&gpu, &b[i], NULL))
+			break;
+		*(volatile uint32_t *)b[i].cpu = i;
+	}
+	TH_LOG("%d buffers", i);
+	EXPECT_LT(1, i);
+	EXPECT_EQ(0, svm_look(self->buf, LEN, 1));
+	EXPECT_EQ(NR, svm_away(&self->svm, self->buf, LEN));
+	close(gpu.fd);
+	EXPECT_EQ(0, svm_look(self->buf, LEN, 1));
+}
+
+TEST_HARNESS_MAIN

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * SVM memory of a GPU when the system is suspended: it is in system memory
+ * then, also that of a child, and goes back to the GPU afterwards.
+ *
+ * Suspends all devices, and no more than that (pm_test). Not every machine
+ * survives it, a virtual one with its root file system on virtio least of all,
+ * so SUSPEND=1 in the environment has to ask for it. See kfd_svm.h for GPU=.
+ */
+#include <sys/wait.h>
+
+#include "../../../kselftest_harness.h"
+#include "kfd_svm.h"
+
+#define NR	256ul
+#define LEN	(NR * SVM_PAGE)
+
+/* Returns when all devices are resumed. */
+static int suspend(void)
+{
+	return write_file("/sys/power/state", "freeze");
+}
+
+FIXTURE(suspend) {
+	struct svm svm;
+	struct svm_gpu *gpu;
+	char *buf;
+	int kmsg;
+};
+
+FIXTURE_SETUP(suspend) {
+	self->svm.kfd = -1;
+	if (!getenv("SUSPEND"))
+		SKIP(return, "SUSPEND=1 is not set");
+	if (write_file("/sys/power/pm_test", "devices"))
+		SKIP(return, "no CONFIG_PM_DEBUG, or not root");
+	write_file("/sys/module/suspend/parameters/pm_test_delay", "0");
+	if (svm_open(&self->svm))
+		SKIP(return, "no GPU with KFD");
+	self->kmsg = kmsg_open();
+	self->gpu = &self->svm.gpu[0];
+	self->buf = svm_map(LEN);
+	ASSERT_NE(NULL, self->buf);
+	pattern_fill(self->buf, LEN, 1);
+	ASSERT_EQ(0, svm_prefetch(&self->svm, self->buf, LEN, self->gpu));
+	ASSERT_EQ(NR, svm_away(&self->svm, self->buf, LEN));
+}
+
+FIXTURE_TEARDOWN(suspend) {
+	if (self->svm.kfd < 0)
+		return;
+	munmap(self->buf, LEN);
+	svm_close(&self->svm);
+	write_file("/sys/power/pm_test", "none");
+	EXPECT_EQ(0, kmsg_complaints(self->kmsg));
+	close(self->kmsg);
+}
+
+/* If the first range got memory that is not its own, the second gets it too. */
+static void check_goes_back(struct __test_metadata *_metadata,
+			    FIXTURE_DATA(suspend) *self)
+{
+	char *other = svm_map(LEN);
+
+	ASSERT_NE(NULL, other);
+	pattern_fill(other, LEN, 2);
+	ASSERT_EQ(0, svm_prefetch(&self->svm, self->buf, LEN, self->gpu));
+	ASSERT_EQ(0, svm_prefetch(&self->svm, other, LEN, self->gpu));
+	EXPECT_EQ(NR, svm_away(&self->svm, self->buf, LEN));
+	EXPECT_EQ(NR, svm_away(&self->svm, other, LEN));
+	EXPECT_EQ(1, svm_look(self->buf, LEN, 1));
+	EXPECT_EQ(1, svm_look(other, LEN, 2));
+	munmap(other, LEN);
+}
+
+TEST_F_TIMEOUT(suspend, there_and_back, 120) {
+	struct svm_alias before = svm_alias(self->gpu);
+	int i;
+
+	for (i = 0; i < 2; i++) {
+		ASSERT_EQ(0, svm_prefetch(&self->svm, self->buf, LEN, self->gpu));
+		ASSERT_EQ(NR, svm_away(&self->svm, self->buf, LEN));
+		ASSERT_EQ(0, suspend());
+		EXPECT_EQ(0, svm_away(&self->svm, self->buf, LEN));
+		check_goes_back(_metadata, self);
+		EXPECT_EQ(before.published, svm_alias(self->gpu).published);
+	}
+}
+
+/* The child's pages are those of no range. */
+TEST_F_TIMEOUT(suspend, child, 120) {
+	int status, go[2];
+	char byte;
+	pid_t pid;
+
+	ASSERT_EQ(0, pipe(go));
+	pid = fork();
+	ASSERT_LE(0, pid);
+	if (!pid) {
+		close(go[1]);
+		svm_close(&self->svm);
+		if (read(go[0], &byte, 1) < 0)
+			_exit(2);
+		_exit(svm_look(self->buf, LEN, 1) == 1 ? 0 : 1);
+	}
+	ASSERT_EQ(0, suspend());
+	EXPECT_EQ(0, svm_away(&self->svm, self->buf, LEN));
+	check_goes_back(_metadata, self);
+	close(go[1]);
+	ASSERT_EQ(pid, waitpid(pid, &status, 0));
+	EXPECT_EQ(0, status);
+}
+
+/* Lost memory on another GPU is in the way. All goes on as if nothing was. */
+TEST_F_TIMEOUT(suspend, refused, 120) {
+	struct svm_alias before = svm_alias(self->gpu);
+	struct svm_gpu *other = &self->svm.gpu[1];
+	char *lost = svm_map(LEN);
+
+	if (self->svm.nr < 2)
+		SKIP(return, "this needs two GPUs");
+	ASSERT_NE(NULL, lost);
+	pattern_fill(lost, LEN, 3);
+	ASSERT_EQ(0, svm_prefetch(&self->svm, lost, LEN, other));
+	ASSERT_EQ(NR, svm_away(&self->svm, lost, LEN));
+	ASSERT_EQ(0, svm_reset(other));
+	if (svm_look(lost, LEN, 3))
+		SKIP(return, "the memory survives resets of this GPU");
+	EXPECT_EQ(-EBUSY, suspend());
+	check_goes_back(_metadata, self);
+	EXPECT_EQ(before.published, svm_alias(self->gpu).published);
+	munmap(lost, LEN);
+	EXPECT_EQ(0, suspend());
+	check_goes_back(_metadata, self);
+}
+
+TEST_HARNESS_MAIN
