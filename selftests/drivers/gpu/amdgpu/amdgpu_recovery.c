@@ -91,22 +91,6 @@ static int submit_endless(FIXTURE_DATA(recovery) *self, unsigned int count,
 	return submit(&self->gpu, all, count, 8, fence);
 }
 
-/* A context of before the reset is guilty. */
-static int works_again(FIXTURE_DATA(recovery) *self)
-{
-	double end = now() + 60;
-	int ret;
-
-	do {
-		ret = new_context(&self->gpu);
-		if (!ret)
-			ret = write_word(&self->gpu, &self->ib, 2);
-		if (ret)
-			usleep(200000);
-	} while (ret && now() < end);
-	return ret;
-}
-
 TEST_F_TIMEOUT(recovery, endless_job, 120)
 {
 	struct buffer reuse;
@@ -123,7 +107,7 @@ TEST_F_TIMEOUT(recovery, endless_job, 120)
 	if (variant->unmap)
 		EXPECT_EQ(0, munmap(self->user.cpu, SIZE));
 	EXPECT_NE(1, wait_fence(&self->gpu, fence, 60));
-	EXPECT_EQ(0, works_again(self));
+	EXPECT_EQ(0, works_again(&self->gpu, &self->ib));
 	EXPECT_EQ(0, kmsg_complaints(self->kmsg));
 }
 

@@ -1,87 +1,123 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Memory of the process, moved to a GPU's device-private pages and brought
- * back by the CPU's first touch.
+ * Memory of the process, moved to the device-private pages of one GPU or another
+ * and brought back by the CPU's first touch. See kfd_svm.h for GPU=.
  */
 #include "../../../kselftest_harness.h"
-#include "amdgpu_test.h"
+#include "kfd_svm.h"
 
-#define SIZE	(4 * MIB)
+#define NR	1024ul
+#define LEN	(NR * SVM_PAGE)
 
 FIXTURE(svm) {
-	struct kfd_node nodes[MAX_GPUS];
-	int kfd, kmsg, count;
+	struct svm svm;
+	int kmsg;
 };
 
-static uint32_t *new_range(void)
+static uint32_t *new_range(uint32_t seed)
 {
-	uintptr_t at = (uintptr_t)mmap(NULL, SIZE + 2 * MIB,
-				       PROT_READ | PROT_WRITE,
-				       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	uint32_t *p = (uint32_t *)((at + 2 * MIB - 1) & ~(2 * MIB - 1));
+	uint32_t *p = svm_map(LEN);
 
-	for (size_t i = 0; i < SIZE / 4; i++)
-		p[i] = i * 7;
+	for (size_t i = 0; p && i < LEN / 4; i++)
+		p[i] = i * 7 + seed;
 	return p;
 }
 
 FIXTURE_SETUP(svm)
 {
-	self->kfd = open("/dev/kfd", O_RDWR | O_CLOEXEC);
-	self->count = kfd_nodes(self->nodes);
-	if (self->kfd < 0 || !self->count)
+	self->svm.kfd = -1;
+	if (svm_open(&self->svm))
 		SKIP(return, "no KFD");
 	self->kmsg = kmsg_open();
-	for (int i = 0; i < self->count; i++)
-		ASSERT_EQ(0, kfd_acquire_vm(self->kfd, &self->nodes[i]));
 }
 
 FIXTURE_TEARDOWN(svm)
 {
+	if (self->svm.kfd < 0)
+		return;
 	if (self->kmsg >= 0)
 		EXPECT_EQ(0, kmsg_complaints(self->kmsg));
-	close(self->kfd);
+	svm_close(&self->svm);
 }
 
-static size_t wrong_words(const uint32_t *p)
+static size_t wrong_words(const uint32_t *p, uint32_t seed)
 {
 	size_t count = 0;
 
-	for (size_t i = 0; i < SIZE / 4; i++)
-		count += p[i] != (uint32_t)i * 7;
+	for (size_t i = 0; i < LEN / 4; i++)
+		count += p[i] != (uint32_t)i * 7 + seed;
 	return count;
 }
 
 TEST_F(svm, there_and_back)
 {
-	for (int i = 0; i < self->count; i++) {
-		uint32_t *p = new_range();
+	for (int i = 0; i < self->svm.nr; i++) {
+		uint32_t *p = new_range(i);
 
-		ASSERT_EQ(0, kfd_prefetch(self->kfd, p, SIZE,
-					  self->nodes[i].gpu_id));
-		EXPECT_TRUE(is_swapped(p));
-		EXPECT_TRUE(is_swapped(p + SIZE / 4 - 1));
-		EXPECT_EQ(0, wrong_words(p));
-		EXPECT_FALSE(is_swapped(p));
+		ASSERT_NE(NULL, p);
+		ASSERT_EQ(0, svm_prefetch(&self->svm, p, LEN,
+					  &self->svm.gpu[i]));
+		EXPECT_EQ(NR, svm_away(&self->svm, p, LEN));
+		EXPECT_EQ(0, wrong_words(p, i));
+		EXPECT_EQ(0, svm_away(&self->svm, p, LEN));
 	}
 }
 
-/* Without retry faults a range that two GPUs map stays in system memory. */
-TEST_F(svm, from_gpu_to_gpu)
+/* All GPUs have a range each before the CPU touches the first. */
+TEST_F(svm, on_all_at_once)
+{
+	const int nr = self->svm.nr;
+	uint32_t *p[SVM_MAX_GPUS];
+
+	for (int i = 0; i < nr; i++) {
+		p[i] = new_range(100 + i);
+		ASSERT_NE(NULL, p[i]);
+		ASSERT_EQ(0, svm_prefetch(&self->svm, p[i], LEN,
+					  &self->svm.gpu[i]));
+	}
+	for (int i = 0; i < nr; i++)
+		EXPECT_EQ(NR, svm_away(&self->svm, p[i], LEN));
+	for (int i = 0; i < nr; i++) {
+		EXPECT_EQ(0, wrong_words(p[i], 100 + i));
+		EXPECT_EQ(0, svm_away(&self->svm, p[i], LEN));
+		/* the others stay where they are */
+		if (i + 1 < nr)
+			EXPECT_EQ(NR, svm_away(&self->svm, p[i + 1], LEN));
+	}
+}
+
+static int enable_xnack(FIXTURE_DATA(svm) *self)
 {
 	struct kfd_ioctl_set_xnack_mode_args xnack = { .xnack_enabled = 1 };
-	uint32_t *p = new_range();
 
-	if (self->count < 2)
+	return do_ioctl(self->svm.kfd, AMDKFD_IOC_SET_XNACK_MODE, &xnack);
+}
+
+/*
+ * From each GPU to each other. Without retry faults a range that two GPUs map
+ * stays in system memory.
+ */
+TEST_F(svm, from_gpu_to_gpu)
+{
+	const int nr = self->svm.nr;
+	uint32_t *p;
+
+	if (nr < 2)
 		SKIP(return, "this needs two GPUs");
-	if (do_ioctl(self->kfd, AMDKFD_IOC_SET_XNACK_MODE, &xnack))
+	if (enable_xnack(self))
 		SKIP(return, "no retry faults");
-	for (int i = 0; i < 4; i++) {
-		ASSERT_EQ(0, kfd_prefetch(self->kfd, p, SIZE,
-					  self->nodes[i % 2].gpu_id));
-		EXPECT_TRUE(is_swapped(p));
+	p = new_range(5);
+	ASSERT_NE(NULL, p);
+	for (int step = 1; step < nr; step++) {
+		for (int i = 0; i <= nr; i++) {
+			struct svm_gpu *gpu = &self->svm.gpu[i * step % nr];
+
+			ASSERT_EQ(0, svm_prefetch(&self->svm, p, LEN, gpu));
+			EXPECT_EQ(NR, svm_away(&self->svm, p, LEN));
+		}
 	}
-	EXPECT_EQ(0, wrong_words(p));
+	EXPECT_EQ(0, wrong_words(p, 5));
+	EXPECT_EQ(0, svm_away(&self->svm, p, LEN));
 }
 
 /*
@@ -90,19 +126,20 @@ TEST_F(svm, from_gpu_to_gpu)
  */
 TEST_F(svm, fork)
 {
-	uint32_t *p = new_range();
+	uint32_t *p = new_range(6);
 	pid_t child;
 	int status;
 
-	ASSERT_EQ(0, kfd_prefetch(self->kfd, p, SIZE, self->nodes[0].gpu_id));
+	ASSERT_NE(NULL, p);
+	ASSERT_EQ(0, svm_prefetch(&self->svm, p, LEN, &self->svm.gpu[0]));
 	child = fork();
 	ASSERT_GE(child, 0);
 	if (!child)
-		_exit(wrong_words(p) ? 1 : 0);
+		_exit(wrong_words(p, 6) ? 1 : 0);
 
 	ASSERT_EQ(child, waitpid(child, &status, 0));
 	EXPECT_EQ(0, status);
-	EXPECT_EQ(0, wrong_words(p));
+	EXPECT_EQ(0, wrong_words(p, 6));
 }
 
 TEST_HARNESS_MAIN

@@ -3,6 +3,9 @@
  * What the tests of amdgpu and amdkfd share: devices and their places in
  * sysfs, buffers, submissions to an SDMA ring, the compute driver, and the
  * kernel's log. Functions return 0 or a negative errno unless they say else.
+ *
+ * GPU= in the environment names the GPUs to use, in this order, by their PCI
+ * addresses: GPU=0000:03:00.0,0000:83:00.0. Default: all that there are.
  */
 #ifndef AMDGPU_TEST_H
 #define AMDGPU_TEST_H
@@ -66,7 +69,27 @@ static inline int by_name(const void *a, const void *b)
 	return strcmp(a, b);
 }
 
-/* The PCI functions that the driver is bound to, in their order. */
+/* Those that GPU= wants and that are among the found. */
+static inline int choose_gpus(char names[MAX_GPUS][32], int found)
+{
+	const char *want = getenv("GPU");
+	char all[MAX_GPUS][32], *list, *word, *state;
+	int count = 0;
+
+	if (!want)
+		return found;
+	memcpy(all, names, sizeof(all));
+	list = strdup(want);
+	for (word = strtok_r(list, ",", &state); word;
+	     word = strtok_r(NULL, ",", &state))
+		for (int i = 0; i < found && count < MAX_GPUS; i++)
+			if (!strcmp(word, all[i]))
+				memcpy(names[count++], all[i], 32);
+	free(list);
+	return count;
+}
+
+/* The PCI functions that the driver is bound to, in their order or GPU='s. */
 static inline int find_gpus(char names[MAX_GPUS][32])
 {
 	DIR *dir = opendir("/sys/bus/pci/drivers/amdgpu");
@@ -79,7 +102,7 @@ static inline int find_gpus(char names[MAX_GPUS][32])
 	if (dir)
 		closedir(dir);
 	qsort(names, count, sizeof(names[0]), by_name);
-	return count;
+	return choose_gpus(names, count);
 }
 
 /* Returns a file descriptor. */
@@ -301,6 +324,37 @@ static inline int write_word(struct gpu *gpu, struct buffer *b, uint32_t value)
 	return __atomic_load_n(word, __ATOMIC_ACQUIRE) == value ? 0 : -EIO;
 }
 
+/* What has become of a context: AMDGPU_CTX_QUERY2_FLAGS_*, or -errno. */
+static inline long context_state(struct gpu *gpu, uint32_t context)
+{
+	union drm_amdgpu_ctx arg = {
+		.in.op = AMDGPU_CTX_OP_QUERY_STATE2,
+		.in.ctx_id = context,
+	};
+	int ret = do_ioctl(gpu->fd, DRM_IOCTL_AMDGPU_CTX, &arg);
+
+	return ret ? ret : (long)arg.out.state.flags;
+}
+
+/*
+ * After a reset: a new context, whose jobs run once the device is up. b as for
+ * write_word().
+ */
+static inline int works_again(struct gpu *gpu, struct buffer *b)
+{
+	double end = now() + 60;
+	int ret;
+
+	do {
+		ret = new_context(gpu);
+		if (!ret)
+			ret = write_word(gpu, b, 2);
+		if (ret)
+			usleep(100000);
+	} while (ret && now() < end);
+	return ret;
+}
+
 /*
  * The compute driver
  */
@@ -437,6 +491,22 @@ static inline int kmsg_complaints(int fd)
 	return count;
 }
 
+/* Whether a line with all of these words has come since. */
+static inline bool kmsg_has(int fd, const char *one, const char *other)
+{
+	char line[8192];
+	bool found = false;
+	ssize_t n;
+
+	while ((n = read(fd, line, sizeof(line) - 1)) > 0 || errno == EPIPE) {
+		if (n <= 0)
+			continue;
+		line[n] = 0;
+		found |= strstr(line, one) && strstr(line, other);
+	}
+	return found;
+}
+
 /*
  * An emulated GPU's control socket is a virtio port of this name: a test that
  * has to break the device is skipped where there is none. Returns a file
@@ -474,16 +544,16 @@ static inline int emulator_open(void)
  * One command, to the first GPU unless it begins with another's name; its
  * answer ends with "ok" or has "error: " in it.
  */
-static inline int emulator(int fd, const char *command)
+static inline int emulator_ask(int fd, const char *command, char *text,
+			       size_t size)
 {
-	char text[8192];
 	size_t used = 0;
 	ssize_t n;
 
 	if (write(fd, command, strlen(command)) < 0 || write(fd, "\n", 1) < 0)
 		return -errno;
-	while (used < sizeof(text) - 1) {
-		n = read(fd, text + used, sizeof(text) - 1 - used);
+	while (used < size - 1) {
+		n = read(fd, text + used, size - 1 - used);
 		if (n <= 0)
 			return -EIO;
 		used += n;
@@ -494,6 +564,26 @@ static inline int emulator(int fd, const char *command)
 			return 0;
 	}
 	return -E2BIG;
+}
+
+static inline int emulator(int fd, const char *command)
+{
+	char text[8192];
+
+	return emulator_ask(fd, command, text, sizeof(text));
+}
+
+/* What the first GPU has counted under this name. */
+static inline long emulator_count(int fd, const char *name)
+{
+	char text[8192], key[64], *at;
+	int ret = emulator_ask(fd, "stats", text, sizeof(text));
+
+	if (ret)
+		return ret;
+	snprintf(key, sizeof(key), "\"%s\":", name);
+	at = strstr(text, key);
+	return at ? atol(at + strlen(key)) : -ENOENT;
 }
 
 #endif
