@@ -28,7 +28,7 @@ DEMO_MEMORY := $(if $(TOPOLOGY),--topology $(TOPOLOGY),$(if \
 
 .DEFAULT_GOAL := help
 .PHONY: help buildroot tree export apply check-series check-bisect kernel vm \
-	demo test test-debug mutations bench mbox clean
+	demo test test-debug fuzz mutations bench mbox clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -74,6 +74,9 @@ test: tree ## every test, on the plain kernel (KERNEL=stock: on the base's)
 test-debug: tree ## the same under KASAN, lockdep and friends, with fault injection
 	@$(ENTER) scripts/kernel debug
 	@$(ENTER) scripts/test debug
+
+fuzz: buildroot ## fuzz the emulator, SECONDS= for each target (default 600)
+	@$(ENTER) scripts/fuzz $(SECONDS)
 
 mutations: tree ## break each guard once and see its test fail
 	@$(ENTER) scripts/mutate $(MUTATIONS)

@@ -5,7 +5,10 @@
 
 #include "gpu.hpp"
 
+#include <cstdlib>
 #include <initializer_list>
+#include <memory>
+#include <new>
 #include <string>
 #include <vector>
 
@@ -13,12 +16,35 @@ namespace sluice::emu::test {
 
 constexpr u64 MiB = 1 << 20;
 
+// Memory that costs nothing until it is touched: a fuzzer makes a rig for each
+// of its inputs, and those touch little.
+class Zeroed {
+public:
+	explicit Zeroed(u64 size)
+		: size_(size), at_(static_cast<std::byte *>(calloc(1, size)))
+	{
+		if (!at_)
+			throw std::bad_alloc();
+	}
+
+	std::byte *data() const { return at_.get(); }
+	u64 size() const { return size_; }
+	operator bytes() const { return {at_.get(), size_}; }
+
+private:
+	struct Free {
+		void operator()(std::byte *p) const { free(p); }
+	};
+
+	u64 size_;
+	std::unique_ptr<std::byte, Free> at_;
+};
+
 class FakeHost : public Host {
 public:
 	static constexpr u64 system_base = 0x100000000, peer_base = 0x4000000000;
 
-	std::vector<std::byte> system = std::vector<std::byte>(4 * MiB);
-	std::vector<std::byte> peer = std::vector<std::byte>(MiB);
+	Zeroed system{4 * MiB}, peer{MiB};
 	std::vector<std::string> messages;
 	unsigned interrupts = 0, kicks = 0;
 	u64 time = 1000;
@@ -70,7 +96,7 @@ public:
 	}
 
 private:
-	static std::byte *window(std::vector<std::byte> &m, u64 base,
+	static std::byte *window(const Zeroed &m, u64 base,
 				 u64 address, u64 n)
 	{
 		u64 offset = address - base;
@@ -94,7 +120,7 @@ public:
 	static constexpr u64 rwx = pte::valid | pte::readable | pte::writable;
 
 	FakeHost host;
-	std::vector<std::byte> memory;
+	Zeroed memory;
 	Gpu gpu;
 
 	explicit Rig(const GpuConfig &config = {}, u64 vram = 16 * MiB)
