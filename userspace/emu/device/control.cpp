@@ -21,7 +21,7 @@ constexpr std::string_view help_text =
 	"[gpuN] engine N|all hang | resume | slow MICROSECONDS |\n"
 	"                     corrupt-fences N\n"
 	"[gpuN] xnack on | off\n"
-	"[gpuN] remove\n"
+	"[gpuN] vanish | remove\n"
 	"[gpuN] timeline start | stop | dump\n"
 	"[gpuN] poison OFFSET LENGTH\n"
 	"[gpuN] peek OFFSET LENGTH\n"
@@ -212,8 +212,11 @@ std::string dispatch(Endpoint &e, const Words &w)
 	if (c == "peek") return peek(e, w);
 	if (c == "hash") return hash(e, w);
 	if (c == "poison") return poison(e, w);
-	if (c == "remove") {
-		e.surprise_removal();
+	if (c == "vanish" || c == "remove") {
+		e.vanish();
+		std::string why = c == "remove" ? e.empty_slot() : "";
+		if (!why.empty())
+			throw Failure{why};
 		return {};
 	}
 	throw Failure{std::format("unknown command: {}", c)};

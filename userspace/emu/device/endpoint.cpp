@@ -2,6 +2,8 @@
 // The endpoint as QEMU sees it: sockets, regions, configuration space.
 #include "endpoint.hpp"
 
+#include "monitor.hpp"
+
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
@@ -257,15 +259,20 @@ void Endpoint::device_reset()
 		gpu_.vram().poison(0, config_.vram);
 }
 
-void Endpoint::surprise_removal()
+void Endpoint::vanish()
 {
-	log(Log::info, "surprise removal");
+	log(Log::info, "vanishes");
 	removed_ = true;
 	master_ = false;
 	fabric_.remove(*this);
 	gpu_.reset();
-	// QEMU then unplugs, as the slot's presence detection would say
-	irq_.trigger(irq_request, 0);
+}
+
+std::string Endpoint::empty_slot()
+{
+	if (config_.monitor.empty())
+		return "no monitor";
+	return unplug(config_.monitor, std::format("gpu{}", config_.index));
 }
 
 bool Endpoint::bar_read(unsigned bar, u64 offset, bytes out)

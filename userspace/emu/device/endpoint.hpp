@@ -20,6 +20,7 @@ struct EndpointConfig {
 	u64 vram = 1ull << 30;
 	std::string vram_file;	///< memory to use; empty: nobody else's
 	Log verbosity = Log::info;
+	std::string monitor;	///< QEMU's; empty: none
 	bool poison = false;
 	GpuConfig gpu;
 };
@@ -54,8 +55,10 @@ public:
 	Gpu &gpu() { return gpu_; }
 	IrqGate &irq_gate() { return gate_; }
 	unsigned index() const { return config_.index; }
-	// As if pulled out of its slot.
-	void surprise_removal();
+	// As if pulled out of its slot: first it is dead, then the slot says
+	// so, unless that returns why it cannot.
+	void vanish();
+	std::string empty_slot();
 	bool removed() const { return removed_; }
 
 	// vfio::Device

@@ -38,6 +38,7 @@ constexpr const char *usage_text =
 	"  --hdp-shadow   hold host writes back until flushed: BAR 0 is trapped,\n"
 	"                 thousands of times slower\n"
 	"  --poison       fill video memory with a pattern at power-on and resets\n"
+	"  --monitor PATH where QEMU's monitor (QMP) is, for \"remove\"\n"
 	"  --viommu       the guest has an IOMMU: no peer look-up by address\n"
 	"  --no-xnack     never answer a fault with a retry\n"
 	"  --verbose      say more; twice: each unknown register\n";
@@ -74,6 +75,7 @@ Options parse(int argc, char **argv)
 		{"vram", 1, nullptr, 'm'},     {"vram-dir", 1, nullptr, 'f'},
 		{"seed", 1, nullptr, 's'},
 		{"hdp-shadow", 0, nullptr, 'd'}, {"poison", 0, nullptr, 'p'},
+		{"monitor", 1, nullptr, 'q'},
 		{"viommu", 0, nullptr, 'i'},   {"no-xnack", 0, nullptr, 'x'},
 		{"verbose", 0, nullptr, 'v'},  {"help", 0, nullptr, 'h'},
 		{}};
@@ -92,6 +94,7 @@ Options parse(int argc, char **argv)
 		case 's': e.gpu.seed = number(optarg, 0, ~0ull); break;
 		case 'd': e.gpu.hdp_shadow = true; break;
 		case 'p': e.poison = true; break;
+		case 'q': e.monitor = optarg; break;
 		case 'i': o.viommu = true; break;
 		case 'x': e.gpu.vm.retry = false; break;
 		case 'v': e.verbosity = static_cast<Log>(

@@ -2,13 +2,16 @@
 // The endpoint, its control commands and the generated files.
 #include "control.hpp"
 #include "firmware.hpp"
+#include "monitor.hpp"
 
 #include <gtest/gtest.h>
 
 #include <format>
 #include <numeric>
+#include <thread>
 
 #include <sys/eventfd.h>
+#include <sys/socket.h>
 
 using namespace sluice::emu;
 
@@ -80,10 +83,51 @@ TEST_F(DeviceTest, PeersReachEachOther)
 
 TEST_F(DeviceTest, SurpriseRemoval)
 {
-	EXPECT_EQ(run("gpu1 remove"), "ok\n");
+	EXPECT_EQ(run("gpu1 vanish"), "ok\n");
 	EXPECT_EQ(read(1, vfio::region_config, 0), ~0u);
 	EXPECT_EQ(read(1, 5, reg::memory_size * 4), ~0u);
 	EXPECT_EQ(read(0, 5, reg::memory_size * 4), 16u);
+	EXPECT_EQ(run("gpu1 remove"), "error: no monitor\n");
+	EXPECT_EQ(read(1, 5, reg::memory_size * 4), ~0u);
+}
+
+// A monitor that says these lines, each but the first after a command.
+static std::string talk(const std::string &path,
+			std::initializer_list<std::string_view> lines,
+			std::string &heard)
+{
+	vfio::UniqueFd listener = vfio::listen_at(path);
+	std::jthread monitor([&] {
+		vfio::UniqueFd fd(accept(listener.get(), nullptr, nullptr));
+		char text[256];
+		bool first = true;
+		for (std::string_view line : lines) {
+			ssize_t n = first ? 0 : recv(fd.get(), text,
+						     sizeof(text), 0);
+			heard.append(text, static_cast<size_t>(std::max(n, 0l)));
+			send(fd.get(), line.data(), line.size(), MSG_NOSIGNAL);
+			first = false;
+		}
+	});
+	return unplug(path, "gpu3");
+}
+
+TEST_F(DeviceTest, Monitor)
+{
+	std::string path = std::format("{}emu-monitor-{}", testing::TempDir(),
+				       getpid());
+	std::string heard;
+
+	EXPECT_EQ(talk(path, {"{\"QMP\": {}}\n", "{\"return\": {}}\n",
+			      "{\"event\": \"X\"}\n{\"return\": {}}\n"},
+		       heard), "");
+	EXPECT_TRUE(heard.contains("device_del")) << heard;
+	EXPECT_TRUE(heard.contains("\"gpu3\"")) << heard;
+	EXPECT_EQ(talk(path, {"{\"QMP\": {}}\n", "{\"return\": {}}\n",
+			      "{\"error\": {}}\n"}, heard), "QEMU refuses");
+	EXPECT_EQ(talk(path, {"{\"QMP\": {}}\n"}, heard),
+		  "no QEMU at the monitor");
+	EXPECT_NE(unplug("/nonexistent/monitor", "gpu3"), "");
 }
 
 TEST_F(DeviceTest, RegisterAccessSizes)
