@@ -5,6 +5,7 @@
  *
  * GPU=N takes the N-th GPU that has batches, SEED=N other random batches.
  */
+#include <pthread.h>
 #include <signal.h>
 #include <sys/wait.h>
 
@@ -273,21 +274,60 @@ TEST_F(sdma, broadcast)
 	}
 }
 
+/* Both sides aligned for the engine's packet, equal modulo 64, neither. */
 TEST_F(sdma, swap)
 {
-	unsigned int i;
+	static const unsigned int skew[][2] = {
+		{ 0, 0 }, { 1, 1 }, { 63, 63 }, { 0, 32 }, { 3, 0 }, { 17, 62 },
+	};
+	unsigned int i, at;
 
 	for (i = 0; i < ARRAY_SIZE(sizes); i++) {
-		struct drm_amdgpu_sdma_desc d = {
-			.op = AMDGPU_SDMA_OP_SWAP,
-			.src = SYSTEM_VA + 64,
-			.dst = VRAM_VA + 128 + 4096 * i,
-			.size = sizes[i],
-		};
+		for (at = 0; at < ARRAY_SIZE(skew); at++) {
+			struct drm_amdgpu_sdma_desc d = {
+				.op = AMDGPU_SDMA_OP_SWAP,
+				.src = SYSTEM_VA + 64 + skew[at][0],
+				.dst = VRAM_VA + 128 + 4096 * i + skew[at][1],
+				.size = sizes[i],
+			};
 
-		ASSERT_EQ(0, run(self, &d, 1));
-		ASSERT_EQ(-1, differs(self)) TH_LOG("size %lu", sizes[i]);
+			ASSERT_EQ(0, run(self, &d, 1));
+			ASSERT_EQ(-1, differs(self))
+				TH_LOG("size %lu, case %u", sizes[i], at);
+		}
 	}
+}
+
+/* Two contexts share the scratch memory of an engine. */
+TEST_F(sdma, swap_in_turns)
+{
+	struct drm_amdgpu_sdma_fence out = { 0 };
+	struct drm_amdgpu_sdma_batch batch;
+	struct drm_amdgpu_sdma_desc d;
+	uint32_t ctx[2], i;
+
+	ctx[0] = self->gpu.ctx;
+	ASSERT_EQ(0, gpu_context(&self->gpu, &ctx[1]));
+	ASSERT_EQ(0, syncobj_new(&self->gpu, &out.handle));
+	for (i = 0; i < 40; i++) {
+		d = (struct drm_amdgpu_sdma_desc) {
+			.op = AMDGPU_SDMA_OP_SWAP,
+			.src = SYSTEM_VA + i * 180 * KIB + 5,
+			.dst = VRAM_VA + i * 180 * KIB + i,
+			.size = 180 * KIB - 64,
+		};
+		batch = batch_of(&self->gpu, &d, 1);
+		batch.ctx_id = ctx[i % 2];
+		batch.engine_mask = self->gpu.info.engine_mask &
+				    -self->gpu.info.engine_mask;
+		batch.out_fences = (uintptr_t)&out;
+		batch.num_out_fences = 1;
+		out.point = i + 1;
+		ASSERT_EQ(0, batch_submit(&self->gpu, &batch));
+		model(self, &d);
+	}
+	ASSERT_EQ(0, syncobj_wait(&self->gpu, out.handle, 40, WAIT_SECONDS));
+	EXPECT_EQ(-1, differs(self));
 }
 
 /* Larger than any packet: the same page 1 GiB + 64 KiB long, many times. */
@@ -591,7 +631,8 @@ TEST_F(sdma, random)
 
 			d[i].op = next_random(&self->seed) % 4;
 			d[i].size = 1 + next_random(&self->seed) % (slot - 64);
-			if (d[i].op == AMDGPU_SDMA_OP_SWAP)
+			/* every other one by the engine's own packet */
+			if (d[i].op == AMDGPU_SDMA_OP_SWAP && i % 2)
 				skew = 0;
 			d[i].dst = VRAM_VA + at + skew;
 			if (d[i].op == AMDGPU_SDMA_OP_FILL)
@@ -799,15 +840,20 @@ TEST_F(sdma, waits_are_capped)
 		wait_desc(SYSTEM_VA, AMDGPU_SDMA_COMPARE_EQ, 1, polls);
 	struct drm_amdgpu_sdma_batch batch = batch_of(&self->gpu, &d, 1);
 	struct drm_amdgpu_sdma_fence out[2] = { };
-	uint32_t i, flag = 0;
+	uint32_t i, flag = 0, engines = self->gpu.info.engine_mask;
 
+	if (!(engines & (engines - 1)))
+		SKIP(return, "one engine: its own limit is lower");
 	memcpy(self->system.cpu, &flag, 4);
 	ASSERT_EQ(0, syncobj_new(&self->gpu, &out[0].handle));
 	ASSERT_EQ(0, syncobj_new(&self->gpu, &out[1].handle));
 	batch.num_out_fences = 1;
-	batch.engine_mask = self->gpu.info.engine_mask &
-			    -self->gpu.info.engine_mask;
 	for (i = 0; i <= n; i++) {
+		/* in turns, so that no engine has more than it may */
+		if (!engines)
+			engines = self->gpu.info.engine_mask;
+		batch.engine_mask = engines & -engines;
+		engines &= engines - 1;
 		batch.out_fences = (uintptr_t)&out[!!i];
 		ASSERT_EQ(0, batch_submit(&self->gpu, &batch));
 	}
@@ -817,6 +863,141 @@ TEST_F(sdma, waits_are_capped)
 	__atomic_store_n((uint32_t *)self->system.cpu, flag, __ATOMIC_RELEASE);
 	EXPECT_EQ(0, syncobj_wait(&self->gpu, out[1].handle, 0, WAIT_SECONDS));
 	EXPECT_EQ(1, syncobj_status(&self->gpu, out[1].handle));
+}
+
+/* A file of its own, whose batch waits on the first engine. */
+struct waiter {
+	pthread_t thread;
+	struct gpu gpu;
+	struct buffer buffer;
+	struct drm_amdgpu_sdma_fence out;
+	uint32_t polls;
+	int ret;
+	bool submitted;
+};
+
+static int waiter_open(struct waiter *w, uint32_t polls)
+{
+	int ret = gpu_open(&w->gpu, env("GPU", 0));
+
+	w->polls = polls;
+	if (!ret)
+		ret = buffer_map(&w->gpu, &w->buffer, 4096,
+				 AMDGPU_GEM_DOMAIN_GTT, SYSTEM_VA);
+	return ret ? ret : syncobj_new(&w->gpu, &w->out.handle);
+}
+
+static void *waiter_submit(void *arg)
+{
+	struct waiter *w = arg;
+	struct drm_amdgpu_sdma_desc d =
+		wait_desc(SYSTEM_VA, AMDGPU_SDMA_COMPARE_EQ, 1, w->polls);
+	struct drm_amdgpu_sdma_batch batch = batch_of(&w->gpu, &d, 1);
+
+	batch.engine_mask = w->gpu.info.engine_mask & -w->gpu.info.engine_mask;
+	batch.out_fences = (uintptr_t)&w->out;
+	batch.num_out_fences = 1;
+	w->ret = batch_submit(&w->gpu, &batch);
+	__atomic_store_n(&w->submitted, true, __ATOMIC_RELEASE);
+	return NULL;
+}
+
+/* Batches that were submitted and have not ended: not more than that. */
+static uint32_t count_waiting(struct waiter *w, uint32_t n)
+{
+	uint32_t i, waiting = 0;
+	bool submitted[32];
+
+	/* what ends between the two loops is not counted */
+	for (i = 0; i < n; i++)
+		submitted[i] = __atomic_load_n(&w[i].submitted,
+					       __ATOMIC_ACQUIRE);
+	for (i = 0; i < n; i++)
+		waiting += submitted[i] &&
+			   !syncobj_status(&w[i].gpu, w[i].out.handle);
+	return waiting;
+}
+
+/* However many files there are: an engine has so many polls before it. */
+TEST_F(sdma, waits_of_many_files)
+{
+	const uint32_t polls = 800, n = 15;
+	const uint32_t may = 2 * self->gpu.info.max_polls / polls;
+	uint32_t i, waiting, most = 0;
+	struct waiter w[15] = { };
+
+	ASSERT_LT(may, n);
+	for (i = 0; i < n; i++)
+		ASSERT_EQ(0, waiter_open(&w[i], polls));
+	for (i = 0; i < n; i++)
+		ASSERT_EQ(0, pthread_create(&w[i].thread, NULL, waiter_submit,
+					    &w[i]));
+	for (i = 0; i < 100; i++) {
+		waiting = count_waiting(w, n);
+		if (waiting > most)
+			most = waiting;
+		usleep(3000);
+	}
+	EXPECT_LE(most, may);
+	/* or there was nothing to see */
+	EXPECT_GE(most, may / 2);
+	for (i = 0; i < n; i++)
+		__atomic_store_n((uint32_t *)w[i].buffer.cpu, 1,
+				 __ATOMIC_RELEASE);
+	for (i = 0; i < n; i++) {
+		ASSERT_EQ(0, pthread_join(w[i].thread, NULL));
+		EXPECT_EQ(0, w[i].ret);
+		EXPECT_EQ(0, syncobj_wait(&w[i].gpu, w[i].out.handle, 0,
+					  WAIT_SECONDS));
+		close(w[i].gpu.fd);
+	}
+}
+
+static void on_alarm(int sig)
+{
+}
+
+/* Who waits for polls is let go by a signal; what it had is free again. */
+TEST_F(sdma, waits_interrupted)
+{
+	struct sigaction action = { .sa_handler = on_alarm };
+	struct drm_amdgpu_sdma_desc d =
+		wait_desc(SYSTEM_VA, AMDGPU_SDMA_COMPARE_EQ, 1, 800);
+	struct drm_amdgpu_sdma_batch batch = batch_of(&self->gpu, &d, 1);
+	uint32_t flag = 0, n = 0;
+
+	memcpy(self->system.cpu, &flag, 4);
+	batch.engine_mask = self->gpu.info.engine_mask &
+			    -self->gpu.info.engine_mask;
+	ASSERT_EQ(0, sigaction(SIGALRM, &action, NULL));
+	ualarm(30000, 30000);
+	while (!ioctl(self->gpu.fd, DRM_IOCTL_AMDGPU_SDMA_BATCH, &batch) &&
+	       n < 40)
+		n++;
+	EXPECT_EQ(EINTR, errno);
+	ualarm(0, 0);
+	EXPECT_LT(n, 40);
+	flag = 1;
+	__atomic_store_n((uint32_t *)self->system.cpu, flag, __ATOMIC_RELEASE);
+	ASSERT_EQ(0, batch_run(&self->gpu, &batch));
+}
+
+/* A batch that fails after it has got its polls gives them back. */
+TEST_F(sdma, waits_of_failed)
+{
+	struct drm_amdgpu_sdma_desc d[] = {
+		wait_desc(SYSTEM_VA, AMDGPU_SDMA_COMPARE_LE, ~0u, 800),
+		copy_desc(SYSTEM_VA, 512 * MIB, 4096),
+	};
+	struct drm_amdgpu_sdma_batch batch = batch_of(&self->gpu, d, 2);
+	unsigned int i;
+
+	batch.engine_mask = self->gpu.info.engine_mask &
+			    -self->gpu.info.engine_mask;
+	for (i = 0; i < 40; i++)
+		ASSERT_EQ(-ENOENT, batch_run(&self->gpu, &batch));
+	d[1].dst = VRAM_VA;
+	ASSERT_EQ(0, batch_run(&self->gpu, &batch));
 }
 
 /* Buffers that do not fit in video memory together, each copied in turn. */

@@ -411,22 +411,6 @@ TEST_F(args, desc_broadcast_gap)
 			    d->dst_more[2] = VA + 700 * KIB);
 }
 
-TEST_F(args, desc_swap_src)
-{
-	EXPECT_DESC_REFUSED(-EINVAL,
-			    copy_of(d);
-			    d->op = AMDGPU_SDMA_OP_SWAP;
-			    d->src += 32);
-}
-
-TEST_F(args, desc_swap_dst)
-{
-	EXPECT_DESC_REFUSED(-EINVAL,
-			    copy_of(d);
-			    d->op = AMDGPU_SDMA_OP_SWAP;
-			    d->dst += 4);
-}
-
 TEST_F(args, desc_wait_compare)
 {
 	EXPECT_DESC_REFUSED(-EINVAL,

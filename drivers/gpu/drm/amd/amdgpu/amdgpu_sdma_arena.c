@@ -13,7 +13,8 @@
  *
  * Waits also work in a page of video memory, because they need atomic
  * operations that PCIe does not have. The file has one, with a slot for each
- * engine; it is not pinned either, and comes back before a batch runs.
+ * engine; it is not pinned either, and comes back before a batch runs. Swaps
+ * that no packet can do have scratch memory of the same kind.
  */
 
 #include <linux/bitmap.h>
@@ -24,6 +25,7 @@
 
 #include "amdgpu.h"
 #include "amdgpu_sdma_arena.h"
+#include "amdgpu_sdma_batch_stats.h"
 #include "amdgpu_sdma_plan.h"
 
 #define UNIT		SZ_64K
@@ -33,6 +35,9 @@
 /* The page in video memory, and the unit whose addresses it has. */
 #define SAMPLE_BYTES	SZ_4K
 #define SAMPLE_UNIT	(UNITS - 1)
+/* Scratch memory, and its units: one for each engine that there may be. */
+#define SCRATCH_UNITS	(AMDGPU_SDMA_MAX_SHARES * AMDGPU_SDMA_SCRATCH_SIZE / UNIT)
+#define SCRATCH_UNIT	(SAMPLE_UNIT - SCRATCH_UNITS)
 
 /**
  * struct amdgpu_sdma_arena - a file's command memory
@@ -43,8 +48,10 @@
  * @puts: counts what @freed tells
  * @used: units of the address range
  * @freed: somebody put a chunk back, or gave one up
- * @sample_lock: for who makes @sample; taken before reservations
+ * @vram_lock: for who makes @sample or @scratch; taken before reservations
  * @sample: memory for waits, once there was one
+ * @scratch: memory for swaps, once there was one that needs it
+ * @stats: what the file's batches cost
  */
 struct amdgpu_sdma_arena {
 	struct mutex lock; /* see above */
@@ -54,9 +61,38 @@ struct amdgpu_sdma_arena {
 	u32 puts;
 	DECLARE_BITMAP(used, UNITS);
 	wait_queue_head_t freed;
-	struct mutex sample_lock; /* see above */
+	struct mutex vram_lock; /* see above */
 	struct amdgpu_sdma_chunk *sample;
+	struct amdgpu_sdma_chunk *scratch;
+	struct amdgpu_sdma_batch_file *stats;
 };
+
+static void arena_free(struct amdgpu_sdma_arena *arena)
+{
+	amdgpu_sdma_batch_file_put(arena->stats);
+	mutex_destroy(&arena->vram_lock);
+	mutex_destroy(&arena->lock);
+	kfree(arena);
+}
+
+static struct amdgpu_sdma_arena *arena_create(void)
+{
+	struct amdgpu_sdma_arena *arena;
+
+	arena = kzalloc_obj(*arena, GFP_KERNEL_ACCOUNT);
+	if (!arena)
+		return NULL;
+	mutex_init(&arena->lock);
+	mutex_init(&arena->vram_lock);
+	bitmap_set(arena->used, SCRATCH_UNIT, SCRATCH_UNITS + 1);
+	INIT_LIST_HEAD(&arena->chunks);
+	init_waitqueue_head(&arena->freed);
+	arena->stats = amdgpu_sdma_batch_file_create();
+	if (arena->stats)
+		return arena;
+	arena_free(arena);
+	return NULL;
+}
 
 static struct amdgpu_sdma_arena *arena_get(struct amdgpu_fpriv *fpriv)
 {
@@ -64,38 +100,45 @@ static struct amdgpu_sdma_arena *arena_get(struct amdgpu_fpriv *fpriv)
 
 	if (arena)
 		return arena;
-	arena = kzalloc_obj(*arena, GFP_KERNEL_ACCOUNT);
+	arena = arena_create();
 	if (!arena)
 		return NULL;
-	mutex_init(&arena->lock);
-	mutex_init(&arena->sample_lock);
-	bitmap_set(arena->used, SAMPLE_UNIT, 1);
-	INIT_LIST_HEAD(&arena->chunks);
-	init_waitqueue_head(&arena->freed);
 	/* Two threads may submit a file's first batch. */
 	other = cmpxchg(&fpriv->sdma_arena, NULL, arena);
 	if (!other)
 		return arena;
-	mutex_destroy(&arena->sample_lock);
-	mutex_destroy(&arena->lock);
-	kfree(arena);
+	arena_free(arena);
 	return other;
 }
 
-static int sample_map(struct amdgpu_device *adev, struct amdgpu_vm *vm,
-		      struct amdgpu_sdma_chunk *sample)
+/**
+ * amdgpu_sdma_arena_stats - what a file's batches cost
+ * @fpriv: file
+ *
+ * Returns: NULL if there were none; else it lives as long as the file.
+ */
+struct amdgpu_sdma_batch_file *
+amdgpu_sdma_arena_stats(struct amdgpu_fpriv *fpriv)
+{
+	struct amdgpu_sdma_arena *arena = READ_ONCE(fpriv->sdma_arena);
+
+	return arena ? arena->stats : NULL;
+}
+
+static int vram_map(struct amdgpu_device *adev, struct amdgpu_vm *vm,
+		    struct amdgpu_sdma_chunk *vram)
 {
 	int r;
 
-	sample->bo_va = amdgpu_vm_bo_add(adev, vm, sample->bo);
-	if (!sample->bo_va)
+	vram->bo_va = amdgpu_vm_bo_add(adev, vm, vram->bo);
+	if (!vram->bo_va)
 		return -ENOMEM;
-	r = amdgpu_vm_bo_map(adev, sample->bo_va,
-			     sample->va & AMDGPU_GMC_HOLE_MASK, 0, sample->size,
+	r = amdgpu_vm_bo_map(adev, vram->bo_va, vram->va & AMDGPU_GMC_HOLE_MASK,
+			     0, vram->size,
 			     AMDGPU_VM_PAGE_READABLE |
 			     AMDGPU_VM_PAGE_WRITEABLE);
 	if (r)
-		amdgpu_vm_bo_del(adev, sample->bo_va);
+		amdgpu_vm_bo_del(adev, vram->bo_va);
 	return r;
 }
 
@@ -154,7 +197,7 @@ static int chunk_create_bo(struct amdgpu_device *adev,
 	chunk->bo->parent = amdgpu_bo_ref(root);
 	/* No place to work in is as good: amdgpu_bo_create() allows others. */
 	chunk->bo->allowed_domains = domain;
-	r = vram ? sample_map(adev, &fpriv->vm, chunk) :
+	r = vram ? vram_map(adev, &fpriv->vm, chunk) :
 		   chunk_map(adev, &fpriv->vm, chunk);
 unreserve:
 	amdgpu_bo_unreserve(root);
@@ -402,35 +445,68 @@ static void polls_put(struct amdgpu_sdma_arena *arena, u32 polls)
 	wake_up(&arena->freed);
 }
 
-static int sample_create(struct amdgpu_device *adev, struct amdgpu_fpriv *fpriv,
-			 struct amdgpu_sdma_arena *arena)
+static int vram_create(struct amdgpu_device *adev, struct amdgpu_fpriv *fpriv,
+		       struct amdgpu_sdma_chunk **result, u64 unit, u32 size)
 {
-	u64 va = AMDGPU_VA_RESERVED_SDMA_START(adev) + SAMPLE_UNIT * UNIT;
-	struct amdgpu_sdma_chunk *sample;
+	u64 va = AMDGPU_VA_RESERVED_SDMA_START(adev) + unit * UNIT;
+	struct amdgpu_sdma_chunk *vram;
 	int r;
 
-	sample = kzalloc_obj(*sample, GFP_KERNEL_ACCOUNT);
-	if (!sample)
+	vram = kzalloc_obj(*vram, GFP_KERNEL_ACCOUNT);
+	if (!vram)
 		return -ENOMEM;
-	sample->size = SAMPLE_BYTES;
-	sample->va = amdgpu_gmc_sign_extend(va);
-	r = chunk_create_bo(adev, fpriv, sample, AMDGPU_GEM_DOMAIN_VRAM);
+	vram->size = size;
+	vram->va = amdgpu_gmc_sign_extend(va);
+	r = chunk_create_bo(adev, fpriv, vram, AMDGPU_GEM_DOMAIN_VRAM);
 	if (r)
-		kfree(sample);
+		kfree(vram);
 	else
-		arena->sample = sample;
+		*result = vram;
+	return r;
+}
+
+/* Makes what the file does not have yet; it keeps it. */
+static int vram_get(struct amdgpu_device *adev, struct amdgpu_fpriv *fpriv,
+		    struct amdgpu_sdma_arena *arena,
+		    struct amdgpu_sdma_chunk **result, u64 unit, u32 size)
+{
+	int r = 0;
+
+	mutex_lock(&arena->vram_lock);
+	if (!*result)
+		r = vram_create(adev, fpriv, result, unit, size);
+	mutex_unlock(&arena->vram_lock);
 	return r;
 }
 
 static int sample_get(struct amdgpu_device *adev, struct amdgpu_fpriv *fpriv,
 		      struct amdgpu_sdma_arena *arena)
 {
-	int r = 0;
+	return vram_get(adev, fpriv, arena, &arena->sample, SAMPLE_UNIT,
+			SAMPLE_BYTES);
+}
 
-	mutex_lock(&arena->sample_lock);
-	if (!arena->sample)
-		r = sample_create(adev, fpriv, arena);
-	mutex_unlock(&arena->sample_lock);
+/**
+ * amdgpu_sdma_scratch_get - get memory for swaps that no packet can do
+ * @adev: device
+ * @fpriv: file, has got a chunk
+ * @va: result: GPU address, AMDGPU_SDMA_SCRATCH_SIZE for each instance
+ *
+ * The caller holds no reservation.
+ *
+ * Returns: 0 or a negative error.
+ */
+int amdgpu_sdma_scratch_get(struct amdgpu_device *adev,
+			    struct amdgpu_fpriv *fpriv, u64 *va)
+{
+	struct amdgpu_sdma_arena *arena = fpriv->sdma_arena;
+	u32 engines = min(adev->sdma.num_instances, AMDGPU_SDMA_MAX_SHARES);
+	int r;
+
+	r = vram_get(adev, fpriv, arena, &arena->scratch, SCRATCH_UNIT,
+		     engines * AMDGPU_SDMA_SCRATCH_SIZE);
+	if (!r)
+		*va = arena->scratch->va;
 	return r;
 }
 
@@ -574,6 +650,8 @@ void amdgpu_sdma_arena_fini(struct amdgpu_device *adev,
 			amdgpu_vm_bo_del(adev, chunk->bo_va);
 		if (arena->sample)
 			amdgpu_vm_bo_del(adev, arena->sample->bo_va);
+		if (arena->scratch)
+			amdgpu_vm_bo_del(adev, arena->scratch->bo_va);
 		amdgpu_bo_unreserve(fpriv->vm.root.bo);
 	}
 	list_for_each_entry_safe(chunk, next, &arena->chunks, node) {
@@ -584,8 +662,9 @@ void amdgpu_sdma_arena_fini(struct amdgpu_device *adev,
 	if (arena->sample)
 		amdgpu_bo_unref(&arena->sample->bo);
 	kfree(arena->sample);
-	mutex_destroy(&arena->sample_lock);
-	mutex_destroy(&arena->lock);
-	kfree(arena);
+	if (arena->scratch)
+		amdgpu_bo_unref(&arena->scratch->bo);
+	kfree(arena->scratch);
+	arena_free(arena);
 	fpriv->sdma_arena = NULL;
 }

@@ -8,6 +8,7 @@ struct amdgpu_bo;
 struct amdgpu_bo_va;
 struct amdgpu_device;
 struct amdgpu_fpriv;
+struct amdgpu_sdma_batch_file;
 struct dma_fence;
 
 /**
@@ -38,10 +39,14 @@ struct amdgpu_sdma_chunk {
 struct amdgpu_sdma_chunk *
 amdgpu_sdma_chunk_get(struct amdgpu_device *adev, struct amdgpu_fpriv *fpriv,
 		      u64 bytes, u32 polls);
+int amdgpu_sdma_scratch_get(struct amdgpu_device *adev,
+			    struct amdgpu_fpriv *fpriv, u64 *va);
 int amdgpu_sdma_chunk_cpu(struct amdgpu_sdma_chunk *chunk, void **cpu);
 void amdgpu_sdma_chunk_put(struct amdgpu_fpriv *fpriv,
 			   struct amdgpu_sdma_chunk *chunk,
 			   struct dma_fence *fence);
+struct amdgpu_sdma_batch_file *
+amdgpu_sdma_arena_stats(struct amdgpu_fpriv *fpriv);
 void amdgpu_sdma_arena_fini(struct amdgpu_device *adev,
 			    struct amdgpu_fpriv *fpriv);
 

@@ -17,9 +17,10 @@
  * kernel's page table updates have the priority that contexts have by default:
  * where they share a ring with users, they take turns with users' jobs. One
  * batch polls AMDGPU_SDMA_MAX_POLLS times at most, all batches of a file that
- * have not ended AMDGPU_SDMA_MAX_FILE_POLLS times, and a batch moves no more
- * than AMDGPU_SDMA_MAX_BYTES: what AMDGPU_CS puts on a ring is bounded by the
- * ring's timeout only.
+ * have not ended AMDGPU_SDMA_MAX_FILE_POLLS times, those of all files on one
+ * engine AMDGPU_SDMA_MAX_ENGINE_POLLS times, and a batch moves no more than
+ * AMDGPU_SDMA_MAX_BYTES: what AMDGPU_CS puts on a ring is bounded by the ring's
+ * timeout only.
  */
 
 #include <linux/dma-fence-chain.h>
@@ -36,6 +37,7 @@
 #include "amdgpu_sdma_arena.h"
 #include "amdgpu_sdma_batch.h"
 #include "amdgpu_sdma_batch_ctx.h"
+#include "amdgpu_sdma_batch_stats.h"
 #include "amdgpu_sdma_batch_trace.h"
 #include "amdgpu_sdma_plan.h"
 
@@ -68,9 +70,11 @@ struct batch_out {
  * @found: what was found last, by read and write: most batches name few
  * @lookups: mappings looked up so far
  * @chunk: memory for packets
+ * @scratch: GPU address of memory for swaps, if the plan needs it
  * @jobs: one for each share that is not empty
  * @engines: of each job
  * @num_jobs: of @jobs
+ * @note: accounts for the batch
  * @joined: fence of all jobs, if it takes more than the job's own
  * @outs: syncobjs to signal
  * @num_outs: of @outs
@@ -94,9 +98,11 @@ struct batch {
 	} found[4];
 	u32 lookups;
 	struct amdgpu_sdma_chunk *chunk;
+	u64 scratch;
 	struct amdgpu_job *jobs[AMDGPU_SDMA_MAX_SHARES];
 	struct amdgpu_sdma_batch_engine *engines[AMDGPU_SDMA_MAX_SHARES];
 	unsigned int num_jobs;
+	struct amdgpu_sdma_batch_note *note;
 	struct dma_fence *joined;
 	struct batch_out *outs;
 	unsigned int num_outs;
@@ -324,7 +330,9 @@ static int get_chunk(struct batch *b)
 	if (IS_ERR(chunk))
 		return PTR_ERR(chunk);
 	b->chunk = chunk;
-	return 0;
+	if (!b->plan.bounces)
+		return 0;
+	return amdgpu_sdma_scratch_get(b->adev, b->fpriv, &b->scratch);
 }
 
 /* The least loaded of the engines that may be used. */
@@ -390,6 +398,18 @@ static int alloc_jobs(struct batch *b)
 			return r;
 	}
 	return 0;
+}
+
+/* A batch with waits has one job, and waits here for its share of the engine. */
+static int get_note(struct batch *b)
+{
+	b->note = amdgpu_sdma_batch_note_create(b->adev, b->fpriv, b->num_jobs);
+	if (!b->note)
+		return -ENOMEM;
+	if (!b->plan.polls)
+		return 0;
+	return amdgpu_sdma_batch_note_polls(b->note, b->engines[0]->instance,
+					    b->plan.polls);
 }
 
 /* May the descriptor use this mapping so? If yes, lock what is mapped. */
@@ -684,6 +704,7 @@ static int sync_jobs(struct batch *b)
 /* Packets of a share; @offset is of its memory in the chunk, and moves on. */
 static int build_share(struct batch *b, u32 share, void *cpu, u64 *offset)
 {
+	u32 instance = b->engines[share]->instance;
 	struct amdgpu_job *job = b->jobs[share];
 	u64 bytes = share_bytes(b, share);
 	struct amdgpu_sdma_stream s = {
@@ -692,8 +713,8 @@ static int build_share(struct batch *b, u32 share, void *cpu, u64 *offset)
 		.end = cpu + *offset + bytes,
 		.slot = b->chunk->va + share * AMDGPU_SDMA_SLOT_SIZE,
 		/* An engine runs the file's jobs one after the other. */
-		.sample = b->chunk->sample +
-			  b->engines[share]->instance * AMDGPU_SDMA_SLOT_SIZE,
+		.sample = b->chunk->sample + instance * AMDGPU_SDMA_SLOT_SIZE,
+		.scratch = b->scratch + instance * AMDGPU_SDMA_SCRATCH_SIZE,
 	};
 	u32 i;
 	int r;
@@ -836,6 +857,8 @@ static void commit(struct batch *b)
 		drm_sched_job_arm(&b->jobs[i]->base);
 		b->args->engines_used |= BIT(b->engines[i]->instance);
 	}
+	amdgpu_sdma_batch_note_arm(b->note, b->jobs, b->num_jobs, &b->plan);
+	b->note = NULL;
 	if (fence)
 		amdgpu_sdma_batch_fence_arm(fence, b->jobs);
 	else
@@ -863,6 +886,9 @@ static int submit(struct batch *b)
 	if (r)
 		return r;
 	r = alloc_jobs(b);
+	if (r)
+		return r;
+	r = get_note(b);
 	if (r)
 		return r;
 	r = lock_all(b);
@@ -906,6 +932,7 @@ static void cleanup(struct batch *b)
 		drm_syncobj_put(b->outs[i].syncobj);
 	}
 	kfree(b->outs);
+	amdgpu_sdma_batch_note_free(b->note);
 	dma_fence_put(b->joined);
 	amdgpu_sync_free(&b->sync);
 	kvfree(b->descs);
@@ -998,8 +1025,8 @@ void amdgpu_sdma_batch_info(struct amdgpu_device *adev,
 		info->engine_mask = 0;
 		return;
 	}
-	info->ops = f->ops;
-	info->native_ops = info->ops;
+	info->ops = amdgpu_sdma_ops(f);
+	info->native_ops = f->native;
 	info->max_descs = AMDGPU_SDMA_MAX_DESCS;
 	info->max_fences = MAX_FENCES;
 	info->max_polls = AMDGPU_SDMA_MAX_POLLS;

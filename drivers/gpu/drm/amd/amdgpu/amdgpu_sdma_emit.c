@@ -99,9 +99,9 @@ static bool emit_copy(struct amdgpu_sdma_stream *s, u64 src, u64 dst, u64 size)
 	while (size) {
 		u64 n = min(size, s->format->max_copy);
 
-		if (!reserve(s, AMDGPU_SDMA_COPY_DW))
+		if (!reserve(s, s->format->copy_dw))
 			return false;
-		s->p = amdgpu_sdma_put_copy(s->p, src, dst, n);
+		s->p = amdgpu_sdma_put_copy(s->p, s->format, src, dst, n);
 		src += n;
 		dst += n;
 		size -= n;
@@ -117,7 +117,8 @@ static bool emit_pair(struct amdgpu_sdma_stream *s, u64 src, u64 dst, u64 dst2,
 
 		if (!reserve(s, AMDGPU_SDMA_BROADCAST_DW))
 			return false;
-		s->p = amdgpu_sdma_put_broadcast(s->p, src, dst, dst2, n);
+		s->p = amdgpu_sdma_put_broadcast(s->p, s->format, src, dst,
+						 dst2, n);
 		src += n;
 		dst += n;
 		dst2 += n;
@@ -127,15 +128,33 @@ static bool emit_pair(struct amdgpu_sdma_stream *s, u64 src, u64 dst, u64 dst2,
 }
 
 /*
- * A packet has two destinations, which must be equal modulo broadcast_align:
- * pair those that are, copy to each of the rest.
+ * A destination behind @i that one packet can serve together with it: equal
+ * modulo broadcast_align. None if there is no such packet.
  */
+static unsigned int find_pair(const struct amdgpu_sdma_format *f,
+			      const struct drm_amdgpu_sdma_desc *d,
+			      unsigned int i, unsigned long done)
+{
+	unsigned int j, n = sdma_num_dst(d);
+
+	if (!(f->native & BIT(AMDGPU_SDMA_OP_BROADCAST)))
+		return n;
+	for (j = i + 1; j < n; j++)
+		if (!(done & BIT(j)) &&
+		    IS_ALIGNED(sdma_nth_dst(d, i) - sdma_nth_dst(d, j),
+			       f->broadcast_align))
+			break;
+	return j;
+}
+
+/* Pairs what one packet can serve, copies to each of the rest. */
 static bool emit_broadcast(struct amdgpu_sdma_stream *s,
 			   const struct drm_amdgpu_sdma_desc *d, u64 offset,
 			   u64 size)
 {
-	u64 align = s->format->broadcast_align, src = d->src + offset;
-	unsigned int i, j, n = sdma_num_dst(d), done = 0;
+	unsigned int i, j, n = sdma_num_dst(d);
+	u64 src = d->src + offset;
+	unsigned long done = 0;
 	bool ok;
 
 	for (i = 0; i < n; i++) {
@@ -143,10 +162,7 @@ static bool emit_broadcast(struct amdgpu_sdma_stream *s,
 
 		if (done & BIT(i))
 			continue;
-		for (j = i + 1; j < n; j++)
-			if (!(done & BIT(j)) &&
-			    IS_ALIGNED(dst - offset - sdma_nth_dst(d, j), align))
-				break;
+		j = find_pair(s->format, d, i, done);
 		if (j < n) {
 			done |= BIT(j);
 			ok = emit_pair(s, src, dst,
@@ -160,8 +176,45 @@ static bool emit_broadcast(struct amdgpu_sdma_stream *s,
 	return true;
 }
 
+/* Stores a copy, and what follows does not begin before it is in memory. */
+static void put_copy_and_wait(struct amdgpu_sdma_stream *s, u64 src, u64 dst,
+			      u64 size)
+{
+	s->p = amdgpu_sdma_put_copy(s->p, s->format, src, dst, size);
+	put_barrier(s);
+}
+
+/*
+ * What no packet exchanges goes through scratch memory. That is free again
+ * behind the last barrier: for the next part, and for the file's next job on
+ * the engine.
+ */
+static bool emit_bounce(struct amdgpu_sdma_stream *s, u64 a, u64 b, u64 size)
+{
+	while (size) {
+		u64 n = min_t(u64, size, s->format->max_bounce);
+
+		if (!reserve(s, AMDGPU_SDMA_BOUNCE_DW))
+			return false;
+		put_copy_and_wait(s, a, s->scratch, n);
+		put_copy_and_wait(s, b, a, n);
+		put_copy_and_wait(s, s->scratch, b, n);
+		a += n;
+		b += n;
+		size -= n;
+	}
+	return true;
+}
+
 static bool emit_swap(struct amdgpu_sdma_stream *s, u64 a, u64 b, u64 size)
 {
+	u64 bounce = sdma_swap_bounce(s->format, a, b, size);
+
+	if (!emit_bounce(s, a, b, bounce))
+		return false;
+	a += bounce;
+	b += bounce;
+	size -= bounce;
 	while (size) {
 		u64 n = min(size, s->format->max_swap);
 
@@ -184,7 +237,7 @@ static bool emit_fill_edge(struct amdgpu_sdma_stream *s, u64 dst, u32 pattern,
 	if (!reserve(s, size * AMDGPU_SDMA_FILL_DW))
 		return false;
 	for (i = 0; i < size; i++)
-		s->p = amdgpu_sdma_put_fill_bytes(s->p, dst + i,
+		s->p = amdgpu_sdma_put_fill_bytes(s->p, s->format, dst + i,
 						  pattern >> 8 * i, 1);
 	return true;
 }
@@ -205,7 +258,7 @@ static bool emit_fill(struct amdgpu_sdma_stream *s, u64 dst, u32 pattern,
 
 		if (!reserve(s, AMDGPU_SDMA_FILL_DW))
 			return false;
-		s->p = amdgpu_sdma_put_fill(s->p, dst, pattern, n);
+		s->p = amdgpu_sdma_put_fill(s->p, s->format, dst, pattern, n);
 		dst += n;
 		size -= n;
 	}
@@ -271,7 +324,7 @@ static bool emit_wait(struct amdgpu_sdma_stream *s,
 	s->p = amdgpu_sdma_put_poll(s->p, d->src, poll_func[d->compare],
 				    lower_32_bits(d->value), d->mask,
 				    WAIT_INTERVAL, d->polls);
-	s->p = amdgpu_sdma_put_copy(s->p, d->src, sample, 4);
+	s->p = amdgpu_sdma_put_copy(s->p, s->format, d->src, sample, 4);
 	put_barrier(s);
 	holds = put_compare(s, d);
 	put_barrier(s);

@@ -20,39 +20,190 @@
 
 #define SDMA_FILL_DWORDS		2
 
+/* Bits that the headers of later generations have. */
+#define FENCE_UNCACHED			(3 << 16)
+#define COPY_V7_CPV			BIT(19)
+#define FILL_V7_COMPRESS		BIT(16)
+
+/* What all generations have a packet for. */
+#define OPS_OF_ALL							\
+	(BIT(AMDGPU_SDMA_OP_COPY) | BIT(AMDGPU_SDMA_OP_FILL) |		\
+	 BIT(AMDGPU_SDMA_OP_WAIT) | BIT(AMDGPU_SDMA_OP_WRITE) |		\
+	 BIT(AMDGPU_SDMA_OP_ADD))
+
+/*
+ * Longest packets are those of the driver's own moves of memory, see struct
+ * amdgpu_buffer_funcs of each generation: the fields of the packet header files
+ * are narrower than some engines are. No header file has a swap; public user
+ * space uses it on 4.4.2 and its kin only.
+ */
+static const struct amdgpu_sdma_format sdma_v4_0_format = {
+	.native = OPS_OF_ALL | BIT(AMDGPU_SDMA_OP_BROADCAST),
+	.max_copy = SZ_4M,
+	.max_fill = SZ_4M,
+	.max_bounce = AMDGPU_SDMA_SCRATCH_SIZE,
+	.broadcast_align = 32,
+	.max_skip = 0x3fff,
+	.copy_dw = 7,
+	.copy_header = SDMA_PKT_COPY_LINEAR_HEADER_OP(SDMA_OP_COPY),
+	.fill_header = SDMA_PKT_CONSTANT_FILL_HEADER_OP(SDMA_OP_CONST_FILL),
+	.fence_header = SDMA_PKT_FENCE_HEADER_OP(SDMA_OP_FENCE),
+};
+
+/* The long packets of 4.4.2 without its swap. */
+static const struct amdgpu_sdma_format sdma_v4_4_format = {
+	.native = OPS_OF_ALL | BIT(AMDGPU_SDMA_OP_BROADCAST),
+	.max_copy = SZ_1G,
+	.max_fill = SZ_1G,
+	.max_bounce = AMDGPU_SDMA_SCRATCH_SIZE,
+	.broadcast_align = 32,
+	.max_skip = 0x3fff,
+	.copy_dw = 7,
+	.copy_header = SDMA_PKT_COPY_LINEAR_HEADER_OP(SDMA_OP_COPY),
+	.fill_header = SDMA_PKT_CONSTANT_FILL_HEADER_OP(SDMA_OP_CONST_FILL),
+	.fence_header = SDMA_PKT_FENCE_HEADER_OP(SDMA_OP_FENCE),
+};
+
 static const struct amdgpu_sdma_format sdma_v4_4_2_format = {
-	.ops = BIT(AMDGPU_SDMA_OP_COPY) | BIT(AMDGPU_SDMA_OP_FILL) |
-	       BIT(AMDGPU_SDMA_OP_BROADCAST) | BIT(AMDGPU_SDMA_OP_SWAP) |
-	       BIT(AMDGPU_SDMA_OP_WAIT) | BIT(AMDGPU_SDMA_OP_WRITE) |
-	       BIT(AMDGPU_SDMA_OP_ADD),
+	.native = OPS_OF_ALL | BIT(AMDGPU_SDMA_OP_BROADCAST) |
+		  BIT(AMDGPU_SDMA_OP_SWAP),
 	.max_copy = SZ_1G,
 	.max_fill = SZ_1G,
 	/* The engine takes 0x3fffffe0, which is no multiple of 64. */
 	.max_swap = SZ_1G - 64,
 	.swap_align = 64,
+	.max_bounce = AMDGPU_SDMA_SCRATCH_SIZE,
 	.broadcast_align = 32,
 	.max_skip = 0x3fff,
+	.copy_dw = 7,
+	.copy_header = SDMA_PKT_COPY_LINEAR_HEADER_OP(SDMA_OP_COPY),
+	.fill_header = SDMA_PKT_CONSTANT_FILL_HEADER_OP(SDMA_OP_CONST_FILL),
 	.fence_header = SDMA_PKT_FENCE_HEADER_OP(SDMA_OP_FENCE),
+};
+
+/* From here on a fence says how its memory is cached: not at all. */
+static const struct amdgpu_sdma_format sdma_v5_0_format = {
+	.native = OPS_OF_ALL | BIT(AMDGPU_SDMA_OP_BROADCAST),
+	.max_copy = SZ_4M,
+	.max_fill = SZ_4M,
+	.max_bounce = AMDGPU_SDMA_SCRATCH_SIZE,
+	.broadcast_align = 32,
+	.max_skip = 0x3fff,
+	.copy_dw = 7,
+	.copy_header = SDMA_PKT_COPY_LINEAR_HEADER_OP(SDMA_OP_COPY),
+	.fill_header = SDMA_PKT_CONSTANT_FILL_HEADER_OP(SDMA_OP_CONST_FILL),
+	.fence_header = SDMA_PKT_FENCE_HEADER_OP(SDMA_OP_FENCE) |
+			FENCE_UNCACHED,
+};
+
+/* And 6.x and 7.1, whose packet header files differ in what is not used. */
+static const struct amdgpu_sdma_format sdma_v5_2_format = {
+	.native = OPS_OF_ALL | BIT(AMDGPU_SDMA_OP_BROADCAST),
+	.max_copy = SZ_1G,
+	.max_fill = SZ_1G,
+	.max_bounce = AMDGPU_SDMA_SCRATCH_SIZE,
+	.broadcast_align = 32,
+	.max_skip = 0x3fff,
+	.copy_dw = 7,
+	.copy_header = SDMA_PKT_COPY_LINEAR_HEADER_OP(SDMA_OP_COPY),
+	.fill_header = SDMA_PKT_CONSTANT_FILL_HEADER_OP(SDMA_OP_CONST_FILL),
+	.fence_header = SDMA_PKT_FENCE_HEADER_OP(SDMA_OP_FENCE) |
+			FENCE_UNCACHED,
+};
+
+/*
+ * Its copies end with a dword on compression, which the packet header file that
+ * the driver uses for it does not have. So it does not tell how long a
+ * broadcast is: there is none.
+ */
+static const struct amdgpu_sdma_format sdma_v7_0_format = {
+	.native = OPS_OF_ALL,
+	.max_copy = SZ_1G,
+	.max_fill = SZ_1G,
+	.max_bounce = AMDGPU_SDMA_SCRATCH_SIZE,
+	.max_skip = 0x3fff,
+	.copy_dw = 8,
+	.copy_header = SDMA_PKT_COPY_LINEAR_HEADER_OP(SDMA_OP_COPY) |
+		       COPY_V7_CPV,
+	.fill_header = SDMA_PKT_CONSTANT_FILL_HEADER_OP(SDMA_OP_CONST_FILL) |
+		       FILL_V7_COMPRESS,
+	.fence_header = SDMA_PKT_FENCE_HEADER_OP(SDMA_OP_FENCE) |
+			FENCE_UNCACHED,
 };
 
 /**
  * amdgpu_sdma_format - packet format of an SDMA generation
  * @ip_version: of SDMA0_HWIP
  *
+ * Named one by one: a version that is not known may have other packets.
+ *
  * Returns: the format, or NULL if batches are not supported.
  */
 const struct amdgpu_sdma_format *amdgpu_sdma_format(u32 ip_version)
 {
 	switch (ip_version) {
+	case IP_VERSION(4, 0, 0):
+	case IP_VERSION(4, 0, 1):
+	case IP_VERSION(4, 1, 0):
+	case IP_VERSION(4, 1, 1):
+	case IP_VERSION(4, 1, 2):
+	case IP_VERSION(4, 2, 0):
+	case IP_VERSION(4, 2, 2):
+		return &sdma_v4_0_format;
+	case IP_VERSION(4, 4, 0):
+		return &sdma_v4_4_format;
 	case IP_VERSION(4, 4, 2):
 	case IP_VERSION(4, 4, 4):
 	case IP_VERSION(4, 4, 5):
 		return &sdma_v4_4_2_format;
+	case IP_VERSION(5, 0, 0):
+	case IP_VERSION(5, 0, 1):
+	case IP_VERSION(5, 0, 2):
+	case IP_VERSION(5, 0, 5):
+		return &sdma_v5_0_format;
+	case IP_VERSION(5, 2, 0):
+	case IP_VERSION(5, 2, 1):
+	case IP_VERSION(5, 2, 2):
+	case IP_VERSION(5, 2, 3):
+	case IP_VERSION(5, 2, 4):
+	case IP_VERSION(5, 2, 5):
+	case IP_VERSION(5, 2, 6):
+	case IP_VERSION(5, 2, 7):
+	case IP_VERSION(6, 0, 0):
+	case IP_VERSION(6, 0, 1):
+	case IP_VERSION(6, 0, 2):
+	case IP_VERSION(6, 0, 3):
+	case IP_VERSION(6, 1, 0):
+	case IP_VERSION(6, 1, 1):
+	case IP_VERSION(6, 1, 2):
+	case IP_VERSION(6, 1, 3):
+	case IP_VERSION(6, 1, 4):
+	case IP_VERSION(6, 4, 0):
+	case IP_VERSION(7, 1, 0):
+		return &sdma_v5_2_format;
+	case IP_VERSION(7, 0, 0):
+	case IP_VERSION(7, 0, 1):
+		return &sdma_v7_0_format;
 	default:
 		return NULL;
 	}
 }
 EXPORT_SYMBOL_IF_KUNIT(amdgpu_sdma_format);
+
+/**
+ * amdgpu_sdma_ops - operations that a batch may have
+ * @f: format
+ *
+ * Returns: mask of BIT(AMDGPU_SDMA_OP_*): those that have a packet, and those
+ * that are made of other packets.
+ */
+u32 amdgpu_sdma_ops(const struct amdgpu_sdma_format *f)
+{
+	/* A copy to each destination is as good; and three copies for a swap. */
+	return f->native | BIT(AMDGPU_SDMA_OP_BROADCAST) |
+	       BIT(AMDGPU_SDMA_OP_SWAP);
+}
+EXPORT_SYMBOL_IF_KUNIT(amdgpu_sdma_ops);
 
 static u32 *put64(u32 *p, u64 value)
 {
@@ -64,23 +215,31 @@ static u32 *put64(u32 *p, u64 value)
 /* What COPY packets begin with: header, count, swizzle, first address. */
 static u32 *put_copy_head(u32 *p, u32 header, u64 size, u64 src)
 {
-	*p++ = SDMA_PKT_COPY_LINEAR_HEADER_OP(SDMA_OP_COPY) | header;
+	*p++ = header;
 	*p++ = size - 1;
 	*p++ = 0;
 	return put64(p, src);
 }
 
-u32 *amdgpu_sdma_put_copy(u32 *p, u64 src, u64 dst, u64 size)
+u32 *amdgpu_sdma_put_copy(u32 *p, const struct amdgpu_sdma_format *f, u64 src,
+			  u64 dst, u64 size)
 {
-	p = put_copy_head(p, 0, size, src);
-	return put64(p, dst);
+	u32 *end = p + f->copy_dw;
+
+	p = put_copy_head(p, f->copy_header, size, src);
+	p = put64(p, dst);
+	/* Nothing is compressed. */
+	while (p < end)
+		*p++ = 0;
+	return p;
 }
 EXPORT_SYMBOL_IF_KUNIT(amdgpu_sdma_put_copy);
 
-u32 *amdgpu_sdma_put_broadcast(u32 *p, u64 src, u64 dst, u64 dst2, u64 size)
+u32 *amdgpu_sdma_put_broadcast(u32 *p, const struct amdgpu_sdma_format *f,
+			       u64 src, u64 dst, u64 dst2, u64 size)
 {
-	p = put_copy_head(p, SDMA_PKT_COPY_LINEAR_HEADER_BROADCAST(1), size,
-			  src);
+	p = put_copy_head(p, f->copy_header |
+			  SDMA_PKT_COPY_LINEAR_HEADER_BROADCAST(1), size, src);
 	p = put64(p, dst);
 	return put64(p, dst2);
 }
@@ -90,15 +249,15 @@ u32 *amdgpu_sdma_put_swap(u32 *p, u64 a, u64 b, u64 size)
 {
 	u32 sub = SDMA_SUBOP_COPY_LINEAR_SWAP;
 
-	p = put_copy_head(p, SDMA_PKT_COPY_LINEAR_HEADER_SUB_OP(sub), size, a);
+	p = put_copy_head(p, SDMA_PKT_COPY_LINEAR_HEADER_OP(SDMA_OP_COPY) |
+			  SDMA_PKT_COPY_LINEAR_HEADER_SUB_OP(sub), size, a);
 	return put64(p, b);
 }
 EXPORT_SYMBOL_IF_KUNIT(amdgpu_sdma_put_swap);
 
-static u32 *put_fill(u32 *p, u32 element, u64 dst, u32 value, u64 size)
+static u32 *put_fill(u32 *p, u32 header, u64 dst, u32 value, u64 size)
 {
-	*p++ = SDMA_PKT_CONSTANT_FILL_HEADER_OP(SDMA_OP_CONST_FILL) |
-	       SDMA_PKT_CONSTANT_FILL_HEADER_FILLSIZE(element);
+	*p++ = header;
 	p = put64(p, dst);
 	*p++ = value;
 	*p++ = size - 1;
@@ -106,15 +265,21 @@ static u32 *put_fill(u32 *p, u32 element, u64 dst, u32 value, u64 size)
 }
 
 /* Address and size are multiples of 4. */
-u32 *amdgpu_sdma_put_fill(u32 *p, u64 dst, u32 value, u64 size)
+u32 *amdgpu_sdma_put_fill(u32 *p, const struct amdgpu_sdma_format *f, u64 dst,
+			  u32 value, u64 size)
 {
-	return put_fill(p, SDMA_FILL_DWORDS, dst, value, size);
+	u32 element = SDMA_FILL_DWORDS;
+
+	return put_fill(p, f->fill_header |
+			SDMA_PKT_CONSTANT_FILL_HEADER_FILLSIZE(element),
+			dst, value, size);
 }
 EXPORT_SYMBOL_IF_KUNIT(amdgpu_sdma_put_fill);
 
-u32 *amdgpu_sdma_put_fill_bytes(u32 *p, u64 dst, u8 value, u64 size)
+u32 *amdgpu_sdma_put_fill_bytes(u32 *p, const struct amdgpu_sdma_format *f,
+				u64 dst, u8 value, u64 size)
 {
-	return put_fill(p, 0, dst, value * 0x01010101u, size);
+	return put_fill(p, f->fill_header, dst, value * 0x01010101u, size);
 }
 EXPORT_SYMBOL_IF_KUNIT(amdgpu_sdma_put_fill_bytes);
 

@@ -6,30 +6,42 @@
 
 /**
  * struct amdgpu_sdma_format - what the packets of one SDMA generation can do
- * @ops: mask of the operations, BIT(AMDGPU_SDMA_OP_*), that have a packet
+ * @native: mask of the operations, BIT(AMDGPU_SDMA_OP_*), that have a packet
  * @max_copy: bytes of a COPY or broadcast packet
  * @max_fill: bytes of a CONST_FILL packet, a multiple of 4
  * @max_swap: bytes of a swap packet, a multiple of @swap_align so that what
  *	follows a full packet is aligned like what it holds
- * @swap_align: alignment of both addresses of a swap packet
+ * @swap_align: alignment of both addresses of a swap packet, 0 without one
+ * @max_bounce: bytes that are exchanged through scratch memory at once, at most
+ *	@max_copy
  * @broadcast_align: the destinations of a broadcast packet are equal modulo
  *	this
  * @max_skip: dwords that a COND_EXE packet can skip
+ * @copy_dw: dwords of a COPY packet with one destination
+ * @copy_header: header of a COPY packet
+ * @fill_header: header of a CONST_FILL packet, without the size of its elements
  * @fence_header: header of a FENCE packet
  */
 struct amdgpu_sdma_format {
-	u32 ops;
+	u32 native;
 	u64 max_copy;
 	u64 max_fill;
 	u64 max_swap;
 	u32 swap_align;
+	u32 max_bounce;
 	u32 broadcast_align;
 	u32 max_skip;
+	u32 copy_dw;
+	u32 copy_header;
+	u32 fill_header;
 	u32 fence_header;
 };
 
-/* Dwords of each packet. */
-#define AMDGPU_SDMA_COPY_DW		7
+/* Scratch memory of an engine. */
+#define AMDGPU_SDMA_SCRATCH_SIZE	65536
+
+/* Dwords of each packet; of COPY the most, see also copy_dw. */
+#define AMDGPU_SDMA_COPY_DW		8
 #define AMDGPU_SDMA_BROADCAST_DW	9
 #define AMDGPU_SDMA_SWAP_DW		7
 #define AMDGPU_SDMA_FILL_DW		5
@@ -62,12 +74,17 @@ enum amdgpu_sdma_atomic {
 };
 
 const struct amdgpu_sdma_format *amdgpu_sdma_format(u32 ip_version);
+u32 amdgpu_sdma_ops(const struct amdgpu_sdma_format *f);
 
-u32 *amdgpu_sdma_put_copy(u32 *p, u64 src, u64 dst, u64 size);
-u32 *amdgpu_sdma_put_broadcast(u32 *p, u64 src, u64 dst, u64 dst2, u64 size);
+u32 *amdgpu_sdma_put_copy(u32 *p, const struct amdgpu_sdma_format *f, u64 src,
+			  u64 dst, u64 size);
+u32 *amdgpu_sdma_put_broadcast(u32 *p, const struct amdgpu_sdma_format *f,
+			       u64 src, u64 dst, u64 dst2, u64 size);
 u32 *amdgpu_sdma_put_swap(u32 *p, u64 a, u64 b, u64 size);
-u32 *amdgpu_sdma_put_fill(u32 *p, u64 dst, u32 value, u64 size);
-u32 *amdgpu_sdma_put_fill_bytes(u32 *p, u64 dst, u8 value, u64 size);
+u32 *amdgpu_sdma_put_fill(u32 *p, const struct amdgpu_sdma_format *f, u64 dst,
+			  u32 value, u64 size);
+u32 *amdgpu_sdma_put_fill_bytes(u32 *p, const struct amdgpu_sdma_format *f,
+				u64 dst, u8 value, u64 size);
 u32 *amdgpu_sdma_put_fence(u32 *p, const struct amdgpu_sdma_format *f, u64 dst,
 			   u32 value);
 u32 *amdgpu_sdma_put_timestamp(u32 *p, u64 dst);

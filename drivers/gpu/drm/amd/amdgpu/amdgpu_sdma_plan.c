@@ -27,8 +27,12 @@
  */
 #define SHARE_ALIGN	4096
 
-/* Where a cut makes more packets than the whole descriptor has. */
-#define CUT_DW		(4 * AMDGPU_SDMA_COPY_DW + AMDGPU_SDMA_FILL_EDGES_DW)
+/*
+ * Where a cut makes more packets than the whole descriptor has: of a swap, what
+ * bounces behind the cut and one packet more.
+ */
+#define CUT_DW		(4 * AMDGPU_SDMA_COPY_DW + AMDGPU_SDMA_FILL_EDGES_DW + \
+			 AMDGPU_SDMA_BOUNCE_DW)
 
 /* Runs at the same time as none of those before it. */
 static bool begins_group(const struct drm_amdgpu_sdma_desc *descs, u32 i)
@@ -93,8 +97,7 @@ static int check_unused(const struct drm_amdgpu_sdma_desc *d)
 	return 0;
 }
 
-static int check_operands(const struct amdgpu_sdma_format *f,
-			  const struct drm_amdgpu_sdma_desc *d)
+static int check_operands(const struct drm_amdgpu_sdma_desc *d)
 {
 	switch (d->op) {
 	case AMDGPU_SDMA_OP_FILL:
@@ -104,8 +107,6 @@ static int check_operands(const struct amdgpu_sdma_format *f,
 		if (!d->dst_more[0] || (!d->dst_more[1] && d->dst_more[2]))
 			return -EINVAL;
 		return 0;
-	case AMDGPU_SDMA_OP_SWAP:
-		return IS_ALIGNED(d->src | d->dst, f->swap_align) ? 0 : -EINVAL;
 	case AMDGPU_SDMA_OP_WAIT:
 		if (d->compare > AMDGPU_SDMA_COMPARE_LE || !d->polls ||
 		    d->polls > AMDGPU_SDMA_MAX_POLLS || !d->mask)
@@ -188,14 +189,14 @@ static int check_desc(struct amdgpu_sdma_plan *plan, struct hulls *h,
 
 	if (d->op >= ARRAY_SIZE(op_uses))
 		return -EINVAL;
-	if (!(f->ops & BIT(d->op)))
+	if (!(amdgpu_sdma_ops(f) & BIT(d->op)))
 		return -EOPNOTSUPP;
 	ret = check_unused(d);
 	if (ret)
 		return ret;
 	if (d->size > AMDGPU_SDMA_MAX_BYTES)
 		return -E2BIG;
-	ret = check_operands(f, d);
+	ret = check_operands(d);
 	if (ret)
 		return ret;
 	return check_addresses(plan, h, d);
@@ -204,6 +205,18 @@ static int check_desc(struct amdgpu_sdma_plan *plan, struct hulls *h,
 static u64 packets(u64 size, u64 max)
 {
 	return DIV_ROUND_UP_ULL(size, max);
+}
+
+static u64 swap_dwords(const struct amdgpu_sdma_format *f,
+		       const struct drm_amdgpu_sdma_desc *d)
+{
+	u64 bounce = sdma_swap_bounce(f, d->src, d->dst, d->size);
+	u64 dw = packets(bounce, f->max_bounce) * AMDGPU_SDMA_BOUNCE_DW;
+
+	if (bounce < d->size)
+		dw += packets(d->size - bounce, f->max_swap) *
+		      AMDGPU_SDMA_SWAP_DW;
+	return dw;
 }
 
 /* Upper bound, however it is merged with others or cut once. */
@@ -219,7 +232,7 @@ static u64 op_dwords(const struct amdgpu_sdma_format *f,
 			dw += AMDGPU_SDMA_FILL_EDGES_DW;
 		return dw;
 	case AMDGPU_SDMA_OP_SWAP:
-		return packets(d->size, f->max_swap) * AMDGPU_SDMA_SWAP_DW;
+		return swap_dwords(f, d);
 	case AMDGPU_SDMA_OP_WAIT:
 		/* and the guards before and after it */
 		return AMDGPU_SDMA_WAIT_DW + 2 * AMDGPU_SDMA_COND_DW;
@@ -229,7 +242,7 @@ static u64 op_dwords(const struct amdgpu_sdma_format *f,
 		return AMDGPU_SDMA_ATOMIC_DW;
 	default:
 		return packets(d->size, f->max_copy) * sdma_num_dst(d) *
-		       AMDGPU_SDMA_COPY_DW;
+		       f->copy_dw;
 	}
 }
 
@@ -245,14 +258,26 @@ static u64 desc_dwords(const struct amdgpu_sdma_format *f,
 	return dw;
 }
 
+/* Bytes that the engine writes. */
+static u64 count_moved(struct amdgpu_sdma_plan *plan,
+		       const struct drm_amdgpu_sdma_desc *d)
+{
+	u64 bounce;
+
+	if (d->op != AMDGPU_SDMA_OP_SWAP)
+		return d->size * sdma_num_dst(d);
+	bounce = sdma_swap_bounce(plan->format, d->src, d->dst, d->size);
+	plan->bounces |= !!bounce;
+	return 2 * d->size + bounce;
+}
+
 /* Adds a checked descriptor to the totals. */
 static int count_desc(struct amdgpu_sdma_plan *plan, u32 i)
 {
 	const struct drm_amdgpu_sdma_desc *d = &plan->descs[i];
 
 	plan->bytes += d->size;
-	plan->moved += d->size * (d->op == AMDGPU_SDMA_OP_SWAP ? 2 :
-				  sdma_num_dst(d));
+	plan->moved += count_moved(plan, d);
 	plan->dwords += desc_dwords(plan->format, d);
 	plan->polls += d->polls;
 	plan->waits |= sdma_is_wait(d);

@@ -2,7 +2,9 @@
 #ifndef __AMDGPU_SDMA_PLAN_H__
 #define __AMDGPU_SDMA_PLAN_H__
 
+#include <linux/align.h>
 #include <linux/bits.h>
+#include <linux/minmax.h>
 #include <linux/types.h>
 
 #include <drm/amdgpu_drm.h>
@@ -14,6 +16,8 @@
 #define AMDGPU_SDMA_MAX_BYTES		BIT_ULL(33)
 /* Of all batches of a file that have not ended. */
 #define AMDGPU_SDMA_MAX_FILE_POLLS	(4 * AMDGPU_SDMA_MAX_POLLS)
+/* Of all batches on one engine that have not ended. */
+#define AMDGPU_SDMA_MAX_ENGINE_POLLS	(2 * AMDGPU_SDMA_MAX_POLLS)
 #define AMDGPU_SDMA_MAX_DWORDS		(4U << 20)
 #define AMDGPU_SDMA_MAX_SHARES		32
 /* INDIRECT has 20 bits for the length; IBs are padded to 8 dwords. */
@@ -38,6 +42,10 @@
 #define AMDGPU_SDMA_RECORD_DW		\
 	(2 * AMDGPU_SDMA_FENCE_DW + AMDGPU_SDMA_TIMESTAMP_DW)
 #define AMDGPU_SDMA_FILL_EDGES_DW	(6 * AMDGPU_SDMA_FILL_DW)
+
+/* Three copies, each with a barrier behind it. */
+#define AMDGPU_SDMA_BOUNCE_DW		\
+	(3 * (AMDGPU_SDMA_COPY_DW + AMDGPU_SDMA_BARRIER_DW))
 
 #define AMDGPU_SDMA_STATUS_OK		0
 #define AMDGPU_SDMA_STATUS_TIMEOUT	1
@@ -66,6 +74,7 @@ struct amdgpu_sdma_cursor {
  *	must begin after, or @num
  * @waits: there are waits
  * @adds: there are ADDs
+ * @bounces: scratch memory is needed
  * @sort: descriptors might overlap
  * @bytes: that the descriptors name
  * @moved: bytes, counted once for each destination
@@ -86,6 +95,7 @@ struct amdgpu_sdma_plan {
 	u32 first_ordered;
 	bool waits;
 	bool adds;
+	bool bounces;
 	bool sort;
 	u64 bytes;
 	u64 moved;
@@ -115,6 +125,7 @@ struct amdgpu_sdma_range {
  * @end: end of the memory
  * @slot: GPU address of the share's slot
  * @sample: GPU address, in video memory, of 4 bytes that waits work in
+ * @scratch: GPU address of AMDGPU_SDMA_SCRATCH_SIZE bytes, if plan needs them
  * @sequence: of barriers
  * @guarded: a wait came before: packets go behind a COND_EXE of the status
  * @guard: the COND_EXE that covers what is being stored, or NULL
@@ -129,6 +140,7 @@ struct amdgpu_sdma_stream {
 	u32 *end;
 	u64 slot;
 	u64 sample;
+	u64 scratch;
 	u32 sequence;
 	bool guarded;
 	u32 *guard;
@@ -167,6 +179,18 @@ static inline u64 sdma_nth_dst(const struct drm_amdgpu_sdma_desc *d,
 			       unsigned int n)
 {
 	return n ? d->dst_more[n - 1] : d->dst;
+}
+
+/*
+ * How many bytes of a swap, from its begin, the engine's own packet cannot do:
+ * none, those up to where both sides are aligned, or all.
+ */
+static inline u64 sdma_swap_bounce(const struct amdgpu_sdma_format *f, u64 a,
+				   u64 b, u64 size)
+{
+	if (!f->swap_align || !IS_ALIGNED(a ^ b, f->swap_align))
+		return size;
+	return min_t(u64, size, -a & (f->swap_align - 1));
 }
 
 static inline struct amdgpu_sdma_cursor

@@ -42,9 +42,12 @@ static void formats(struct kunit *test)
 	const struct amdgpu_sdma_format *f = v4_4_2(test);
 
 	KUNIT_EXPECT_PTR_EQ(test, f, amdgpu_sdma_format(IP_VERSION(4, 4, 5)));
-	KUNIT_EXPECT_NULL(test, amdgpu_sdma_format(IP_VERSION(4, 0, 0)));
+	KUNIT_EXPECT_NULL(test, amdgpu_sdma_format(IP_VERSION(3, 0, 0)));
+	KUNIT_EXPECT_NULL(test, amdgpu_sdma_format(IP_VERSION(8, 0, 0)));
 	KUNIT_EXPECT_NULL(test, amdgpu_sdma_format(0));
 	KUNIT_EXPECT_EQ(test, f->max_swap % f->swap_align, 0);
+	KUNIT_EXPECT_LE(test, f->max_bounce, AMDGPU_SDMA_SCRATCH_SIZE);
+	KUNIT_EXPECT_LE(test, f->max_bounce, f->max_copy);
 	KUNIT_EXPECT_EQ(test, f->max_fill % 4, 0);
 	/* What the count fields of the packets hold, less one. */
 	KUNIT_EXPECT_LE(test, f->max_copy - 1, 0x3fffffff);
@@ -55,13 +58,14 @@ static void formats(struct kunit *test)
 
 static void encode_copies(struct kunit *test)
 {
+	const struct amdgpu_sdma_format *f = v4_4_2(test);
 	u32 w[16], *end;
 
-	end = amdgpu_sdma_put_copy(w, 0x123456789a, 0xffff800000000abc,
+	end = amdgpu_sdma_put_copy(w, f, 0x123456789a, 0xffff800000000abc,
 				   1 << 30);
 	EXPECT_DWORDS(test, end, w, 1, 0x3fffffff, 0, 0x3456789a, 0x12, 0xabc,
 		      0xffff8000);
-	end = amdgpu_sdma_put_broadcast(w, 0x1000, 0x2000, 0x300000020, 1);
+	end = amdgpu_sdma_put_broadcast(w, f, 0x1000, 0x2000, 0x300000020, 1);
 	EXPECT_DWORDS(test, end, w, 1 | 1 << 27, 0, 0, 0x1000, 0, 0x2000, 0,
 		      0x20, 3);
 	end = amdgpu_sdma_put_swap(w, 0x40, 0x100000080, 64);
@@ -70,11 +74,12 @@ static void encode_copies(struct kunit *test)
 
 static void encode_fills(struct kunit *test)
 {
+	const struct amdgpu_sdma_format *f = v4_4_2(test);
 	u32 w[16], *end;
 
-	end = amdgpu_sdma_put_fill(w, 0x200000004, 0x12345678, 8);
+	end = amdgpu_sdma_put_fill(w, f, 0x200000004, 0x12345678, 8);
 	EXPECT_DWORDS(test, end, w, 11 | 2u << 30, 4, 2, 0x12345678, 7);
-	end = amdgpu_sdma_put_fill_bytes(w, 3, 0xab, 1);
+	end = amdgpu_sdma_put_fill_bytes(w, f, 3, 0xab, 1);
 	EXPECT_DWORDS(test, end, w, 11, 3, 0, 0xabababab, 0);
 	end = amdgpu_sdma_put_write64(w, 0x10, 0x1122334455667788);
 	EXPECT_DWORDS(test, end, w, 2, 0x10, 0, 1, 0x55667788, 0x11223344);
@@ -183,7 +188,7 @@ SPOIL(most_polls, d->polls = AMDGPU_SDMA_POLL_FOR_EVER)
 SPOIL(set_record, d->record = 0x40000)
 SPOIL(record_odd, d->record = 0x40010; d->flags = AMDGPU_SDMA_DESC_RECORD)
 SPOIL(src_odd, d->src += 2)
-SPOIL(src_half_line, d->src += 32)
+SPOIL(src_byte, d->src += 1)
 SPOIL(dst_half, d->dst += 4)
 SPOIL(wraps, d->dst = -4095ULL)
 SPOIL(in_hole, d->src = HOLE_START)
@@ -224,7 +229,7 @@ static const struct rule rules[] = {
 	{ "record without flag", 0, -EINVAL, set_record },
 	{ "record alignment", 0, -EINVAL, record_odd },
 	{ "wait alignment", AMDGPU_SDMA_OP_WAIT, -EINVAL, src_odd },
-	{ "swap alignment", AMDGPU_SDMA_OP_SWAP, -EINVAL, src_half_line },
+	{ "swap at any alignment", AMDGPU_SDMA_OP_SWAP, 0, src_byte },
 	{ "add alignment", AMDGPU_SDMA_OP_ADD, -EINVAL, dst_half },
 	{ "wraps", 0, -ERANGE, wraps },
 	{ "hole", 0, -ERANGE, in_hole },
@@ -289,11 +294,11 @@ static void check_totals(struct kunit *test)
 static void check_lacking(struct kunit *test)
 {
 	struct amdgpu_sdma_format f = *v4_4_2(test);
-	struct drm_amdgpu_sdma_desc d = good(AMDGPU_SDMA_OP_SWAP);
+	struct drm_amdgpu_sdma_desc d = good(AMDGPU_SDMA_OP_ADD);
 	struct amdgpu_sdma_plan plan;
 
 	plan_init(&plan, &f, &d, 1);
-	f.ops &= ~BIT(AMDGPU_SDMA_OP_SWAP);
+	f.native &= ~BIT(AMDGPU_SDMA_OP_ADD);
 	KUNIT_EXPECT_EQ(test, amdgpu_sdma_plan_check(&plan), -EOPNOTSUPP);
 }
 
@@ -406,12 +411,16 @@ static void overlap_groups(struct kunit *test)
 }
 
 /*
- * A small engine. Its memory begins at MEMORY; the slot is behind it. Packets
- * that break a limit of the format end the test.
+ * A small engine. Its memory begins at MEMORY; the slot and scratch memory are
+ * behind it. Packets that break a limit of the format end the test. Copies are
+ * late: they run when a fence waits for them, the last one first.
  */
 #define MEMORY		0x1000000ULL
 #define MEMORY_SIZE	0x20000
 #define SLOT		(MEMORY + MEMORY_SIZE)
+#define SCRATCH		(SLOT + AMDGPU_SDMA_SLOT_SIZE)
+#define SCRATCH_SIZE	128
+#define MEMORY_ALL	(MEMORY_SIZE + AMDGPU_SDMA_SLOT_SIZE + SCRATCH_SIZE)
 
 struct engine {
 	struct kunit *test;
@@ -419,12 +428,14 @@ struct engine {
 	u8 *memory;
 	u32 packets;
 	u32 barriers;
+	u32 late;
+	const u32 *copies[32];
 };
 
 static u8 *at(struct engine *e, u64 addr, u64 size)
 {
 	KUNIT_ASSERT_GE(e->test, addr, MEMORY);
-	KUNIT_ASSERT_LE(e->test, addr + size, SLOT + AMDGPU_SDMA_SLOT_SIZE);
+	KUNIT_ASSERT_LE(e->test, addr + size, MEMORY + MEMORY_ALL);
 	return e->memory + (addr - MEMORY);
 }
 
@@ -434,25 +445,45 @@ static void swap_bytes(u8 *a, u8 *b, u64 size)
 		swap(*a, *b);
 }
 
-static const u32 *run_copy(struct engine *e, const u32 *w)
+static void run_copy(struct engine *e, const u32 *w)
 {
 	u64 size = w[1] + 1ULL, a = get_unaligned((u64 *)(w + 3));
 	u64 b = get_unaligned((u64 *)(w + 5)), c;
 
 	if (w[0] >> 8 & 0xff) {
+		KUNIT_ASSERT_NE(e->test, e->format->swap_align, 0);
 		KUNIT_ASSERT_LE(e->test, size, e->format->max_swap);
 		KUNIT_ASSERT_EQ(e->test, (a | b) % e->format->swap_align, 0);
 		swap_bytes(at(e, a, size), at(e, b, size), size);
-		return w + AMDGPU_SDMA_SWAP_DW;
+		return;
 	}
 	KUNIT_ASSERT_LE(e->test, size, e->format->max_copy);
 	memcpy(at(e, b, size), at(e, a, size), size);
 	if (!(w[0] & 1 << 27))
-		return w + AMDGPU_SDMA_COPY_DW;
+		return;
+	KUNIT_ASSERT_TRUE(e->test,
+			  e->format->native & BIT(AMDGPU_SDMA_OP_BROADCAST));
 	c = get_unaligned((u64 *)(w + 7));
 	KUNIT_ASSERT_EQ(e->test, (c - b) % e->format->broadcast_align, 0);
 	memcpy(at(e, c, size), at(e, a, size), size);
-	return w + AMDGPU_SDMA_BROADCAST_DW;
+}
+
+static void run_late(struct engine *e)
+{
+	while (e->late)
+		run_copy(e, e->copies[--e->late]);
+}
+
+/* Where the packet ends; it runs later. */
+static const u32 *queue_copy(struct engine *e, const u32 *w)
+{
+	if (e->late == ARRAY_SIZE(e->copies))
+		run_late(e);
+	e->copies[e->late++] = w;
+	if (w[0] >> 8 & 0xff)
+		return w + AMDGPU_SDMA_SWAP_DW;
+	return w + (w[0] & 1 << 27 ? AMDGPU_SDMA_BROADCAST_DW :
+				     e->format->copy_dw);
 }
 
 static const u32 *run_fill(struct engine *e, const u32 *w)
@@ -527,11 +558,12 @@ static const u32 *run_packet(struct engine *e, const u32 *w, const u32 *end)
 	case SDMA_OP_NOP:
 		return w + 1;
 	case SDMA_OP_COPY:
-		return run_copy(e, w);
+		return queue_copy(e, w);
 	case SDMA_OP_WRITE:
 		memcpy(at(e, addr, 8), w + 4, 8);
 		return w + AMDGPU_SDMA_WRITE64_DW;
 	case SDMA_OP_FENCE:
+		run_late(e);
 		put_unaligned(w[3], (u32 *)at(e, addr, 4));
 		return w + AMDGPU_SDMA_FENCE_DW;
 	case SDMA_OP_POLL_REGMEM:
@@ -567,6 +599,7 @@ static void run_ibs(struct engine *e, const struct amdgpu_sdma_stream *s)
 			w = run_packet(e, w, end);
 		KUNIT_EXPECT_PTR_EQ(e->test, w, end);
 	}
+	run_late(e);
 }
 
 /* Emits all shares, runs them one after the other, last first. */
@@ -579,6 +612,7 @@ static void run_plan(struct engine *e, const struct amdgpu_sdma_plan *plan)
 		struct amdgpu_sdma_stream s = {
 			.format = plan->format, .slot = SLOT,
 			.sample = SLOT + AMDGPU_SDMA_SLOT_SIZE / 2,
+			.scratch = SCRATCH,
 		};
 
 		s.base = kvcalloc(dw, sizeof(u32), GFP_KERNEL);
@@ -643,8 +677,11 @@ static struct drm_amdgpu_sdma_desc random_desc(struct rnd_state *rnd, u32 i,
 		d.value = prandom_u32_state(rnd);
 		return d;
 	case AMDGPU_SDMA_OP_SWAP:
-		d.dst = base;
-		break;
+		/* aligned, equal modulo 64, neither */
+		d.dst = base + (i % 3 ? prandom_u32_state(rnd) % 64 : 0);
+		d.src = base + 2 * part;
+		d.src += i % 3 < 2 ? d.dst % 64 : prandom_u32_state(rnd) % 64;
+		return d;
 	case AMDGPU_SDMA_OP_BROADCAST:
 		d.dst_more[0] = base + 2 * part + prandom_u32_state(rnd) % 32;
 		if (prandom_u32_state(rnd) % 2)
@@ -668,13 +705,33 @@ static struct drm_amdgpu_sdma_desc random_desc(struct rnd_state *rnd, u32 i,
 
 /* Limits so small that most descriptors meet them. */
 static const struct amdgpu_sdma_format tiny = {
-	.ops = ~0,
+	.native = ~0,
 	.max_copy = 200,
 	.max_fill = 60,
 	.max_swap = 192,
 	.swap_align = 64,
+	.max_bounce = SCRATCH_SIZE,
 	.broadcast_align = 32,
 	.max_skip = 120,
+	.copy_dw = 7,
+	.copy_header = SDMA_OP_COPY,
+	.fill_header = SDMA_OP_CONST_FILL,
+	.fence_header = SDMA_OP_FENCE,
+};
+
+/* One that lacks what others have, with longer copies. */
+static const struct amdgpu_sdma_format lacking = {
+	.native = BIT(AMDGPU_SDMA_OP_COPY) | BIT(AMDGPU_SDMA_OP_FILL) |
+		  BIT(AMDGPU_SDMA_OP_WAIT) | BIT(AMDGPU_SDMA_OP_WRITE) |
+		  BIT(AMDGPU_SDMA_OP_ADD),
+	.max_copy = 200,
+	.max_fill = 60,
+	.max_bounce = 100,
+	.broadcast_align = 32,
+	.max_skip = 120,
+	.copy_dw = 8,
+	.copy_header = SDMA_OP_COPY,
+	.fill_header = SDMA_OP_CONST_FILL,
 	.fence_header = SDMA_OP_FENCE,
 };
 
@@ -686,7 +743,7 @@ static void random_batch(struct kunit *test, struct engine *e, u8 *want,
 	u32 engines = 1 + prandom_u32_state(rnd) % 8;
 	struct amdgpu_sdma_plan plan;
 
-	plan_init(&plan, &tiny, d, n);
+	plan_init(&plan, e->format, d, n);
 	for (i = 0; i < n; i++)
 		d[i] = random_desc(rnd, i, ops);
 	prandom_bytes_state(rnd, want, MEMORY_SIZE);
@@ -707,9 +764,10 @@ static void random_batch(struct kunit *test, struct engine *e, u8 *want,
 			    d[i / PLACE].op, i % PLACE);
 }
 
-static void run_random(struct kunit *test, u32 ops, u32 seed)
+static void run_random(struct kunit *test, const struct amdgpu_sdma_format *f,
+		       u32 ops, u32 seed)
 {
-	struct engine e = { .test = test, .format = &tiny };
+	struct engine e = { .test = test, .format = f };
 	struct drm_amdgpu_sdma_desc *d;
 	struct rnd_state rnd;
 	u32 round;
@@ -717,8 +775,7 @@ static void run_random(struct kunit *test, u32 ops, u32 seed)
 
 	d = kunit_kcalloc(test, PLACES, sizeof(*d), GFP_KERNEL);
 	KUNIT_ASSERT_NOT_NULL(test, d);
-	e.memory = kunit_kzalloc(test, MEMORY_SIZE + AMDGPU_SDMA_SLOT_SIZE,
-				 GFP_KERNEL);
+	e.memory = kunit_kzalloc(test, MEMORY_ALL, GFP_KERNEL);
 	want = kunit_kzalloc(test, MEMORY_SIZE, GFP_KERNEL);
 	KUNIT_ASSERT_NOT_NULL(test, e.memory);
 	KUNIT_ASSERT_NOT_NULL(test, want);
@@ -729,12 +786,17 @@ static void run_random(struct kunit *test, u32 ops, u32 seed)
 
 static void emit_random_unordered(struct kunit *test)
 {
-	run_random(test, AMDGPU_SDMA_OP_SWAP + 1, 2);
+	run_random(test, &tiny, AMDGPU_SDMA_OP_SWAP + 1, 2);
 }
 
 static void emit_random_ordered(struct kunit *test)
 {
-	run_random(test, AMDGPU_SDMA_OP_ADD + 1, 3);
+	run_random(test, &tiny, AMDGPU_SDMA_OP_ADD + 1, 3);
+}
+
+static void emit_random_lacking(struct kunit *test)
+{
+	run_random(test, &lacking, AMDGPU_SDMA_OP_ADD + 1, 5);
 }
 
 /* Chains: each copy continues the one before, or nearly. */
@@ -751,8 +813,7 @@ static void emit_neighbours(struct kunit *test)
 	KUNIT_ASSERT_NOT_NULL(test, d);
 	plan_init(&plan, f, d, 8);
 	e.format = f;
-	e.memory = kunit_kzalloc(test, MEMORY_SIZE + AMDGPU_SDMA_SLOT_SIZE,
-				 GFP_KERNEL);
+	e.memory = kunit_kzalloc(test, MEMORY_ALL, GFP_KERNEL);
 	want = kunit_kzalloc(test, MEMORY_SIZE, GFP_KERNEL);
 	KUNIT_ASSERT_NOT_NULL(test, e.memory);
 	KUNIT_ASSERT_NOT_NULL(test, want);
@@ -805,6 +866,33 @@ static void emit_real_limits(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, done, d.size);
 }
 
+static u64 moved_by_swap(struct kunit *test, u32 version, u64 src, u64 dst)
+{
+	struct drm_amdgpu_sdma_desc d = good(AMDGPU_SDMA_OP_SWAP);
+	struct amdgpu_sdma_plan plan;
+
+	plan_init(&plan, amdgpu_sdma_format(version), &d, 1);
+	KUNIT_ASSERT_NOT_NULL(test, plan.format);
+	d.src = src;
+	d.dst = dst;
+	KUNIT_ASSERT_EQ(test, amdgpu_sdma_plan_check(&plan), 0);
+	KUNIT_EXPECT_EQ(test, plan.bounces, plan.moved > 2 * d.size);
+	return plan.moved - 2 * d.size;
+}
+
+/* How much of a swap of 4096 bytes goes through scratch memory. */
+static void swap_bounces(struct kunit *test)
+{
+	const u32 has = IP_VERSION(4, 4, 2), lacks = IP_VERSION(5, 0, 0);
+
+	KUNIT_EXPECT_EQ(test, moved_by_swap(test, has, 0x10000, 0x20000), 0);
+	KUNIT_EXPECT_EQ(test, moved_by_swap(test, has, 0x10001, 0x20001), 63);
+	KUNIT_EXPECT_EQ(test, moved_by_swap(test, has, 0x1003f, 0x200bf), 1);
+	KUNIT_EXPECT_EQ(test, moved_by_swap(test, has, 0x10000, 0x20020), 4096);
+	KUNIT_EXPECT_EQ(test, moved_by_swap(test, lacks, 0x10000, 0x20000),
+			4096);
+}
+
 /* Less room than the bound is refused, never overrun. */
 static void emit_no_room(struct kunit *test)
 {
@@ -840,8 +928,7 @@ static void wait_skips(struct kunit *test)
 	d = kunit_kcalloc(test, PLACES, sizeof(*d), GFP_KERNEL);
 	KUNIT_ASSERT_NOT_NULL(test, d);
 	plan_init(&plan, &tiny, d, PLACES);
-	e.memory = kunit_kzalloc(test, MEMORY_SIZE + AMDGPU_SDMA_SLOT_SIZE,
-				 GFP_KERNEL);
+	e.memory = kunit_kzalloc(test, MEMORY_ALL, GFP_KERNEL);
 	want = kunit_kzalloc(test, MEMORY_SIZE, GFP_KERNEL);
 	KUNIT_ASSERT_NOT_NULL(test, e.memory);
 	KUNIT_ASSERT_NOT_NULL(test, want);
@@ -974,8 +1061,10 @@ static struct kunit_case amdgpu_sdma_cases[] = {
 	KUNIT_CASE(overlap_groups),
 	KUNIT_CASE(emit_random_unordered),
 	KUNIT_CASE(emit_random_ordered),
+	KUNIT_CASE(emit_random_lacking),
 	KUNIT_CASE(emit_neighbours),
 	KUNIT_CASE(emit_real_limits),
+	KUNIT_CASE(swap_bounces),
 	KUNIT_CASE(emit_no_room),
 	KUNIT_CASE(wait_skips),
 	KUNIT_CASE(place_balance),

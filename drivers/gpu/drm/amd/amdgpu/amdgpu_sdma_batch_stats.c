@@ -1,0 +1,363 @@
+// SPDX-License-Identifier: MIT
+/*
+ * What SDMA batches have cost: engine time and bytes of each file, and how
+ * large the batches of a device were and how long they took. Also gives back
+ * what they had of the engines' budgets of polls.
+ */
+
+#include <linux/bitops.h>
+#include <linux/debugfs.h>
+#include <linux/dma-fence.h>
+#include <linux/kref.h>
+#include <linux/seq_file.h>
+
+#include <drm/drm_managed.h>
+#include <drm/drm_print.h>
+
+#include "amdgpu.h"
+#include "amdgpu_sdma_arena.h"
+#include "amdgpu_sdma_batch_stats.h"
+#include "amdgpu_sdma_batch_waits.h"
+#include "amdgpu_sdma_plan.h"
+
+/**
+ * DOC: SDMA batch statistics
+ *
+ * The fdinfo of a file has, of its batches that have ended:
+ *
+ * drm-engine-dma
+ *	time that their jobs were on the engines, together with that of other
+ *	submissions; see Documentation/gpu/drm-usage-stats.rst
+ * amd-sdma-batches
+ *	how many
+ * amd-sdma-batch-bytes
+ *	what they were to write, each destination counted, whether or not a
+ *	wait gave up
+ *
+ * The file amdgpu_sdma_batches in the device's debugfs directory has the same
+ * totals of all files, how many batches failed, and three histograms: how many
+ * descriptors batches had, how many bytes, and how many microseconds went by
+ * from submission to the end. "64:3" are three batches from 64 up to 127.
+ */
+
+/* Slot n counts what has n significant bits. */
+#define SLOTS	40
+
+struct histogram {
+	atomic64_t slots[SLOTS];
+};
+
+/**
+ * struct amdgpu_sdma_batch_dev - of a device; lives as long as it
+ * @batches: that have ended
+ * @failed: of those, with a job that failed
+ * @bytes: of all
+ * @descs: of each
+ * @sizes: bytes of each
+ * @latencies: microseconds of each
+ * @waits: of those that have not ended
+ */
+struct amdgpu_sdma_batch_dev {
+	atomic64_t batches;
+	atomic64_t failed;
+	atomic64_t bytes;
+	struct histogram descs;
+	struct histogram sizes;
+	struct histogram latencies;
+	struct amdgpu_sdma_waits waits;
+};
+
+/**
+ * struct amdgpu_sdma_batch_file - of a file and of its batches on their way
+ * @ref: who has it
+ * @batches: that have ended
+ * @bytes: of all
+ * @busy: nanoseconds on engines
+ */
+struct amdgpu_sdma_batch_file {
+	struct kref ref;
+	atomic64_t batches;
+	atomic64_t bytes;
+	atomic64_t busy;
+};
+
+/* Called when one job has ended. */
+struct note_cb {
+	struct dma_fence_cb cb;
+	struct amdgpu_sdma_batch_note *note;
+};
+
+/**
+ * struct amdgpu_sdma_batch_note - a batch on its way
+ * @dev: where it runs
+ * @file: whose it is
+ * @submitted: when
+ * @bytes: it is to write
+ * @descs: of it
+ * @polls: that it has of the budget of @engine
+ * @engine: instance
+ * @pending: jobs that run
+ * @failed: one did not end well
+ * @num: of jobs
+ * @cbs: one for each job
+ */
+struct amdgpu_sdma_batch_note {
+	struct amdgpu_sdma_batch_dev *dev;
+	struct amdgpu_sdma_batch_file *file;
+	ktime_t submitted;
+	u64 bytes;
+	u32 descs;
+	u32 polls;
+	u32 engine;
+	atomic_t pending;
+	bool failed;
+	unsigned int num;
+	struct note_cb cbs[] __counted_by(num);
+};
+
+static void count(struct histogram *h, u64 value)
+{
+	atomic64_inc(&h->slots[min(fls64(value), SLOTS - 1)]);
+}
+
+/**
+ * amdgpu_sdma_batch_dev_init - prepare a device
+ * @adev: device, before its files
+ *
+ * Returns: 0 or -ENOMEM.
+ */
+int amdgpu_sdma_batch_dev_init(struct amdgpu_device *adev)
+{
+	struct amdgpu_sdma_batch_dev *dev;
+
+	dev = drmm_kzalloc(adev_to_drm(adev), sizeof(*dev), GFP_KERNEL);
+	if (!dev)
+		return -ENOMEM;
+	amdgpu_sdma_waits_init(&dev->waits);
+	adev->sdma.batch_dev = dev;
+	return 0;
+}
+
+static void show_histogram(struct seq_file *m, const char *name,
+			   struct histogram *h)
+{
+	unsigned int i;
+
+	seq_puts(m, name);
+	for (i = 0; i < SLOTS; i++) {
+		u64 n = atomic64_read(&h->slots[i]);
+
+		if (n)
+			seq_printf(m, " %llu:%llu", i ? BIT_ULL(i - 1) : 0, n);
+	}
+	seq_putc(m, '\n');
+}
+
+static int amdgpu_sdma_batches_show(struct seq_file *m, void *unused)
+{
+	struct amdgpu_device *adev = m->private;
+	struct amdgpu_sdma_batch_dev *dev = adev->sdma.batch_dev;
+
+	seq_printf(m, "batches %llu\n", atomic64_read(&dev->batches));
+	seq_printf(m, "failed %llu\n", atomic64_read(&dev->failed));
+	seq_printf(m, "bytes %llu\n", atomic64_read(&dev->bytes));
+	show_histogram(m, "descriptors", &dev->descs);
+	show_histogram(m, "sizes", &dev->sizes);
+	show_histogram(m, "microseconds", &dev->latencies);
+	return 0;
+}
+DEFINE_SHOW_ATTRIBUTE(amdgpu_sdma_batches);
+
+void amdgpu_sdma_batch_debugfs_init(struct amdgpu_device *adev)
+{
+	debugfs_create_file("amdgpu_sdma_batches", 0444,
+			    adev_to_drm(adev)->primary->debugfs_root, adev,
+			    &amdgpu_sdma_batches_fops);
+}
+
+struct amdgpu_sdma_batch_file *amdgpu_sdma_batch_file_create(void)
+{
+	struct amdgpu_sdma_batch_file *file;
+
+	file = kzalloc_obj(*file, GFP_KERNEL_ACCOUNT);
+	if (file)
+		kref_init(&file->ref);
+	return file;
+}
+
+static void file_release(struct kref *ref)
+{
+	kfree(container_of(ref, struct amdgpu_sdma_batch_file, ref));
+}
+
+void amdgpu_sdma_batch_file_put(struct amdgpu_sdma_batch_file *file)
+{
+	if (file)
+		kref_put(&file->ref, file_release);
+}
+
+/**
+ * amdgpu_sdma_batch_usage - engine time of a file's batches
+ * @fpriv: file
+ *
+ * Returns: nanoseconds, of those that have ended.
+ */
+u64 amdgpu_sdma_batch_usage(struct amdgpu_fpriv *fpriv)
+{
+	struct amdgpu_sdma_batch_file *file = amdgpu_sdma_arena_stats(fpriv);
+
+	return file ? atomic64_read(&file->busy) : 0;
+}
+
+void amdgpu_sdma_batch_show_fdinfo(struct drm_printer *p,
+				   struct amdgpu_fpriv *fpriv)
+{
+	struct amdgpu_sdma_batch_file *file = amdgpu_sdma_arena_stats(fpriv);
+
+	if (!file)
+		return;
+	drm_printf(p, "amd-sdma-batches:\t%llu\n",
+		   atomic64_read(&file->batches));
+	drm_printf(p, "amd-sdma-batch-bytes:\t%llu\n",
+		   atomic64_read(&file->bytes));
+}
+
+/**
+ * amdgpu_sdma_batch_note_create - prepare to account for a batch
+ * @adev: device
+ * @fpriv: file, has got a chunk
+ * @num: of jobs, at most
+ *
+ * Returns: a note to arm or free, or NULL without memory.
+ */
+struct amdgpu_sdma_batch_note *
+amdgpu_sdma_batch_note_create(struct amdgpu_device *adev,
+			      struct amdgpu_fpriv *fpriv, unsigned int num)
+{
+	struct amdgpu_sdma_batch_note *note;
+
+	note = kzalloc(struct_size(note, cbs, num), GFP_KERNEL_ACCOUNT);
+	if (!note)
+		return NULL;
+	note->num = num;
+	note->dev = adev->sdma.batch_dev;
+	note->file = amdgpu_sdma_arena_stats(fpriv);
+	kref_get(&note->file->ref);
+	return note;
+}
+
+/**
+ * amdgpu_sdma_batch_note_polls - get polls for a batch
+ * @note: not armed yet; has them until it is gone
+ * @engine: instance on which the batch waits
+ * @polls: of all of its waits
+ *
+ * Waits until the engine has so many to give.
+ *
+ * Returns: 0, or -ERESTARTSYS if a signal came.
+ */
+int amdgpu_sdma_batch_note_polls(struct amdgpu_sdma_batch_note *note,
+				 u32 engine, u32 polls)
+{
+	int r;
+
+	r = amdgpu_sdma_waits_get(&note->dev->waits, engine, polls);
+	if (r)
+		return r;
+	note->engine = engine;
+	note->polls = polls;
+	return 0;
+}
+
+/**
+ * amdgpu_sdma_batch_note_free - drop a note
+ * @note: never armed, or all of its jobs have ended; or NULL
+ */
+void amdgpu_sdma_batch_note_free(struct amdgpu_sdma_batch_note *note)
+{
+	if (!note)
+		return;
+	if (note->polls)
+		amdgpu_sdma_waits_put(&note->dev->waits, note->engine,
+				      note->polls);
+	amdgpu_sdma_batch_file_put(note->file);
+	kfree(note);
+}
+
+/* A job that was never scheduled has not been on an engine. */
+static s64 job_time(struct dma_fence *finished)
+{
+	struct drm_sched_fence *s_fence = to_drm_sched_fence(finished);
+
+	if (!test_bit(DMA_FENCE_FLAG_TIMESTAMP_BIT, &s_fence->scheduled.flags))
+		return 0;
+	return ktime_to_ns(ktime_sub(finished->timestamp,
+				     s_fence->scheduled.timestamp));
+}
+
+static void note_end(struct amdgpu_sdma_batch_note *note, ktime_t end)
+{
+	struct amdgpu_sdma_batch_dev *dev = note->dev;
+	s64 us = ktime_us_delta(end, note->submitted);
+
+	atomic64_inc(&dev->batches);
+	atomic64_add(note->bytes, &dev->bytes);
+	if (READ_ONCE(note->failed))
+		atomic64_inc(&dev->failed);
+	count(&dev->descs, note->descs);
+	count(&dev->sizes, note->bytes);
+	count(&dev->latencies, max(us, 0LL));
+	atomic64_inc(&note->file->batches);
+	atomic64_add(note->bytes, &note->file->bytes);
+	amdgpu_sdma_batch_note_free(note);
+}
+
+/*
+ * The device is there: its schedulers, which end all jobs, go before it. The
+ * file may be closed by now, so the note has what it needs of it.
+ */
+static void note_job_done(struct dma_fence *finished, struct dma_fence_cb *cb)
+{
+	struct amdgpu_sdma_batch_note *note = container_of(cb, struct note_cb,
+							   cb)->note;
+	ktime_t end = finished->timestamp;
+
+	atomic64_add(job_time(finished), &note->file->busy);
+	if (finished->error)
+		WRITE_ONCE(note->failed, true);
+	/* Orders the failures of all jobs before the last one's look at them. */
+	if (atomic_dec_and_test(&note->pending))
+		note_end(note, end);
+}
+
+/**
+ * amdgpu_sdma_batch_note_arm - account for a batch from now on
+ * @note: gone when the last job has ended
+ * @jobs: armed and not pushed
+ * @num: of @jobs, not more than the note was made for
+ * @plan: of the batch
+ *
+ * Cannot fail. Before anybody else has a callback on the jobs' fences: who sees
+ * the end of the batch by one sees it accounted for.
+ */
+void amdgpu_sdma_batch_note_arm(struct amdgpu_sdma_batch_note *note,
+				struct amdgpu_job *const *jobs,
+				unsigned int num,
+				const struct amdgpu_sdma_plan *plan)
+{
+	unsigned int i;
+
+	note->submitted = ktime_get();
+	note->bytes = plan->moved;
+	note->descs = plan->num;
+	atomic_set(&note->pending, num);
+	for (i = 0; i < num; i++) {
+		struct dma_fence *job = &jobs[i]->base.s_fence->finished;
+
+		note->cbs[i].note = note;
+		/* Not pushed, so not signaled. */
+		if (dma_fence_add_callback(job, &note->cbs[i].cb,
+					   note_job_done))
+			note_job_done(job, &note->cbs[i].cb);
+	}
+}

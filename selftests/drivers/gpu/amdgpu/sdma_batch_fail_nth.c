@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Each allocation and each copy from or to user space of
+ * DRM_IOCTL_AMDGPU_SDMA_BATCH fails once. A call that fails has done nothing,
+ * and the next one works. Needs CONFIG_FAULT_INJECTION with failslab and
+ * fail_page_alloc.
+ */
+#include "../../../kselftest_harness.h"
+#include "../../../peer_mem/fail_nth.h"
+#include "sdma_batch.h"
+
+#define VA		(1024 * MIB)
+#define SIZE		(4 * MIB)
+#define MAX_NTH		1000
+#define MAX_DESCS	64
+
+enum kind { COPY, MANY, FAN_OUT, WAIT, SWAP, FENCES, STRIDE };
+
+FIXTURE(fail)
+{
+	struct gpu gpu;
+	struct buffer buffer;
+	uint32_t syncobj;
+	int nth;
+};
+
+FIXTURE_VARIANT(fail)
+{
+	enum kind kind;
+	/* The first batch of a file and of a context each time. */
+	bool anew;
+};
+
+FIXTURE_VARIANT_ADD(fail, copy) { .kind = COPY, };
+FIXTURE_VARIANT_ADD(fail, first_copy) { .kind = COPY, .anew = true, };
+FIXTURE_VARIANT_ADD(fail, many) { .kind = MANY, };
+FIXTURE_VARIANT_ADD(fail, fan_out) { .kind = FAN_OUT, };
+FIXTURE_VARIANT_ADD(fail, wait) { .kind = WAIT, };
+FIXTURE_VARIANT_ADD(fail, first_wait) { .kind = WAIT, .anew = true, };
+FIXTURE_VARIANT_ADD(fail, first_swap) { .kind = SWAP, .anew = true, };
+FIXTURE_VARIANT_ADD(fail, fences) { .kind = FENCES, };
+FIXTURE_VARIANT_ADD(fail, stride) { .kind = STRIDE, };
+
+static int open_all(struct _test_data_fail *self)
+{
+	int ret = gpu_open(&self->gpu, 0);
+
+	if (ret)
+		return ret;
+	ret = buffer_map(&self->gpu, &self->buffer, SIZE,
+			 AMDGPU_GEM_DOMAIN_VRAM, VA);
+	return ret ? ret : syncobj_new(&self->gpu, &self->syncobj);
+}
+
+static void close_all(struct _test_data_fail *self)
+{
+	buffer_free(&self->gpu, &self->buffer);
+	close(self->gpu.fd);
+	self->gpu.fd = -1;
+}
+
+FIXTURE_SETUP(fail)
+{
+	self->nth = -1;
+	if (gpu_open(&self->gpu, 0))
+		SKIP(return, "no GPU with SDMA batches");
+	close(self->gpu.fd);
+	self->gpu.fd = -1;
+	if (!nth_available())
+		SKIP(return, "no fault injection in this kernel");
+	self->nth = nth_open();
+	ASSERT_LE(0, self->nth);
+	ASSERT_EQ(0, open_all(self));
+}
+
+FIXTURE_TEARDOWN(fail)
+{
+	if (self->gpu.fd >= 0)
+		close_all(self);
+}
+
+struct call {
+	struct drm_amdgpu_sdma_desc d[MAX_DESCS];
+	struct drm_amdgpu_sdma_fence in, out[2];
+	struct drm_amdgpu_sdma_batch batch;
+};
+
+static void make_call(struct _test_data_fail *self, enum kind kind,
+		      struct call *c)
+{
+	uint32_t i, n = 1;
+
+	memset(c, 0, sizeof(*c));
+	if (kind == MANY || kind == FAN_OUT)
+		n = MAX_DESCS;
+	for (i = 0; i < n; i++) {
+		/* in descending order, so that overlaps are looked for */
+		c->d[i].src = VA + 4 * KIB + (n - 1 - i) * 32 * KIB;
+		c->d[i].dst = VA + SIZE / 2 + (n - 1 - i) * 32 * KIB + 1;
+		c->d[i].size = 16 * KIB;
+	}
+	if (kind == SWAP)
+		c->d[0].op = AMDGPU_SDMA_OP_SWAP;
+	c->batch = batch_of(&self->gpu, c->d, n);
+	if (kind == WAIT) {
+		c->d[1] = c->d[0];
+		c->d[0] = (struct drm_amdgpu_sdma_desc) {
+			.op = AMDGPU_SDMA_OP_WAIT, .src = VA, .mask = ~0u,
+			.polls = 10,
+		};
+		c->batch.num_descs = 2;
+	}
+	if (kind == FAN_OUT)
+		c->batch.placement = AMDGPU_SDMA_PLACE_FAN_OUT;
+	if (kind == STRIDE)
+		c->batch.desc_stride = AMDGPU_SDMA_DESC_SIZE_MIN;
+	c->out[0].handle = self->syncobj;
+	c->batch.out_fences = (uintptr_t)c->out;
+	c->batch.num_out_fences = 1;
+	if (kind == FENCES) {
+		c->out[1].handle = self->syncobj;
+		c->out[0].point = 1;
+		c->batch.num_out_fences = 2;
+	}
+}
+
+static void reset_memory(struct _test_data_fail *self)
+{
+	size_t i;
+
+	for (i = 0; i < SIZE / 2; i++)
+		self->buffer.cpu[i] = i < 4 ? 0 : i * 7 + (i >> 8);
+	memset(self->buffer.cpu + SIZE / 2, 0, SIZE / 2);
+}
+
+static bool copied(struct _test_data_fail *self, const struct call *c)
+{
+	const struct drm_amdgpu_sdma_desc *d =
+		&c->d[c->batch.num_descs == 2];
+	size_t i;
+
+	/* of a swap, what was at the destination was zero */
+	for (i = 0; i < d->size; i++)
+		if (self->buffer.cpu[d->dst - VA + i] !=
+		    (uint8_t)((d->src - VA + i) * 7 + ((d->src - VA + i) >> 8)))
+			return false;
+	return true;
+}
+
+static bool untouched(struct _test_data_fail *self)
+{
+	size_t i;
+
+	for (i = SIZE / 2; i < SIZE; i++)
+		if (self->buffer.cpu[i])
+			return false;
+	return true;
+}
+
+static int syncobj_reset(struct gpu *gpu, uint32_t handle)
+{
+	struct drm_syncobj_array arg = {
+		.handles = (uintptr_t)&handle,
+		.count_handles = 1,
+	};
+
+	return gpu_ioctl(gpu, DRM_IOCTL_SYNCOBJ_RESET, &arg);
+}
+
+/*
+ * A call that failed has left no fence, and nothing will run. But if it was the
+ * answer that could not be written, all else was done.
+ */
+static void check_failed(struct __test_metadata *_metadata,
+			 struct _test_data_fail *self, int ret, bool *taken)
+{
+	*taken = syncobj_status(&self->gpu, self->syncobj) != -EINVAL;
+	if (ret == -EFAULT)
+		return;
+	ASSERT_EQ(-ENOMEM, ret);
+	ASSERT_FALSE(*taken);
+	ASSERT_TRUE(untouched(self));
+}
+
+/* The call with allocation @nth failing, then again without. */
+static void try_nth(struct __test_metadata *_metadata,
+		    struct _test_data_fail *self, enum kind kind,
+		    unsigned int nth, bool *more)
+{
+	bool taken = true;
+	struct call c;
+	int ret;
+
+	make_call(self, kind, &c);
+	reset_memory(self);
+	ASSERT_EQ(0, syncobj_reset(&self->gpu, self->syncobj));
+	nth_arm(self->nth, nth);
+	ret = ioctl(self->gpu.fd, DRM_IOCTL_AMDGPU_SDMA_BATCH, &c.batch) ?
+		-errno : 0;
+	*more = nth_disarm(self->nth);
+	if (ret) {
+		ASSERT_TRUE(*more) TH_LOG("fails without a failure: %d", ret);
+		check_failed(_metadata, self, ret, &taken);
+	}
+	if (!taken) {
+		make_call(self, kind, &c);
+		ASSERT_EQ(0, batch_submit(&self->gpu, &c.batch))
+			TH_LOG("after allocation %u", nth);
+	}
+	ASSERT_EQ(0, syncobj_wait(&self->gpu, self->syncobj, 0, WAIT_SECONDS));
+	ASSERT_TRUE(copied(self, &c)) TH_LOG("allocation %u", nth);
+}
+
+TEST_F_TIMEOUT(fail, sweep, 280)
+{
+	bool more = true;
+	unsigned int nth;
+
+	for (nth = 1; more && nth < MAX_NTH; nth++) {
+		if (variant->anew) {
+			close_all(self);
+			ASSERT_EQ(0, open_all(self));
+		}
+		try_nth(_metadata, self, variant->kind, nth, &more);
+	}
+	EXPECT_FALSE(more) TH_LOG("more than %d allocations", MAX_NTH);
+	/* each has one at least: did it fail? */
+	EXPECT_LT(2, nth);
+}
+
+TEST_HARNESS_MAIN

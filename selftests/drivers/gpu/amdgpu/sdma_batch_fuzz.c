@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Random calls of DRM_IOCTL_AMDGPU_SDMA_BATCH: most nearly right, some not at
+ * all, interrupted by signals. Whatever it answers, what it must not touch
+ * stays as it is, every batch that it takes ends, and the GPU goes on.
+ *
+ * SECONDS=N runs longer than 10 s, SEED=N other calls; the seed is printed.
+ */
+#include <signal.h>
+#include <sys/time.h>
+
+#include "../../../kselftest.h"
+#include "sdma_batch.h"
+
+#define VA		(1024 * MIB)
+#define SIZE		(4 * MIB)
+/* Mapped for reading only; its memory must not change. */
+#define GUARD_VA	(VA + 16 * MIB)
+#define GUARD_SIZE	MIB
+#define MAX_DESCS	48
+
+struct fuzz {
+	struct gpu gpu;
+	struct buffer buffer;
+	struct buffer guard;
+	uint32_t syncobj;
+	uint64_t state;
+	struct drm_amdgpu_sdma_desc d[MAX_DESCS];
+	struct drm_amdgpu_sdma_fence fences[4];
+	unsigned long calls, taken, gave_up;
+};
+
+static uint32_t rnd(struct fuzz *f)
+{
+	f->state = f->state * 6364136223846793005ULL + 1442695040888963407ULL;
+	return f->state >> 33;
+}
+
+static uint32_t below(struct fuzz *f, uint32_t n)
+{
+	return rnd(f) % n;
+}
+
+static bool rarely(struct fuzz *f)
+{
+	return below(f, 100) == 0;
+}
+
+/* Values that code is wrong about. */
+static uint64_t edge(struct fuzz *f)
+{
+	static const uint64_t edges[] = {
+		0, 1, 2, 63, 64, 4095, 4096, 0xfff, 0xffe, 0xffff, 1 << 20,
+		1ULL << 22, 1ULL << 30, 1ULL << 32, (1ULL << 33) + 1,
+		1ULL << 47, (1ULL << 47) - 1, 0xffff800000000000ULL,
+		~0ULL, ~0ULL - 4095, GUARD_VA, VA + SIZE - 1, VA + SIZE,
+	};
+	uint64_t value = edges[below(f, ARRAY_SIZE(edges))];
+
+	return below(f, 4) ? value : (uint64_t)rnd(f) << below(f, 33);
+}
+
+static uint64_t address(struct fuzz *f)
+{
+	uint64_t va = VA + below(f, SIZE - 64 * KIB);
+
+	return below(f, 3) ? va & ~7ULL : va;
+}
+
+static uint64_t size(struct fuzz *f)
+{
+	return 1 + below(f, below(f, 2) ? 64 : 32 * KIB);
+}
+
+/* One that would be taken alone. */
+static void make_desc(struct fuzz *f, struct drm_amdgpu_sdma_desc *d)
+{
+	int i;
+
+	memset(d, 0, sizeof(*d));
+	d->op = below(f, AMDGPU_SDMA_OP_ADD + 1);
+	if (d->op == AMDGPU_SDMA_OP_WAIT && below(f, 4))
+		d->op = AMDGPU_SDMA_OP_COPY;
+	if (d->op != AMDGPU_SDMA_OP_WAIT)
+		d->dst = address(f);
+	if (d->op != AMDGPU_SDMA_OP_FILL && d->op < AMDGPU_SDMA_OP_WRITE)
+		d->src = below(f, 4) ? address(f) : GUARD_VA;
+	if (d->op < AMDGPU_SDMA_OP_WAIT)
+		d->size = size(f);
+	if (d->op == AMDGPU_SDMA_OP_FILL || d->op > AMDGPU_SDMA_OP_WAIT)
+		d->value = rnd(f);
+	if (d->op > AMDGPU_SDMA_OP_WAIT)
+		d->dst &= ~7ULL;
+	if (d->op == AMDGPU_SDMA_OP_BROADCAST)
+		for (i = 0; i <= (int)below(f, 3); i++)
+			d->dst_more[i] = address(f);
+	if (d->op == AMDGPU_SDMA_OP_WAIT) {
+		d->src &= ~3ULL;
+		d->mask = below(f, 2) ? ~0u : 1u << below(f, 32);
+		d->value = below(f, 2) ? 0 : rnd(f) & d->mask;
+		d->compare = below(f, 4);
+		d->polls = 1 + below(f, 10);
+	}
+	/* most batches must have an order to be taken */
+	if (below(f, 3))
+		d->flags |= AMDGPU_SDMA_DESC_BARRIER;
+	if (!below(f, 8)) {
+		d->flags |= AMDGPU_SDMA_DESC_RECORD;
+		d->record = address(f) & ~31ULL;
+	}
+}
+
+static void spoil(struct fuzz *f, void *p, size_t bytes)
+{
+	uint64_t value = edge(f);
+
+	if (below(f, 2))
+		memcpy((char *)p + below(f, bytes / 8) * 8, &value, 8);
+	else
+		((char *)p)[below(f, bytes)] ^= 1 << below(f, 8);
+}
+
+/* Not so many polls that the ring's timeout takes the batch for hung. */
+static void limit_polls(struct fuzz *f)
+{
+	uint32_t i;
+
+	for (i = 0; i < MAX_DESCS; i++)
+		if (f->d[i].polls > 200 &&
+		    f->d[i].polls <= f->gpu.info.max_polls)
+			f->d[i].polls = 200;
+}
+
+static void make_batch(struct fuzz *f, struct drm_amdgpu_sdma_batch *batch)
+{
+	uint32_t i, n = 1 + below(f, MAX_DESCS);
+
+	*batch = batch_of(&f->gpu, f->d, below(f, 4) ? 1 + n % 4 : n);
+	for (i = 0; i < batch->num_descs; i++)
+		make_desc(f, &f->d[i]);
+	memset(f->fences, 0, sizeof(f->fences));
+	for (i = 0; i < ARRAY_SIZE(f->fences); i++)
+		f->fences[i].handle = f->syncobj;
+	batch->placement = below(f, 3);
+	batch->out_fences = (uintptr_t)f->fences;
+	batch->num_out_fences = 1;
+	if (below(f, 2))
+		batch->engine_mask = f->gpu.info.engine_mask & rnd(f);
+	while (!below(f, 3))
+		spoil(f, &f->d[below(f, batch->num_descs)], sizeof(f->d[0]));
+	limit_polls(f);
+	while (rarely(f))
+		spoil(f, f->fences, sizeof(f->fences));
+	while (!below(f, 10))
+		spoil(f, batch, sizeof(*batch));
+}
+
+/* A batch that was taken ends: well, or because a wait gave up. */
+static void wait_end(struct fuzz *f)
+{
+	int ret = syncobj_wait(&f->gpu, f->syncobj, 0, WAIT_SECONDS);
+
+	if (ret)
+		ksft_exit_fail_msg("call %lu: no end: %d\n", f->calls, ret);
+	ret = syncobj_status(&f->gpu, f->syncobj);
+	if (ret == -ETIME)
+		f->gave_up++;
+	else if (ret != 1)
+		ksft_exit_fail_msg("call %lu: ended with %d\n", f->calls, ret);
+}
+
+static void fuzz_once(struct fuzz *f)
+{
+	struct drm_amdgpu_sdma_batch batch, args;
+	bool fenced;
+	int ret;
+
+	make_batch(f, &batch);
+	args = batch;
+	f->calls++;
+	ret = batch_submit(&f->gpu, &args);
+	fenced = batch.out_fences == (uintptr_t)f->fences &&
+		 batch.num_out_fences && f->fences[0].handle == f->syncobj &&
+		 !f->fences[0].point && batch.num_out_fences < 4;
+	if (ret) {
+		if (args.engines_used)
+			ksft_exit_fail_msg("call %lu: %d, but runs\n",
+					   f->calls, ret);
+		return;
+	}
+	f->taken++;
+	if (fenced && below(f, 4) == 0)
+		wait_end(f);
+}
+
+static bool intact(struct fuzz *f)
+{
+	size_t i;
+
+	for (i = 0; i < GUARD_SIZE; i++)
+		if (f->guard.cpu[i] != 0x3c)
+			return false;
+	return true;
+}
+
+/* A copy that must work, behind all that was taken. */
+static int sane(struct fuzz *f)
+{
+	struct drm_amdgpu_sdma_desc d = {
+		.op = AMDGPU_SDMA_OP_COPY, .src = GUARD_VA, .dst = VA,
+		.size = GUARD_SIZE,
+	};
+	struct drm_amdgpu_sdma_batch batch = batch_of(&f->gpu, &d, 1);
+	int ret = batch_run(&f->gpu, &batch);
+
+	if (ret)
+		return ret;
+	return memcmp(f->buffer.cpu, f->guard.cpu, GUARD_SIZE) ? -EIO : 0;
+}
+
+static void open_all(struct fuzz *f)
+{
+	if (gpu_open(&f->gpu, 0))
+		ksft_exit_skip("no GPU with SDMA batches\n");
+	if (buffer_map(&f->gpu, &f->buffer, SIZE, AMDGPU_GEM_DOMAIN_VRAM, VA) ||
+	    buffer_new(&f->gpu, &f->guard, GUARD_SIZE, AMDGPU_GEM_DOMAIN_GTT) ||
+	    buffer_va(&f->gpu, &f->guard, AMDGPU_VA_OP_MAP, GUARD_VA,
+		      AMDGPU_VM_PAGE_READABLE) ||
+	    buffer_cpu(&f->gpu, &f->guard) ||
+	    syncobj_new(&f->gpu, &f->syncobj))
+		ksft_exit_fail_msg("no buffers\n");
+	memset(f->guard.cpu, 0x3c, GUARD_SIZE);
+}
+
+static void on_alarm(int sig)
+{
+}
+
+/* Signals at all times, without SA_RESTART: calls end with EINTR. */
+static void start_signals(void)
+{
+	struct sigaction action = { .sa_handler = on_alarm };
+	struct itimerval timer = {
+		.it_interval.tv_usec = 23000, .it_value.tv_usec = 23000,
+	};
+
+	sigaction(SIGALRM, &action, NULL);
+	setitimer(ITIMER_REAL, &timer, NULL);
+}
+
+static unsigned long env(const char *name, unsigned long otherwise)
+{
+	const char *value = getenv(name);
+
+	return value ? strtoul(value, NULL, 0) : otherwise;
+}
+
+int main(void)
+{
+	unsigned long seed = env("SEED", 1);
+	time_t end = time(NULL) + env("SECONDS", 10);
+	static struct fuzz f;
+	int ret;
+
+	ksft_print_header();
+	open_all(&f);
+	ksft_set_plan(3);
+	ksft_print_msg("SEED=%lu\n", seed);
+	f.state = seed;
+	start_signals();
+	while (time(NULL) < end)
+		fuzz_once(&f);
+	ret = sane(&f);
+	ksft_print_msg("%lu calls, %lu taken, %lu of those looked at gave up\n",
+		       f.calls, f.taken, f.gave_up);
+	ksft_test_result(!ret, "the GPU goes on (%d)\n", ret);
+	ksft_test_result(intact(&f), "memory to read did not change\n");
+	/* else it tests one of both only */
+	ksft_test_result(f.taken > f.calls / 20 && f.taken < f.calls * 19 / 20,
+			 "some were taken, some not\n");
+	ksft_finished();
+}

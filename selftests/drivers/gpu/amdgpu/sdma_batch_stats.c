@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What the driver tells of SDMA batches, against what was submitted: the fdinfo
+ * of each file, and the histograms of the device in debugfs.
+ */
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+
+#include "../../../kselftest_harness.h"
+#include "sdma_batch.h"
+
+#define VA	(1024 * MIB)
+#define SIZE	(4 * MIB)
+
+FIXTURE(stats)
+{
+	struct gpu gpu;
+	struct buffer buffer;
+};
+
+FIXTURE_SETUP(stats)
+{
+	if (gpu_open(&self->gpu, 0))
+		SKIP(return, "no GPU with SDMA batches");
+	ASSERT_EQ(0, buffer_map(&self->gpu, &self->buffer, SIZE,
+				AMDGPU_GEM_DOMAIN_VRAM, VA));
+}
+
+FIXTURE_TEARDOWN(stats)
+{
+	if (self->gpu.fd >= 0)
+		close(self->gpu.fd);
+}
+
+struct fdinfo {
+	unsigned long long batches;
+	unsigned long long bytes;
+	unsigned long long dma_ns;
+};
+
+/* The number behind @name, if the line begins so. */
+static void read_number(const char *line, const char *name,
+			unsigned long long *value)
+{
+	if (!strncmp(line, name, strlen(name)))
+		*value = strtoull(line + strlen(name), NULL, 10);
+}
+
+static int read_fdinfo(int fd, struct fdinfo *info)
+{
+	char path[64], line[256];
+	FILE *f;
+
+	memset(info, 0, sizeof(*info));
+	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", fd);
+	f = fopen(path, "r");
+	if (!f)
+		return -errno;
+	while (fgets(line, sizeof(line), f)) {
+		read_number(line, "amd-sdma-batches:", &info->batches);
+		read_number(line, "amd-sdma-batch-bytes:", &info->bytes);
+		read_number(line, "drm-engine-dma:", &info->dma_ns);
+	}
+	fclose(f);
+	return 0;
+}
+
+#define SLOTS 40
+
+struct device_stats {
+	unsigned long long batches;
+	unsigned long long failed;
+	unsigned long long bytes;
+	unsigned long long descriptors[SLOTS];
+	unsigned long long sizes[SLOTS];
+	unsigned long long microseconds[SLOTS];
+};
+
+/* Slot of the histogram that counts @value: its significant bits. */
+static unsigned int slot_of(unsigned long long value)
+{
+	unsigned int slot = 0;
+
+	for (; value; value >>= 1)
+		slot++;
+	return slot;
+}
+
+/* "name 1:5 64:3 ...", if the line has that name. */
+static void read_histogram(const char *line, const char *name,
+			   unsigned long long *slots)
+{
+	unsigned long long from, count;
+	int used;
+
+	if (strncmp(line, name, strlen(name)))
+		return;
+	line += strlen(name);
+	while (sscanf(line, " %llu:%llu%n", &from, &count, &used) == 2) {
+		slots[slot_of(from)] = count;
+		line += used;
+	}
+}
+
+static int read_device(int fd, struct device_stats *s)
+{
+	char path[128], line[4096];
+	struct stat st;
+	FILE *f;
+
+	memset(s, 0, sizeof(*s));
+	if (fstat(fd, &st))
+		return -errno;
+	snprintf(path, sizeof(path),
+		 "/sys/kernel/debug/dri/%u/amdgpu_sdma_batches",
+		 minor(st.st_rdev));
+	f = fopen(path, "r");
+	if (!f)
+		return -errno;
+	while (fgets(line, sizeof(line), f)) {
+		read_number(line, "batches ", &s->batches);
+		read_number(line, "failed ", &s->failed);
+		read_number(line, "bytes ", &s->bytes);
+		read_histogram(line, "descriptors", s->descriptors);
+		read_histogram(line, "sizes", s->sizes);
+		read_histogram(line, "microseconds", s->microseconds);
+	}
+	fclose(f);
+	return 0;
+}
+
+static unsigned long long sum(const unsigned long long *slots)
+{
+	unsigned long long total = 0;
+	int i;
+
+	for (i = 0; i < SLOTS; i++)
+		total += slots[i];
+	return total;
+}
+
+static unsigned long long now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * 1000000000ULL + t.tv_nsec;
+}
+
+/* @n fills of @size bytes in one batch. */
+static int fill(struct gpu *gpu, uint32_t n, uint64_t size, uint32_t placement)
+{
+	struct drm_amdgpu_sdma_desc d[32] = { 0 };
+	struct drm_amdgpu_sdma_batch batch = batch_of(gpu, d, n);
+	uint32_t i;
+
+	for (i = 0; i < n; i++) {
+		d[i].op = AMDGPU_SDMA_OP_FILL;
+		d[i].dst = VA + i * size;
+		d[i].size = size;
+	}
+	batch.placement = placement;
+	return batch_run(gpu, &batch);
+}
+
+/*
+ * A batch is accounted for by the fence's first callback, which may be a moment
+ * after others see it signaled.
+ */
+static bool settles(int fd, unsigned long long batches, struct fdinfo *info)
+{
+	int i;
+
+	for (i = 0; i < 100; i++) {
+		if (read_fdinfo(fd, info) || info->batches >= batches)
+			break;
+		usleep(10000);
+	}
+	return info->batches == batches;
+}
+
+TEST_F(stats, fdinfo)
+{
+	struct fdinfo before, after;
+	unsigned long long start;
+	uint32_t i;
+
+	/* The file has no batches yet, and says nothing about them. */
+	ASSERT_EQ(0, read_fdinfo(self->gpu.fd, &before));
+	EXPECT_EQ(0, before.batches);
+	start = now();
+	for (i = 1; i <= 5; i++)
+		ASSERT_EQ(0, fill(&self->gpu, i, 4096 * i,
+				  AMDGPU_SDMA_PLACE_ONE_ENGINE));
+	ASSERT_TRUE(settles(self->gpu.fd, 5, &after));
+	EXPECT_EQ(4096 * (1 + 4 + 9 + 16 + 25), after.bytes);
+	/* one at a time: no more than went by */
+	EXPECT_LT(0, after.dma_ns);
+	EXPECT_LE(after.dma_ns, now() - start);
+}
+
+/* Each engine's time counts, so it may be more than went by. */
+TEST_F(stats, fan_out)
+{
+	unsigned int engines = __builtin_popcount(self->gpu.info.engine_mask);
+	struct fdinfo before, after;
+	unsigned long long start;
+
+	ASSERT_EQ(0, fill(&self->gpu, 1, 64, AMDGPU_SDMA_PLACE_ONE_ENGINE));
+	ASSERT_TRUE(settles(self->gpu.fd, 1, &before));
+	start = now();
+	ASSERT_EQ(0, fill(&self->gpu, 16, 128 * KIB,
+			  AMDGPU_SDMA_PLACE_FAN_OUT));
+	ASSERT_TRUE(settles(self->gpu.fd, 2, &after));
+	EXPECT_EQ(16 * 128 * KIB, after.bytes - before.bytes);
+	EXPECT_LT(before.dma_ns, after.dma_ns);
+	EXPECT_LE(after.dma_ns - before.dma_ns, (now() - start) * engines);
+}
+
+/* Each destination of a broadcast, both sides of a swap. */
+TEST_F(stats, bytes)
+{
+	struct drm_amdgpu_sdma_desc d[] = {
+		{ .op = AMDGPU_SDMA_OP_BROADCAST, .src = VA, .size = 1000,
+		  .dst = VA + MIB, .dst_more = { VA + 2 * MIB } },
+		{ .op = AMDGPU_SDMA_OP_SWAP, .src = VA + 64 * KIB,
+		  .dst = VA + 128 * KIB, .size = 100 },
+		{ .op = AMDGPU_SDMA_OP_COPY, .src = VA + 256 * KIB,
+		  .dst = VA + 512 * KIB, .size = 7 },
+	};
+	struct drm_amdgpu_sdma_batch batch = batch_of(&self->gpu, d, 3);
+	uint64_t swap = self->gpu.info.swap_alignment ? 200 : 300;
+	struct fdinfo info;
+
+	ASSERT_EQ(0, batch_run(&self->gpu, &batch));
+	ASSERT_TRUE(settles(self->gpu.fd, 1, &info));
+	EXPECT_EQ(2 * 1000 + swap + 7, info.bytes);
+}
+
+/* What one file does another one's fdinfo does not show. */
+TEST_F(stats, files)
+{
+	struct fdinfo info;
+	struct gpu other;
+
+	ASSERT_EQ(0, gpu_open(&other, 0));
+	ASSERT_EQ(0, fill(&self->gpu, 1, 64, AMDGPU_SDMA_PLACE_ONE_ENGINE));
+	ASSERT_TRUE(settles(self->gpu.fd, 1, &info));
+	ASSERT_EQ(0, read_fdinfo(other.fd, &info));
+	EXPECT_EQ(0, info.batches);
+	EXPECT_EQ(0, info.bytes);
+	close(other.fd);
+}
+
+/* Nobody else submits batches to this device meanwhile. */
+TEST_F(stats, debugfs)
+{
+	static const struct {
+		uint32_t descs;
+		uint64_t size;
+	} batches[] = { { 1, 1 }, { 1, 4096 }, { 3, 1000 }, { 32, 128 * KIB } };
+	struct device_stats before, after;
+	struct fdinfo info;
+	uint64_t bytes = 0;
+	unsigned int i;
+
+	if (read_device(self->gpu.fd, &before))
+		SKIP(return, "no debugfs");
+	for (i = 0; i < ARRAY_SIZE(batches); i++) {
+		ASSERT_EQ(0, fill(&self->gpu, batches[i].descs,
+				  batches[i].size, i % 3));
+		bytes += batches[i].descs * batches[i].size;
+	}
+	ASSERT_TRUE(settles(self->gpu.fd, ARRAY_SIZE(batches), &info));
+	ASSERT_EQ(0, read_device(self->gpu.fd, &after));
+	EXPECT_EQ(ARRAY_SIZE(batches), after.batches - before.batches);
+	EXPECT_EQ(bytes, after.bytes - before.bytes);
+	EXPECT_EQ(before.failed, after.failed);
+	for (i = 0; i < ARRAY_SIZE(batches); i++) {
+		before.descriptors[slot_of(batches[i].descs)]++;
+		before.sizes[slot_of(batches[i].descs * batches[i].size)]++;
+	}
+	EXPECT_EQ(0, memcmp(before.descriptors, after.descriptors,
+			    sizeof(after.descriptors)));
+	EXPECT_EQ(0, memcmp(before.sizes, after.sizes, sizeof(after.sizes)));
+	EXPECT_EQ(after.batches, sum(after.microseconds));
+}
+
+TEST_HARNESS_MAIN
