@@ -97,12 +97,12 @@ TEST_F(args, good)
 
 TEST_F(args, batch_flags)
 {
-	EXPECT_BATCH_REFUSED(-EINVAL, flags = 1);
+	EXPECT_BATCH_REFUSED(-EINVAL, flags = 1u << 31);
 }
 
-TEST_F(args, batch_pad)
+TEST_F(args, batch_handle)
 {
-	EXPECT_BATCH_REFUSED(-EINVAL, pad = 1);
+	EXPECT_BATCH_REFUSED(-EINVAL, handle = 1);
 }
 
 TEST_F(args, batch_reserved_first)

@@ -1,24 +1,37 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * sdma_batch_bench [rounds]: what it costs the CPU to submit N copies, in
- * nanoseconds a copy: medians, one line for each N and size of a copy.
+ * sdma_batch_bench [rounds]: CPU time of the process, user space and kernel, to
+ * submit N copies, in nanoseconds a copy: medians, one line for each N and size
+ * of a copy.
  *
  *	cs		one AMDGPU_CS for each copy
  *	ib		one AMDGPU_CS with all copies in one buffer
  *	batch		one DRM_IOCTL_AMDGPU_SDMA_BATCH
+ *	prep		one run of a prepared batch
  *
- * Building the buffer of "ib" and the descriptors of "batch" is counted, the
- * wait for the end is not. In a guest whose clock counts instructions (QEMU's
- * -icount shift=0) the figures are instructions, of user space and kernel; the
- * driver then wants lockup_timeout=-1.
+ * and, if it was built with liburing, until the end is known,
+ *
+ *	wait		of "batch" and a wait for its syncobj
+ *	uring		of one batch by io_uring, its worker's included
+ *
+ * Building the buffer of "ib" and the descriptors of "batch" is counted, what
+ * prepares a batch is not, nor, in the first four, the wait for the end. Not the
+ * process's are the scheduler's worker and the interrupt, once for each job: of
+ * "cs" for each copy. In a guest whose clock counts instructions (QEMU's -icount
+ * shift=0) the figures are instructions; the driver then wants
+ * lockup_timeout=-1.
  */
-#include "sdma_batch.h"
+#ifdef HAVE_LIBURING
+#include <liburing.h>
+#endif
 
-#define MAX_COPIES	4096
+#include "sdma_prepared.h"
+
+#define MAX_COPIES	65536
 #define FROM_VA		(1024 * MIB)
 #define TO_VA		(2048 * MIB)
 #define IB_VA		(512 * MIB)
-#define IB_SIZE		MIB
+#define IB_SIZE		(2 * MIB)
 /* A clock that counts instructions jumps when there is nothing to do. */
 #define FOR_EVER	1e9
 
@@ -27,6 +40,7 @@ struct bench {
 	struct buffer from, to, ib;
 	uint32_t list;
 	uint32_t out;
+	uint32_t prepared;
 	uint32_t size;
 	struct drm_amdgpu_sdma_desc descs[MAX_COPIES];
 };
@@ -43,12 +57,29 @@ static void check(const char *what, int ret)
 		fail(what, ret);
 }
 
+/* Of all threads of the process, also of those that io_uring makes. */
 static uint64_t now(void)
 {
 	struct timespec t;
 
-	clock_gettime(CLOCK_MONOTONIC, &t);
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
 	return t.tv_sec * 1000000000ULL + t.tv_nsec;
+}
+
+/* Without what it costs to look at the clock. */
+static uint64_t since(uint64_t start)
+{
+	static uint64_t cost;
+	uint64_t spent = now() - start, again;
+	int i;
+
+	for (i = 0; !cost || i < 16; i++) {
+		again = now();
+		again = now() - again;
+		if (!cost || again < cost)
+			cost = again;
+	}
+	return spent > cost ? spent - cost : 0;
 }
 
 static void make_list(struct bench *b)
@@ -129,19 +160,21 @@ static void wait_cs(struct bench *b, uint64_t handle)
 
 static uint64_t by_cs(struct bench *b, uint32_t n)
 {
-	uint64_t start, spent = 0, handle = 0;
+	uint64_t start = now(), spent = 0, handle = 0;
 	uint32_t i, *p;
 
 	for (i = 0; i < n; i++) {
-		start = now();
 		p = put_copy(b, (uint32_t *)(b->ib.cpu + i % 1024 * 32), i);
 		*p = 0;
 		handle = submit_ib(b, IB_VA + i % 1024 * 32, 8);
-		spent += now() - start;
 		/* the context takes no more at once without waiting */
-		if (i % 16 == 15)
+		if (i % 16 == 15) {
+			spent += since(start);
 			wait_cs(b, handle);
+			start = now();
+		}
 	}
+	spent += since(start);
 	wait_cs(b, handle);
 	return spent;
 }
@@ -156,16 +189,13 @@ static uint64_t by_ib(struct bench *b, uint32_t n)
 	while ((p - (uint32_t *)b->ib.cpu) % 8)
 		*p++ = 0;
 	handle = submit_ib(b, IB_VA, p - (uint32_t *)b->ib.cpu);
-	start = now() - start;
+	start = since(start);
 	wait_cs(b, handle);
 	return start;
 }
 
-static uint64_t by_batch(struct bench *b, uint32_t n)
+static void put_descs(struct bench *b, uint32_t n)
 {
-	struct drm_amdgpu_sdma_batch batch = batch_of(&b->gpu, b->descs, n);
-	struct drm_amdgpu_sdma_fence out = { .handle = b->out };
-	uint64_t start = now();
 	uint32_t i;
 
 	for (i = 0; i < n; i++) {
@@ -173,14 +203,88 @@ static uint64_t by_batch(struct bench *b, uint32_t n)
 		b->descs[i].dst = TO_VA + (uint64_t)i * b->size;
 		b->descs[i].size = b->size;
 	}
+}
+
+static uint64_t submit(struct bench *b, uint32_t n)
+{
+	struct drm_amdgpu_sdma_batch batch = batch_of(&b->gpu, b->descs, n);
+	struct drm_amdgpu_sdma_fence out = { .handle = b->out };
+	uint64_t start = now();
+
+	put_descs(b, n);
 	batch.placement = AMDGPU_SDMA_PLACE_ONE_ENGINE;
 	batch.out_fences = (uintptr_t)&out;
 	batch.num_out_fences = 1;
 	check("batch", batch_submit(&b->gpu, &batch));
-	start = now() - start;
+	return since(start);
+}
+
+static uint64_t by_batch(struct bench *b, uint32_t n)
+{
+	uint64_t spent = submit(b, n);
+
+	check("wait", syncobj_wait(&b->gpu, b->out, 0, FOR_EVER));
+	return spent;
+}
+
+static uint64_t by_prepared(struct bench *b, uint32_t n)
+{
+	struct drm_amdgpu_sdma_batch batch = run_of(&b->gpu, b->prepared);
+	struct drm_amdgpu_sdma_fence out = { .handle = b->out };
+	uint64_t start = now();
+
+	batch.out_fences = (uintptr_t)&out;
+	batch.num_out_fences = 1;
+	check("run", batch_submit(&b->gpu, &batch));
+	start = since(start);
 	check("wait", syncobj_wait(&b->gpu, b->out, 0, FOR_EVER));
 	return start;
 }
+
+/* The descriptors are those of by_batch(), which has run. */
+static void make_prepared(struct bench *b, uint32_t n)
+{
+	struct drm_amdgpu_sdma_batch batch = batch_of(&b->gpu, b->descs, n);
+
+	batch.placement = AMDGPU_SDMA_PLACE_ONE_ENGINE;
+	check("prepare", batch_prepare(&b->gpu, &batch, &b->prepared));
+}
+
+#ifdef HAVE_LIBURING
+static uint64_t by_wait(struct bench *b, uint32_t n)
+{
+	uint64_t start = now();
+
+	submit(b, n);
+	check("wait", syncobj_wait(&b->gpu, b->out, 0, FOR_EVER));
+	return since(start);
+}
+
+static struct io_uring ring;
+
+static uint64_t by_uring(struct bench *b, uint32_t n)
+{
+	struct drm_amdgpu_sdma_batch batch = batch_of(&b->gpu, b->descs, n);
+	struct drm_amdgpu_sdma_uring cmd = {
+		.batch = (uintptr_t)&batch,
+		.size = sizeof(batch),
+	};
+	uint64_t start = now();
+	struct io_uring_sqe *sqe = io_uring_get_sqe(&ring);
+	struct io_uring_cqe *cqe;
+
+	put_descs(b, n);
+	batch.placement = AMDGPU_SDMA_PLACE_ONE_ENGINE;
+	io_uring_prep_rw(IORING_OP_URING_CMD, sqe, b->gpu.fd, NULL, 0, 0);
+	sqe->cmd_op = DRM_AMDGPU_URING_SDMA_BATCH;
+	memcpy(sqe->cmd, &cmd, sizeof(cmd));
+	if (io_uring_submit(&ring) != 1 || io_uring_wait_cqe(&ring, &cqe))
+		fail("io_uring", -EIO);
+	check("batch", cqe->res);
+	io_uring_cqe_seen(&ring, cqe);
+	return since(start);
+}
+#endif
 
 static int compare(const void *a, const void *b)
 {
@@ -220,9 +324,35 @@ static void open_all(struct bench *b)
 	check("syncobj", syncobj_new(&b->gpu, &b->out));
 }
 
+static void bench_submit(struct bench *b, uint32_t n, int rounds)
+{
+	double cs, ib, batch, prepared;
+
+	/* Many single submissions take long and vary little. */
+	cs = median(b, n, n > 64 ? 1 : rounds, by_cs);
+	ib = median(b, n, rounds, by_ib);
+	batch = median(b, n, rounds, by_batch);
+	make_prepared(b, n);
+	prepared = median(b, n, rounds, by_prepared);
+	check("forget", forget(&b->gpu, b->prepared));
+	printf("%6u %6u %9.1f %9.1f %9.1f %9.2f %8.1f %8.2f %10.2f", b->size, n,
+	       cs, ib, batch, prepared, cs / batch, batch / ib,
+	       prepared / batch);
+}
+
+static void bench_end(struct bench *b, uint32_t n, int rounds)
+{
+#ifdef HAVE_LIBURING
+	printf(" %9.1f %9.1f", median(b, n, rounds, by_wait),
+	       median(b, n, rounds, by_uring));
+#endif
+	printf("\n");
+	fflush(stdout);
+}
+
 int main(int argc, char **argv)
 {
-	static const uint32_t counts[] = { 1, 8, 64, 512, 4096 };
+	static const uint32_t counts[] = { 1, 8, 64, 512, 4096, 65536 };
 	static const uint32_t sizes[] = { 4096, 65536 };
 	int rounds = argc > 1 ? atoi(argv[1]) : 5;
 	static struct bench b;
@@ -231,21 +361,20 @@ int main(int argc, char **argv)
 	if (rounds < 1 || rounds > 64)
 		return 1;
 	open_all(&b);
-	printf("%8s %6s %10s %10s %10s %8s %8s   n=%d, medians\n", "size",
-	       "copies", "cs", "ib", "batch", "cs/batch", "batch/ib", rounds);
+#ifdef HAVE_LIBURING
+	check("ring", io_uring_queue_init(8, &ring, 0));
+#endif
+	printf("n=%d, medians, ns or instructions of the process a copy\n", rounds);
+	printf("%6s %6s %9s %9s %9s %9s %8s %8s %10s %9s %9s\n", "size",
+	       "copies", "cs", "ib", "batch", "prep", "cs/batch", "batch/ib",
+	       "prep/batch", "wait", "uring");
 	for (i = 0; i < 2; i++) {
-		for (j = 0; j < 5; j++) {
-			double cs, ib, batch;
-
+		for (j = 0; j < 6; j++) {
 			b.size = sizes[i];
-			cs = median(&b, counts[j], counts[j] > 64 ? 1 : rounds,
-				    by_cs);
-			ib = median(&b, counts[j], rounds, by_ib);
-			batch = median(&b, counts[j], rounds, by_batch);
-			printf("%8u %6u %10.1f %10.1f %10.1f %8.1f %8.2f\n",
-			       sizes[i], counts[j], cs, ib, batch, cs / batch,
-			       batch / ib);
-			fflush(stdout);
+			if ((uint64_t)b.size * counts[j] > b.to.size)
+				continue;
+			bench_submit(&b, counts[j], rounds);
+			bench_end(&b, counts[j], rounds);
 		}
 	}
 	return 0;

@@ -10,6 +10,7 @@
  * valid in one VM, so whoever holds that has it resident and may write it.
  *
  * Chunks are kept for the next batch: mapping one costs more than a batch.
+ * A prepared batch has its chunk as long as it lives.
  *
  * Waits also work in a page of video memory, because they need atomic
  * operations that PCIe does not have. The file has one, with a slot for each
@@ -27,6 +28,7 @@
 #include "amdgpu_sdma_arena.h"
 #include "amdgpu_sdma_batch_stats.h"
 #include "amdgpu_sdma_plan.h"
+#include "amdgpu_sdma_prepared.h"
 
 #define UNIT		SZ_64K
 #define UNITS		(AMDGPU_VA_RESERVED_SDMA_SIZE / UNIT)
@@ -43,6 +45,10 @@
  * struct amdgpu_sdma_arena - a file's command memory
  * @lock: protects all members; not held while memory is allocated
  * @chunks: that no thread is building a batch in, least recently used first
+ * @kept: of prepared batches that no thread is submitting
+ * @kept_bytes: of all chunks of prepared batches
+ * @num_kept: how many those are
+ * @prepared: prepared batches
  * @bytes: of all chunks
  * @polls: of all chunks, and of threads that are about to get one
  * @puts: counts what @freed tells
@@ -56,6 +62,10 @@
 struct amdgpu_sdma_arena {
 	struct mutex lock; /* see above */
 	struct list_head chunks;
+	struct list_head kept;
+	u64 kept_bytes;
+	u32 num_kept;
+	struct xarray prepared;
 	u64 bytes;
 	u32 polls;
 	u32 puts;
@@ -86,6 +96,8 @@ static struct amdgpu_sdma_arena *arena_create(void)
 	mutex_init(&arena->vram_lock);
 	bitmap_set(arena->used, SCRATCH_UNIT, SCRATCH_UNITS + 1);
 	INIT_LIST_HEAD(&arena->chunks);
+	INIT_LIST_HEAD(&arena->kept);
+	xa_init_flags(&arena->prepared, XA_FLAGS_ALLOC1 | XA_FLAGS_ACCOUNT);
 	init_waitqueue_head(&arena->freed);
 	arena->stats = amdgpu_sdma_batch_file_create();
 	if (arena->stats)
@@ -308,15 +320,16 @@ static bool chunk_idle(struct amdgpu_sdma_chunk *chunk)
 	return !chunk->fence || dma_fence_is_signaled(chunk->fence);
 }
 
-/* An idle chunk that is large enough, the smallest such. */
+/* An idle chunk of @size to @max bytes, the smallest such. */
 static struct amdgpu_sdma_chunk *chunk_take(struct amdgpu_sdma_arena *arena,
-					    u32 size)
+					    u32 size, u32 max)
 {
 	struct amdgpu_sdma_chunk *chunk, *best = NULL;
 
 	lockdep_assert_held(&arena->lock);
 	list_for_each_entry(chunk, &arena->chunks, node) {
-		if (chunk->size < size || (best && best->size <= chunk->size))
+		if (chunk->size < size || chunk->size > max ||
+		    (best && best->size <= chunk->size))
 			continue;
 		if (!chunk_idle(chunk))
 			continue;
@@ -377,13 +390,14 @@ static int arena_shrink(struct amdgpu_device *adev, struct amdgpu_fpriv *fpriv,
  * The fence of a batch with waits that has not ended, or NULL; forgets the
  * waits of those that have.
  */
-static struct dma_fence *polls_reap(struct amdgpu_sdma_arena *arena)
+static struct dma_fence *polls_reap_list(struct amdgpu_sdma_arena *arena,
+					 struct list_head *chunks)
 {
 	struct dma_fence *fence = NULL;
 	struct amdgpu_sdma_chunk *chunk;
 
 	lockdep_assert_held(&arena->lock);
-	list_for_each_entry(chunk, &arena->chunks, node) {
+	list_for_each_entry(chunk, chunks, node) {
 		if (!chunk->polls)
 			continue;
 		if (chunk_idle(chunk)) {
@@ -394,6 +408,14 @@ static struct dma_fence *polls_reap(struct amdgpu_sdma_arena *arena)
 		}
 	}
 	return fence;
+}
+
+static struct dma_fence *polls_reap(struct amdgpu_sdma_arena *arena)
+{
+	struct dma_fence *kept = polls_reap_list(arena, &arena->kept);
+	struct dma_fence *fence = polls_reap_list(arena, &arena->chunks);
+
+	return fence ?: kept;
 }
 
 /*
@@ -510,22 +532,27 @@ int amdgpu_sdma_scratch_get(struct amdgpu_device *adev,
 	return r;
 }
 
+static u64 chunk_size(u64 bytes)
+{
+	u64 size = roundup_pow_of_two(bytes + AMDGPU_SDMA_CHUNK_SLOTS);
+
+	return max_t(u64, size, UNIT);
+}
+
+/* Of @size to @max bytes. */
 static struct amdgpu_sdma_chunk *
 chunk_get(struct amdgpu_device *adev, struct amdgpu_fpriv *fpriv,
-	  struct amdgpu_sdma_arena *arena, u64 bytes)
+	  struct amdgpu_sdma_arena *arena, u64 size, u32 max)
 {
 	struct amdgpu_sdma_chunk *chunk;
-	u64 size;
 	bool room;
 	int r;
 
-	size = roundup_pow_of_two(bytes + AMDGPU_SDMA_CHUNK_SLOTS);
-	size = max_t(u64, size, UNIT);
 	if (size > MAX_BYTES)
 		return ERR_PTR(-E2BIG);
 	while (1) {
 		mutex_lock(&arena->lock);
-		chunk = chunk_take(arena, size);
+		chunk = chunk_take(arena, size, max);
 		room = arena->bytes + size <= MAX_BYTES;
 		mutex_unlock(&arena->lock);
 		if (chunk)
@@ -561,13 +588,14 @@ amdgpu_sdma_chunk_get(struct amdgpu_device *adev, struct amdgpu_fpriv *fpriv,
 	if (!arena)
 		return ERR_PTR(-ENOMEM);
 	if (!polls)
-		return chunk_get(adev, fpriv, arena, bytes);
+		return chunk_get(adev, fpriv, arena, chunk_size(bytes),
+				 U32_MAX);
 	r = sample_get(adev, fpriv, arena);
 	if (!r)
 		r = polls_get(arena, polls);
 	if (r)
 		return ERR_PTR(r);
-	chunk = chunk_get(adev, fpriv, arena, bytes);
+	chunk = chunk_get(adev, fpriv, arena, chunk_size(bytes), U32_MAX);
 	if (IS_ERR(chunk)) {
 		polls_put(arena, polls);
 		return chunk;
@@ -601,6 +629,23 @@ int amdgpu_sdma_chunk_cpu(struct amdgpu_sdma_chunk *chunk, void **cpu)
 	return r < 0 ? r : amdgpu_bo_kmap(bo, cpu);
 }
 
+static void chunk_put(struct amdgpu_sdma_arena *arena, struct list_head *to,
+		      struct amdgpu_sdma_chunk *chunk, struct dma_fence *fence)
+{
+	mutex_lock(&arena->lock);
+	if (fence) {
+		dma_fence_put(chunk->fence);
+		chunk->fence = dma_fence_get(fence);
+	} else if (chunk_idle(chunk)) {
+		arena->polls -= chunk->polls;
+		chunk->polls = 0;
+	}
+	arena->puts++;
+	list_add_tail(&chunk->node, to);
+	mutex_unlock(&arena->lock);
+	wake_up(&arena->freed);
+}
+
 /**
  * amdgpu_sdma_chunk_put - put a chunk back
  * @fpriv: file
@@ -613,18 +658,157 @@ void amdgpu_sdma_chunk_put(struct amdgpu_fpriv *fpriv,
 {
 	struct amdgpu_sdma_arena *arena = fpriv->sdma_arena;
 
+	chunk_put(arena, &arena->chunks, chunk, fence);
+}
+
+/* What prepared batches have, batches cannot wait for: so it is bounded. */
+static int kept_charge(struct amdgpu_sdma_arena *arena, u64 size)
+{
+	int r = 0;
+
 	mutex_lock(&arena->lock);
-	if (fence) {
-		dma_fence_put(chunk->fence);
-		chunk->fence = dma_fence_get(fence);
-	} else if (chunk_idle(chunk)) {
-		arena->polls -= chunk->polls;
-		chunk->polls = 0;
+	if (arena->num_kept == AMDGPU_SDMA_MAX_PREPARED)
+		r = -EMFILE;
+	else if (arena->kept_bytes + size > AMDGPU_SDMA_MAX_PREPARED_BYTES)
+		r = -ENOSPC;
+	if (!r) {
+		arena->num_kept++;
+		arena->kept_bytes += size;
 	}
-	arena->puts++;
-	list_add_tail(&chunk->node, &arena->chunks);
 	mutex_unlock(&arena->lock);
-	wake_up(&arena->freed);
+	return r;
+}
+
+static void kept_uncharge(struct amdgpu_sdma_arena *arena, u64 size)
+{
+	mutex_lock(&arena->lock);
+	arena->num_kept--;
+	arena->kept_bytes -= size;
+	mutex_unlock(&arena->lock);
+}
+
+/**
+ * amdgpu_sdma_chunk_get_kept - get memory for a prepared batch
+ * @adev: device
+ * @fpriv: file
+ * @bytes: of packets
+ * @waits: the batch has waits
+ *
+ * The caller holds no reservation.
+ *
+ * Returns: a chunk for amdgpu_sdma_chunk_keep() or
+ * amdgpu_sdma_chunk_put_kept(), or an ERR_PTR(): -EMFILE if the file has as
+ * many as it may have, -ENOSPC if it has as much memory in them.
+ */
+struct amdgpu_sdma_chunk *
+amdgpu_sdma_chunk_get_kept(struct amdgpu_device *adev,
+			   struct amdgpu_fpriv *fpriv, u64 bytes, bool waits)
+{
+	struct amdgpu_sdma_arena *arena = arena_get(fpriv);
+	struct amdgpu_sdma_chunk *chunk;
+	u64 size = chunk_size(bytes);
+	int r;
+
+	if (!arena)
+		return ERR_PTR(-ENOMEM);
+	r = waits ? sample_get(adev, fpriv, arena) : 0;
+	if (!r)
+		r = kept_charge(arena, size);
+	if (r)
+		return ERR_PTR(r);
+	/* No larger one: what was charged is what it has. */
+	chunk = chunk_get(adev, fpriv, arena, size, size);
+	if (IS_ERR(chunk)) {
+		kept_uncharge(arena, size);
+		return chunk;
+	}
+	chunk->sample = waits ? arena->sample->va : 0;
+	return chunk;
+}
+
+/**
+ * amdgpu_sdma_chunk_keep - nobody submits a prepared batch any more
+ * @fpriv: file
+ * @chunk: the batch's
+ * @fence: end of the run that was submitted, or NULL if none was
+ */
+void amdgpu_sdma_chunk_keep(struct amdgpu_fpriv *fpriv,
+			    struct amdgpu_sdma_chunk *chunk,
+			    struct dma_fence *fence)
+{
+	struct amdgpu_sdma_arena *arena = fpriv->sdma_arena;
+
+	chunk_put(arena, &arena->kept, chunk, fence);
+}
+
+/* Until amdgpu_sdma_chunk_keep(), polls_reap() does not see the chunk. */
+static void chunk_unkeep(struct amdgpu_sdma_arena *arena,
+			 struct amdgpu_sdma_chunk *chunk)
+{
+	mutex_lock(&arena->lock);
+	list_del(&chunk->node);
+	mutex_unlock(&arena->lock);
+}
+
+/**
+ * amdgpu_sdma_chunk_reuse - before a prepared batch is submitted
+ * @fpriv: file
+ * @chunk: the batch's, from amdgpu_sdma_chunk_keep()
+ * @polls: of its waits
+ *
+ * With waits: waits for the run before, and for others of the file if it has
+ * too many. The caller holds no reservation.
+ *
+ * Returns: 0, or an error if a signal ended the wait: then there is nothing to
+ * put back.
+ */
+int amdgpu_sdma_chunk_reuse(struct amdgpu_fpriv *fpriv,
+			    struct amdgpu_sdma_chunk *chunk, u32 polls)
+{
+	struct amdgpu_sdma_arena *arena = fpriv->sdma_arena;
+	int r;
+
+	if (!polls) {
+		chunk_unkeep(arena, chunk);
+		return 0;
+	}
+	r = chunk->fence ? dma_fence_wait(chunk->fence, true) : 0;
+	if (!r)
+		r = polls_get(arena, polls);
+	if (r)
+		return r;
+	mutex_lock(&arena->lock);
+	list_del(&chunk->node);
+	/* of the run before, unless somebody has noticed that it ended */
+	arena->polls -= chunk->polls;
+	chunk->polls = polls;
+	mutex_unlock(&arena->lock);
+	return 0;
+}
+
+/**
+ * amdgpu_sdma_chunk_put_kept - put the chunk of a prepared batch back
+ * @fpriv: file
+ * @chunk: from amdgpu_sdma_chunk_get_kept() or amdgpu_sdma_chunk_reuse()
+ */
+void amdgpu_sdma_chunk_put_kept(struct amdgpu_fpriv *fpriv,
+				struct amdgpu_sdma_chunk *chunk)
+{
+	kept_uncharge(fpriv->sdma_arena, chunk->size);
+	amdgpu_sdma_chunk_put(fpriv, chunk, NULL);
+}
+
+/**
+ * amdgpu_sdma_arena_prepared - a file's prepared batches
+ * @fpriv: file
+ *
+ * Returns: the table, or NULL if the file has had no batch.
+ */
+struct xarray *amdgpu_sdma_arena_prepared(struct amdgpu_fpriv *fpriv)
+{
+	struct amdgpu_sdma_arena *arena = READ_ONCE(fpriv->sdma_arena);
+
+	return arena ? &arena->prepared : NULL;
 }
 
 /**
@@ -644,6 +828,7 @@ void amdgpu_sdma_arena_fini(struct amdgpu_device *adev,
 
 	if (!arena)
 		return;
+	amdgpu_sdma_prepared_fini(fpriv);
 	reserved = !WARN_ON(amdgpu_bo_reserve(fpriv->vm.root.bo, true));
 	if (reserved) {
 		list_for_each_entry(chunk, &arena->chunks, node)

@@ -10,6 +10,7 @@ struct amdgpu_device;
 struct amdgpu_fpriv;
 struct amdgpu_sdma_batch_file;
 struct dma_fence;
+struct xarray;
 
 /**
  * struct amdgpu_sdma_chunk - memory for the packets of one batch
@@ -47,6 +48,17 @@ void amdgpu_sdma_chunk_put(struct amdgpu_fpriv *fpriv,
 			   struct dma_fence *fence);
 struct amdgpu_sdma_batch_file *
 amdgpu_sdma_arena_stats(struct amdgpu_fpriv *fpriv);
+struct amdgpu_sdma_chunk *
+amdgpu_sdma_chunk_get_kept(struct amdgpu_device *adev,
+			   struct amdgpu_fpriv *fpriv, u64 bytes, bool waits);
+void amdgpu_sdma_chunk_keep(struct amdgpu_fpriv *fpriv,
+			    struct amdgpu_sdma_chunk *chunk,
+			    struct dma_fence *fence);
+int amdgpu_sdma_chunk_reuse(struct amdgpu_fpriv *fpriv,
+			    struct amdgpu_sdma_chunk *chunk, u32 polls);
+void amdgpu_sdma_chunk_put_kept(struct amdgpu_fpriv *fpriv,
+				struct amdgpu_sdma_chunk *chunk);
+struct xarray *amdgpu_sdma_arena_prepared(struct amdgpu_fpriv *fpriv);
 void amdgpu_sdma_arena_fini(struct amdgpu_device *adev,
 			    struct amdgpu_fpriv *fpriv);
 

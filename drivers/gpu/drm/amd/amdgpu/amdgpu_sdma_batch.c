@@ -13,6 +13,9 @@
  * 6. build: packets;
  * 7. commit: nothing can fail after this point.
  *
+ * To prepare a batch is 1 to 6 without jobs and fences; to run it is the rest of
+ * 3 to 7: see amdgpu_sdma_prepared.c.
+ *
  * A batch is an ordinary job of the file's VM, with its context's priority. The
  * kernel's page table updates have the priority that contexts have by default:
  * where they share a ring with users, they take turns with users' jobs. One
@@ -40,6 +43,7 @@
 #include "amdgpu_sdma_batch_stats.h"
 #include "amdgpu_sdma_batch_trace.h"
 #include "amdgpu_sdma_plan.h"
+#include "amdgpu_sdma_prepared.h"
 
 #define MAX_FENCES	64
 #define MAX_STRIDE	4096
@@ -62,6 +66,7 @@ struct batch_out {
  * @ctx: context
  * @bctx: engines of @ctx
  * @descs: descriptors
+ * @prepared: what is being prepared, or the prepared batch that is run: locked
  * @plan: what to do
  * @mask: indices of engines in @bctx that may be used
  * @sync: what the batch waits for
@@ -78,6 +83,7 @@ struct batch_out {
  * @joined: fence of all jobs, if it takes more than the job's own
  * @outs: syncobjs to signal
  * @num_outs: of @outs
+ * @fence: where to put a reference to the batch's fence, or NULL
  */
 struct batch {
 	struct amdgpu_device *adev;
@@ -87,6 +93,7 @@ struct batch {
 	struct amdgpu_ctx *ctx;
 	struct amdgpu_sdma_batch_ctx *bctx;
 	struct drm_amdgpu_sdma_desc *descs;
+	struct amdgpu_sdma_prepared *prepared;
 	struct amdgpu_sdma_plan plan;
 	u32 mask;
 	struct amdgpu_sync sync;
@@ -106,24 +113,65 @@ struct batch {
 	struct dma_fence *joined;
 	struct batch_out *outs;
 	unsigned int num_outs;
+	struct dma_fence **fence;
 };
 
-static int check_args(const struct drm_amdgpu_sdma_batch *args)
+static bool preparing(const struct batch *b)
 {
-	if (args->flags || args->pad ||
-	    memchr_inv(args->reserved, 0, sizeof(args->reserved)))
-		return -EINVAL;
-	if (args->placement > AMDGPU_SDMA_PLACE_FAN_OUT)
+	return b->args->flags & AMDGPU_SDMA_BATCH_PREPARE;
+}
+
+static bool running(const struct batch *b)
+{
+	return b->args->flags & AMDGPU_SDMA_BATCH_RUN;
+}
+
+static int check_descs(const struct drm_amdgpu_sdma_batch *args)
+{
+	if (args->handle || args->placement > AMDGPU_SDMA_PLACE_FAN_OUT)
 		return -EINVAL;
 	if (!args->num_descs || args->desc_stride % 8 ||
 	    args->desc_stride < AMDGPU_SDMA_DESC_SIZE_MIN ||
 	    args->desc_stride > MAX_STRIDE)
 		return -EINVAL;
-	if (args->num_descs > AMDGPU_SDMA_MAX_DESCS ||
-	    args->num_in_fences > MAX_FENCES ||
-	    args->num_out_fences > MAX_FENCES)
-		return -E2BIG;
-	return 0;
+	return args->num_descs > AMDGPU_SDMA_MAX_DESCS ? -E2BIG : 0;
+}
+
+static int check_fences(const struct drm_amdgpu_sdma_batch *args)
+{
+	return args->num_in_fences > MAX_FENCES ||
+	       args->num_out_fences > MAX_FENCES ? -E2BIG : 0;
+}
+
+static int check_no_descs(const struct drm_amdgpu_sdma_batch *args)
+{
+	return args->descs || args->num_descs || args->desc_stride ||
+	       args->placement || args->engine_mask ? -EINVAL : 0;
+}
+
+static int check_no_fences(const struct drm_amdgpu_sdma_batch *args)
+{
+	return args->in_fences || args->out_fences || args->num_in_fences ||
+	       args->num_out_fences ? -EINVAL : 0;
+}
+
+static int check_args(const struct drm_amdgpu_sdma_batch *args)
+{
+	if (memchr_inv(args->reserved, 0, sizeof(args->reserved)))
+		return -EINVAL;
+	switch (args->flags) {
+	case 0:
+		return check_descs(args) ?: check_fences(args);
+	case AMDGPU_SDMA_BATCH_PREPARE:
+		return check_descs(args) ?: check_no_fences(args);
+	case AMDGPU_SDMA_BATCH_RUN:
+		return check_no_descs(args) ?: check_fences(args);
+	case AMDGPU_SDMA_BATCH_FORGET:
+		return args->ctx_id ? -EINVAL : check_no_descs(args) ?:
+						check_no_fences(args);
+	default:
+		return -EINVAL;
+	}
 }
 
 /* Descriptors of another size than the kernel's: shorter or longer ones. */
@@ -249,12 +297,13 @@ static int copy_in(struct batch *b)
 /* Indices, in the context's engines, of those in user space's mask. */
 static int find_engines(struct batch *b)
 {
-	u32 i, wanted = b->args->engine_mask;
+	u32 engines = running(b) ? b->prepared->mask : b->args->engine_mask;
+	u32 i, wanted = engines;
 
 	for (i = 0; i < b->bctx->num; i++) {
 		u32 bit = BIT(b->bctx->engines[i].instance);
 
-		if (!b->args->engine_mask || wanted & bit)
+		if (!engines || wanted & bit)
 			b->mask |= BIT(i);
 		wanted &= ~bit;
 	}
@@ -315,7 +364,9 @@ static int make_plan(struct batch *b)
 /* Each share's packets begin where an IB may. */
 static u64 share_bytes(struct batch *b, u32 share)
 {
-	return amdgpu_sdma_plan_dwords(&b->plan, share) * sizeof(u32);
+	u64 dw = amdgpu_sdma_plan_dwords(&b->plan, share);
+
+	return (preparing(b) ? dw + AMDGPU_SDMA_RESET_DW : dw) * sizeof(u32);
 }
 
 static int get_chunk(struct batch *b)
@@ -323,10 +374,23 @@ static int get_chunk(struct batch *b)
 	struct amdgpu_sdma_chunk *chunk;
 	u64 bytes = 0;
 	u32 share;
+	int r;
 
+	if (running(b)) {
+		r = amdgpu_sdma_chunk_reuse(b->fpriv, b->prepared->chunk,
+					    b->plan.polls);
+		if (!r)
+			b->chunk = b->prepared->chunk;
+		return r;
+	}
 	for (share = 0; share < b->plan.shares; share++)
 		bytes += share_bytes(b, share);
-	chunk = amdgpu_sdma_chunk_get(b->adev, b->fpriv, bytes, b->plan.polls);
+	if (preparing(b))
+		chunk = amdgpu_sdma_chunk_get_kept(b->adev, b->fpriv, bytes,
+						   b->plan.waits);
+	else
+		chunk = amdgpu_sdma_chunk_get(b->adev, b->fpriv, bytes,
+					      b->plan.polls);
 	if (IS_ERR(chunk))
 		return PTR_ERR(chunk);
 	b->chunk = chunk;
@@ -383,16 +447,52 @@ static int alloc_job(struct batch *b, u32 engine)
 	return b->ctx->generation == job->generation ? 0 : -ECANCELED;
 }
 
+static bool is_busy(const struct amdgpu_sdma_prepared *p)
+{
+	return p->fence && !dma_fence_is_signaled(p->fence);
+}
+
+/* The entities that the run before had, if they are this context's. */
+static bool same_engines(struct batch *b)
+{
+	struct amdgpu_sdma_prepared *p = b->prepared;
+	u8 first = p->engines[0];
+
+	return first < b->bctx->num &&
+	       b->bctx->engines[first].entity.fence_context == p->entity;
+}
+
+/*
+ * Behind a run that has not ended: on the same engines, which need no wait
+ * between the two; elsewhere not at all if both use the slots.
+ */
+static int wait_for_slots(struct batch *b, bool *same)
+{
+	struct amdgpu_sdma_prepared *p = b->prepared;
+
+	*same = is_busy(p) && same_engines(b);
+	if (*same || !p->slots || !is_busy(p))
+		return 0;
+	return dma_fence_wait(p->fence, true);
+}
+
 static int alloc_jobs(struct batch *b)
 {
-	u32 share, engine;
+	u32 i, num = b->plan.shares, engine;
+	bool same = false;
 	int r;
 
-	if (b->plan.shares == 1)
-		return alloc_job(b, best_engine(b));
-	engine = (u32)atomic_inc_return(&b->bctx->next);
-	for (share = 0; share < b->plan.shares; share++) {
-		engine = next_engine(b, engine);
+	if (running(b)) {
+		num = b->prepared->num_jobs;
+		r = wait_for_slots(b, &same);
+		if (r)
+			return r;
+	}
+	engine = num == 1 ? best_engine(b) :
+			    (u32)atomic_inc_return(&b->bctx->next);
+	for (i = 0; i < num; i++) {
+		engine = same ? b->prepared->engines[i] :
+				next_engine(b, engine);
 		r = alloc_job(b, engine++);
 		if (r)
 			return r;
@@ -455,12 +555,17 @@ static int charge_lookup(struct batch *b)
 	return fatal_signal_pending(current) ? -EINTR : 0;
 }
 
+static u64 va_page(const struct amdgpu_device *adev, u64 va)
+{
+	return (va & AMDGPU_GMC_HOLE_MASK) >> AMDGPU_GPU_PAGE_SHIFT;
+}
+
 /* Every page of the range is mapped; several mappings may do it together. */
 static int lock_range(struct batch *b, const struct amdgpu_sdma_range *r)
 {
 	struct amdgpu_device *adev = b->adev;
-	u64 page = (r->start & AMDGPU_GMC_HOLE_MASK) >> AMDGPU_GPU_PAGE_SHIFT;
-	u64 last = (r->last & AMDGPU_GMC_HOLE_MASK) >> AMDGPU_GPU_PAGE_SHIFT;
+	u64 page = va_page(adev, r->start);
+	u64 last = va_page(adev, r->last);
 	typeof(b->found[0]) *found = &b->found[r->read + 2 * r->write];
 	struct amdgpu_bo_va_mapping *m;
 	int ret;
@@ -475,12 +580,30 @@ static int lock_range(struct batch *b, const struct amdgpu_sdma_range *r)
 		if (!m)
 			return -ENOENT;
 		ret = use_mapping(b, m, r);
+		if (!ret && preparing(b))
+			ret = amdgpu_sdma_prepared_use(b->prepared, m);
 		if (ret)
 			return ret;
 		found->first = m->start;
 		found->last = m->last;
 	}
 	return 0;
+}
+
+/* The short way for a plain copy from and to what was found last. */
+static bool found_copy(const struct batch *b,
+		       const struct drm_amdgpu_sdma_desc *d)
+{
+	const typeof(b->found[0]) *src = &b->found[1], *dst = &b->found[2];
+	const struct amdgpu_device *adev = b->adev;
+	u64 last = d->size - 1;
+
+	if (!sdma_is_plain_copy(d))
+		return false;
+	return va_page(adev, d->src) >= src->first &&
+	       va_page(adev, d->src + last) <= src->last &&
+	       va_page(adev, d->dst) >= dst->first &&
+	       va_page(adev, d->dst + last) <= dst->last;
 }
 
 static int lock_ranges(struct batch *b)
@@ -491,12 +614,16 @@ static int lock_ranges(struct batch *b)
 	u32 i;
 
 	b->lookups = 0;
+	if (preparing(b))
+		b->prepared->num_used = 0;
 	/* Mappings stay as long as the lock of the VM is held. */
 	for (j = 0; j < ARRAY_SIZE(b->found); j++) {
 		b->found[j].first = U64_MAX;
 		b->found[j].last = 0;
 	}
 	for (i = 0; i < b->plan.num; i++) {
+		if (found_copy(b, &b->descs[i]))
+			continue;
 		n = amdgpu_sdma_ranges(&b->descs[i], i, ranges);
 		for (j = 0; j < n; j++) {
 			r = lock_range(b, &ranges[j]);
@@ -508,6 +635,15 @@ static int lock_ranges(struct batch *b)
 		}
 	}
 	return 0;
+}
+
+static int lock_buffers(struct batch *b)
+{
+	if (running(b))
+		return amdgpu_sdma_prepared_lock(b->prepared, &b->fpriv->vm,
+						 &b->exec, TTM_NUM_MOVE_FENCES +
+						 b->num_jobs);
+	return lock_ranges(b);
 }
 
 static int lock_all(struct batch *b)
@@ -525,7 +661,7 @@ static int lock_all(struct batch *b)
 		if (r)
 			return r;
 		b->args->error_index = AMDGPU_SDMA_NO_INDEX;
-		r = lock_ranges(b);
+		r = lock_buffers(b);
 		drm_exec_retry_on_contention(&b->exec);
 		if (r)
 			return r;
@@ -580,6 +716,8 @@ static int check_add(struct batch *b, u64 va)
 	m = amdgpu_vm_bo_lookup_mapping(&b->fpriv->vm, page);
 	if (WARN_ON_ONCE(!m))
 		return -ENOENT;
+	if (preparing(b))
+		amdgpu_sdma_prepared_adds(b->prepared, m);
 	res = m->bo_va->base.bo->tbo.resource;
 	return res && res->mem_type == TTM_PL_VRAM ? 0 : -EOPNOTSUPP;
 }
@@ -591,6 +729,9 @@ static int check_adds(struct batch *b)
 
 	if (b->adev->have_atomics_support || !b->plan.adds)
 		return 0;
+	if (running(b))
+		return amdgpu_sdma_prepared_check_adds(b->prepared,
+						       &b->fpriv->vm);
 	for (i = 0; !r && i < b->plan.num; i++) {
 		if (b->descs[i].op != AMDGPU_SDMA_OP_ADD)
 			continue;
@@ -685,6 +826,8 @@ static int sync_jobs(struct batch *b)
 	int r;
 
 	r = sync_bos(b);
+	if (!r && running(b) && is_busy(b->prepared))
+		r = amdgpu_sync_fence(&b->sync, b->prepared->fence, GFP_KERNEL);
 	if (r)
 		return r;
 	for (i = 0; i < b->num_jobs; i++) {
@@ -701,26 +844,32 @@ static int sync_jobs(struct batch *b)
 	return 0;
 }
 
-/* Packets of a share; @offset is of its memory in the chunk, and moves on. */
+/* Packets of a share, @offset bytes into the chunk, for engine @instance. */
+static int emit_share(struct batch *b, u32 share, u32 instance, void *cpu,
+		      u64 offset, struct amdgpu_sdma_stream *s)
+{
+	s->format = b->plan.format;
+	s->base = cpu + offset;
+	s->end = cpu + offset + share_bytes(b, share);
+	s->slot = b->chunk->va + share * AMDGPU_SDMA_SLOT_SIZE;
+	/* An engine runs the file's jobs one after the other. */
+	s->sample = b->chunk->sample + instance * AMDGPU_SDMA_SLOT_SIZE;
+	s->scratch = b->scratch + instance * AMDGPU_SDMA_SCRATCH_SIZE;
+	return WARN_ON_ONCE(amdgpu_sdma_plan_emit(&b->plan, share, s)) ?
+		-ENOSPC : 0;
+}
+
+/* A job's share; @offset is of its memory in the chunk, and moves on. */
 static int build_share(struct batch *b, u32 share, void *cpu, u64 *offset)
 {
-	u32 instance = b->engines[share]->instance;
 	struct amdgpu_job *job = b->jobs[share];
 	u64 bytes = share_bytes(b, share);
-	struct amdgpu_sdma_stream s = {
-		.format = b->plan.format,
-		.base = cpu + *offset,
-		.end = cpu + *offset + bytes,
-		.slot = b->chunk->va + share * AMDGPU_SDMA_SLOT_SIZE,
-		/* An engine runs the file's jobs one after the other. */
-		.sample = b->chunk->sample + instance * AMDGPU_SDMA_SLOT_SIZE,
-		.scratch = b->scratch + instance * AMDGPU_SDMA_SCRATCH_SIZE,
-	};
+	struct amdgpu_sdma_stream s = { };
 	u32 i;
 	int r;
 
-	r = amdgpu_sdma_plan_emit(&b->plan, share, &s);
-	if (WARN_ON_ONCE(r))
+	r = emit_share(b, share, b->engines[share]->instance, cpu, *offset, &s);
+	if (r)
 		return r;
 	for (i = 0; i < s.num_ibs; i++) {
 		job->ibs[i].gpu_addr = b->chunk->va + *offset +
@@ -749,6 +898,34 @@ static void drop_empty_jobs(struct batch *b)
 	b->num_jobs = kept;
 }
 
+/* The packets are there: clear the slots, if no run before it uses them. */
+static int build_run(struct batch *b)
+{
+	struct amdgpu_sdma_prepared *p = b->prepared;
+	void *cpu = NULL;
+	unsigned int i;
+	int r;
+
+	if (p->slots) {
+		r = amdgpu_sdma_chunk_cpu(b->chunk, &cpu);
+		if (r)
+			return r;
+		if (!is_busy(p))
+			memset(cpu, 0, p->plan.shares * AMDGPU_SDMA_SLOT_SIZE);
+	}
+	for (i = 0; i < b->num_jobs; i++) {
+		amdgpu_sdma_prepared_ibs(p, i, b->jobs[i]);
+		b->jobs[i]->vm_pd_addr =
+			amdgpu_gmc_pd_addr(b->fpriv->vm.root.bo);
+	}
+	if (b->num_jobs == 1 && !b->plan.waits)
+		return 0;
+	b->joined = amdgpu_sdma_batch_fence_create(b->jobs, b->num_jobs, cpu,
+						   b->plan.waits ?
+						   b->plan.shares : 0);
+	return b->joined ? 0 : -ENOMEM;
+}
+
 static int build(struct batch *b)
 {
 	u64 offset = AMDGPU_SDMA_CHUNK_SLOTS;
@@ -758,6 +935,8 @@ static int build(struct batch *b)
 
 	BUILD_BUG_ON(AMDGPU_SDMA_MAX_SHARES * AMDGPU_SDMA_SLOT_SIZE >
 		     AMDGPU_SDMA_CHUNK_SLOTS);
+	if (running(b))
+		return build_run(b);
 	r = amdgpu_sdma_chunk_cpu(b->chunk, &cpu);
 	if (r)
 		return r;
@@ -844,6 +1023,20 @@ static void trace_batch(struct batch *b, const struct dma_fence *fence)
 					    &b->jobs[i]->base.s_fence->finished);
 }
 
+/* What the next run goes by. */
+static void end_run(struct batch *b, struct dma_fence *fence)
+{
+	struct amdgpu_sdma_prepared *p = b->prepared;
+	unsigned int i;
+
+	dma_fence_put(p->fence);
+	p->fence = dma_fence_get(fence);
+	p->entity = b->engines[0]->entity.fence_context;
+	for (i = 0; i < p->num_jobs; i++)
+		p->engines[i] = b->engines[i] - b->bctx->engines;
+	amdgpu_sdma_chunk_keep(b->fpriv, b->chunk, fence);
+}
+
 /*
  * Nothing can fail from here on. The lock of the VM, which all batches of the
  * file take, keeps armed jobs in the order in which they are pushed.
@@ -873,9 +1066,15 @@ static void commit(struct batch *b)
 	}
 	b->num_jobs = 0;
 	amdgpu_vm_move_to_lru_tail(b->adev, &b->fpriv->vm);
-	amdgpu_sdma_chunk_put(b->fpriv, b->chunk, fence);
+	if (running(b))
+		end_run(b, fence);
+	else
+		amdgpu_sdma_chunk_put(b->fpriv, b->chunk, fence);
 	b->chunk = NULL;
-	dma_fence_put(fence);
+	if (b->fence)
+		*b->fence = fence;
+	else
+		dma_fence_put(fence);
 }
 
 static int submit(struct batch *b)
@@ -917,6 +1116,116 @@ static int submit(struct batch *b)
 	return 0;
 }
 
+/*
+ * Packets that wait or bounce use memory of their engine: any other batch may
+ * run on many.
+ */
+static u32 prepared_mask(struct batch *b)
+{
+	unsigned long mask = b->mask;
+	u32 i, instances = 0;
+
+	if (b->plan.waits || b->plan.bounces)
+		mask = BIT(best_engine(b));
+	for_each_set_bit(i, &mask, 32)
+		instances |= BIT(b->bctx->engines[i].instance);
+	return instances;
+}
+
+static int build_prepared(struct batch *b)
+{
+	struct amdgpu_sdma_prepared *p = b->prepared;
+	u64 offset = AMDGPU_SDMA_CHUNK_SLOTS;
+	void *cpu;
+	u32 share;
+	int r;
+
+	r = amdgpu_sdma_chunk_cpu(b->chunk, &cpu);
+	if (r)
+		return r;
+	p->num_jobs = 0;
+	for (share = 0; share < b->plan.shares; share++) {
+		struct amdgpu_sdma_stream s = { };
+
+		r = emit_share(b, share, __ffs(p->mask), cpu, offset, &s);
+		if (!r)
+			r = amdgpu_sdma_prepared_job(p, &s, b->chunk->va +
+						     offset);
+		if (r)
+			return r;
+		offset += share_bytes(b, share);
+	}
+	return 0;
+}
+
+static int fill_prepared(struct batch *b)
+{
+	int r;
+
+	r = lock_all(b);
+	if (r)
+		return r;
+	amdgpu_sdma_prepared_used(b->prepared);
+	r = validate_bos(b);
+	if (r)
+		return r;
+	r = check_adds(b);
+	return r ? r : build_prepared(b);
+}
+
+static int prepare(struct batch *b)
+{
+	struct amdgpu_sdma_prepared *p;
+	int r;
+
+	r = find_context(b);
+	if (!r)
+		r = copy_descs(b);
+	if (!r)
+		r = make_plan(b);
+	if (r)
+		return r;
+	p = amdgpu_sdma_prepared_create(&b->plan, prepared_mask(b));
+	if (!p)
+		return -ENOMEM;
+	b->prepared = p;
+	r = get_chunk(b);
+	if (!r)
+		r = fill_prepared(b);
+	if (r)
+		return r;
+	p->chunk = b->chunk;
+	amdgpu_sdma_chunk_keep(b->fpriv, b->chunk, NULL);
+	b->chunk = NULL;
+	r = amdgpu_sdma_prepared_publish(b->fpriv, p, &b->args->handle);
+	if (!r)
+		b->prepared = NULL;
+	return r;
+}
+
+static int run_locked(struct batch *b)
+{
+	int r;
+
+	b->plan = b->prepared->plan;
+	r = find_context(b);
+	if (!r)
+		r = copy_in_fences(b);
+	if (!r)
+		r = copy_out_fences(b);
+	return r ? r : submit(b);
+}
+
+static void put_chunk(struct batch *b)
+{
+	if (preparing(b))
+		amdgpu_sdma_chunk_put_kept(b->fpriv, b->chunk);
+	else if (running(b))
+		amdgpu_sdma_chunk_keep(b->fpriv, b->chunk, NULL);
+	else
+		amdgpu_sdma_chunk_put(b->fpriv, b->chunk, NULL);
+}
+
 static void cleanup(struct batch *b)
 {
 	unsigned int i;
@@ -926,7 +1235,7 @@ static void cleanup(struct batch *b)
 	if (b->exec_ready)
 		drm_exec_fini(&b->exec);
 	if (b->chunk)
-		amdgpu_sdma_chunk_put(b->fpriv, b->chunk, NULL);
+		put_chunk(b);
 	for (i = 0; i < b->num_outs; i++) {
 		dma_fence_chain_free(b->outs[i].chain);
 		drm_syncobj_put(b->outs[i].syncobj);
@@ -940,18 +1249,51 @@ static void cleanup(struct batch *b)
 		amdgpu_ctx_put(b->ctx);
 }
 
-/**
- * amdgpu_sdma_batch_ioctl - DRM_IOCTL_AMDGPU_SDMA_BATCH
- * @dev: device
- * @data: &struct drm_amdgpu_sdma_batch
- * @filp: file
- *
- * Returns: 0, and the batch runs or will; else nothing of it does.
- */
-int amdgpu_sdma_batch_ioctl(struct drm_device *dev, void *data,
-			    struct drm_file *filp)
+static int run(struct batch *b)
 {
-	struct drm_amdgpu_sdma_batch *args = data;
+	struct amdgpu_sdma_prepared *p;
+	int r;
+
+	p = amdgpu_sdma_prepared_find(b->fpriv, b->args->handle);
+	if (!p)
+		return -ENOENT;
+	b->prepared = p;
+	r = mutex_lock_interruptible(&p->lock);
+	if (r)
+		return r;
+	r = run_locked(b);
+	cleanup(b);
+	mutex_unlock(&p->lock);
+	return r;
+}
+
+static int do_batch(struct batch *b)
+{
+	int r;
+
+	if (b->args->flags == AMDGPU_SDMA_BATCH_FORGET)
+		return amdgpu_sdma_prepared_forget(b->fpriv, b->args->handle);
+	if (running(b))
+		return run(b);
+	if (preparing(b)) {
+		r = prepare(b);
+	} else {
+		r = find_context(b);
+		if (!r)
+			r = copy_in(b);
+		if (!r)
+			r = make_plan(b);
+		if (!r)
+			r = submit(b);
+	}
+	cleanup(b);
+	return r;
+}
+
+static int call_batch(struct drm_device *dev, struct drm_file *filp,
+		      struct drm_amdgpu_sdma_batch *args,
+		      struct dma_fence **fence)
+{
 	struct amdgpu_device *adev = drm_to_adev(dev);
 	struct batch *b;
 	int r;
@@ -973,18 +1315,44 @@ int amdgpu_sdma_batch_ioctl(struct drm_device *dev, void *data,
 	b->fpriv = filp->driver_priv;
 	b->filp = filp;
 	b->args = args;
+	b->fence = fence;
 	amdgpu_sync_create(&b->sync);
 	amdgpu_vm_set_task_info(&b->fpriv->vm);
-	r = find_context(b);
-	if (!r)
-		r = copy_in(b);
-	if (!r)
-		r = make_plan(b);
-	if (!r)
-		r = submit(b);
-	cleanup(b);
+	r = do_batch(b);
+	amdgpu_sdma_prepared_put(b->fpriv, b->prepared);
 	kfree(b);
 	return r;
+}
+
+/**
+ * amdgpu_sdma_batch_ioctl - DRM_IOCTL_AMDGPU_SDMA_BATCH
+ * @dev: device
+ * @data: &struct drm_amdgpu_sdma_batch
+ * @filp: file
+ *
+ * Returns: 0, and the batch runs or will, or is prepared or forgotten; else
+ * nothing of it was done.
+ */
+int amdgpu_sdma_batch_ioctl(struct drm_device *dev, void *data,
+			    struct drm_file *filp)
+{
+	return call_batch(dev, filp, data, NULL);
+}
+
+/**
+ * amdgpu_sdma_batch_submit - the same for who wants to have the fence
+ * @dev: device
+ * @data: &struct amdgpu_sdma_batch_call
+ * @filp: file
+ *
+ * Returns: as amdgpu_sdma_batch_ioctl().
+ */
+int amdgpu_sdma_batch_submit(struct drm_device *dev, void *data,
+			     struct drm_file *filp)
+{
+	struct amdgpu_sdma_batch_call *call = data;
+
+	return call_batch(dev, filp, &call->args, &call->fence);
 }
 
 /* Engines whose user queue the file can use. */
@@ -1034,4 +1402,9 @@ void amdgpu_sdma_batch_info(struct amdgpu_device *adev,
 	info->record_alignment = sizeof(struct drm_amdgpu_sdma_record);
 	info->max_bytes = max_bytes(adev);
 	info->max_packet_bytes = f->max_copy;
+	info->features = AMDGPU_SDMA_FEATURE_PREPARED;
+	if (IS_ENABLED(CONFIG_IO_URING))
+		info->features |= AMDGPU_SDMA_FEATURE_URING;
+	info->max_prepared = AMDGPU_SDMA_MAX_PREPARED;
+	info->max_prepared_bytes = AMDGPU_SDMA_MAX_PREPARED_BYTES;
 }

@@ -2,17 +2,30 @@
 #ifndef __AMDGPU_SDMA_BATCH_H__
 #define __AMDGPU_SDMA_BATCH_H__
 
+#include <drm/amdgpu_drm.h>
 #include <drm/gpu_scheduler.h>
 
 struct amdgpu_ctx;
 struct amdgpu_device;
 struct amdgpu_fpriv;
-struct drm_amdgpu_info_sdma_batch;
+struct dma_fence;
 struct drm_device;
 struct drm_file;
 
+/**
+ * struct amdgpu_sdma_batch_call - a submission whose end somebody waits for
+ * @args: arguments and results
+ * @fence: out: a reference to the fence, NULL if nothing was submitted
+ */
+struct amdgpu_sdma_batch_call {
+	struct drm_amdgpu_sdma_batch args;
+	struct dma_fence *fence;
+};
+
 int amdgpu_sdma_batch_ioctl(struct drm_device *dev, void *data,
 			    struct drm_file *filp);
+int amdgpu_sdma_batch_submit(struct drm_device *dev, void *data,
+			     struct drm_file *filp);
 void amdgpu_sdma_batch_info(struct amdgpu_device *adev,
 			    struct amdgpu_fpriv *fpriv,
 			    struct drm_amdgpu_info_sdma_batch *info);

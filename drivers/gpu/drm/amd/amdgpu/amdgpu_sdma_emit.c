@@ -391,9 +391,34 @@ static bool emit_part(struct amdgpu_sdma_stream *s,
 static bool continues(const struct drm_amdgpu_sdma_desc *d, u64 size,
 		      const struct drm_amdgpu_sdma_desc *next)
 {
-	return d->op == AMDGPU_SDMA_OP_COPY && next->op == d->op &&
-	       !d->flags && !next->flags && next->src == d->src + size &&
-	       next->dst == d->dst + size;
+	return next->src == d->src + size && next->dst == d->dst + size &&
+	       sdma_is_plain_copy(d) && sdma_is_plain_copy(next);
+}
+
+/*
+ * The short way for a run of plain copies, of one packet each. Ends before what
+ * is anything else, and where there might be no room.
+ */
+static u32 emit_plain_copies(const struct amdgpu_sdma_plan *plan, u32 i,
+			     u32 end, struct amdgpu_sdma_stream *s)
+{
+	const struct drm_amdgpu_sdma_desc *d = &plan->descs[i];
+	u32 *limit = min(s->end, s->ib + AMDGPU_SDMA_MAX_IB_DW) -
+		     s->format->copy_dw - AMDGPU_SDMA_COND_DW;
+	u32 *p = s->p;
+
+	if (s->guarded)
+		return i;
+	for (; i < end && p <= limit; i++, d++) {
+		if (!sdma_is_plain_copy(d) || d->size > s->format->max_copy)
+			break;
+		if (i + 1 < end && continues(d, d->size, d + 1))
+			break;
+		p = amdgpu_sdma_put_copy(p, s->format, d->src, d->dst,
+					 d->size);
+	}
+	s->p = p;
+	return i;
 }
 
 /*
@@ -431,6 +456,10 @@ static bool emit_range(const struct amdgpu_sdma_plan *plan,
 {
 	while (at.desc < end->desc ||
 	       (at.desc == end->desc && at.offset < end->offset)) {
+		if (!at.offset)
+			at.desc = emit_plain_copies(plan, at.desc, end->desc, s);
+		if (at.desc == end->desc && !end->offset)
+			break;
 		if (needs_barrier(plan, at.desc) && !emit_barrier(s))
 			return false;
 		at.desc = emit_desc(plan, at.desc, at.offset, end, s);

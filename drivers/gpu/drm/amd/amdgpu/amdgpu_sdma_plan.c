@@ -292,6 +292,59 @@ static int count_desc(struct amdgpu_sdma_plan *plan, u32 i)
 	return 0;
 }
 
+static bool is_bare_copy(const struct drm_amdgpu_sdma_desc *d)
+{
+	return sdma_is_plain_copy(d) &&
+	       !(d->value | d->record | d->dst_more[0] | d->dst_more[1] |
+		 d->dst_more[2] | d->mask | d->compare | d->polls | d->pad |
+		 d->reserved);
+}
+
+/* In few enough packets, and in the lower half of the addresses. */
+static bool is_short_copy(const struct amdgpu_sdma_plan *plan,
+			  const struct drm_amdgpu_sdma_desc *d)
+{
+	u64 last = d->size - 1;
+
+	return is_bare_copy(d) && last < plan->format->max_copy &&
+	       d->src + last >= d->src && d->src + last < plan->hole_start &&
+	       d->dst + last >= d->dst && d->dst + last < plan->hole_start;
+}
+
+/*
+ * The short way for what most descriptors are, from @i on. Ends before what is
+ * anything else, has anything wrong with it, or makes the batch too large: then
+ * the long way tells what.
+ */
+static u32 count_copies(struct amdgpu_sdma_plan *plan, struct hulls *h, u32 i)
+{
+	u64 dwords = AMDGPU_SDMA_MAX_DWORDS - plan->dwords;
+	u64 room = plan->max_bytes - plan->moved, left = room;
+	u32 end = min_t(u64, plan->num, i + dwords / plan->format->copy_dw);
+	const struct drm_amdgpu_sdma_desc *d = &plan->descs[i];
+	struct hulls x = *h;
+	u32 begin = i;
+
+	for (; i < end; i++, d++) {
+		if (!is_short_copy(plan, d) || d->size > left)
+			break;
+		left -= d->size;
+		x.read_first = min(x.read_first, d->src);
+		x.read_last = max(x.read_last, d->src + d->size - 1);
+		if (d->dst <= x.write_last && x.write_first <= x.write_last) {
+			plan->sort = true;
+			continue;
+		}
+		x.write_first = min(x.write_first, d->dst);
+		x.write_last = d->dst + d->size - 1;
+	}
+	plan->bytes += room - left;
+	plan->moved += room - left;
+	plan->dwords += (u64)(i - begin) * plan->format->copy_dw;
+	*h = x;
+	return i;
+}
+
 /**
  * amdgpu_sdma_plan_check - check each descriptor, add up the totals
  * @plan: has @format, @descs, @num, @max_bytes and the hole; the rest is zero
@@ -304,16 +357,20 @@ static int count_desc(struct amdgpu_sdma_plan *plan, u32 i)
 int amdgpu_sdma_plan_check(struct amdgpu_sdma_plan *plan)
 {
 	struct hulls h;
-	u32 i;
+	u32 i = 0, next;
 	int ret;
 
 	plan->first_ordered = plan->num;
 	hulls_begin(&h);
-	for (i = 0; i < plan->num; i++) {
+	for (; i < plan->num; i = next) {
 		if (begins_group(plan->descs, i)) {
 			plan->sort |= hulls_meet(&h);
 			hulls_begin(&h);
 		}
+		next = count_copies(plan, &h, i);
+		if (next > i)
+			continue;
+		next = i + 1;
 		ret = check_desc(plan, &h, &plan->descs[i]);
 		if (!ret)
 			ret = count_desc(plan, i);
@@ -354,7 +411,7 @@ unsigned int amdgpu_sdma_ranges(const struct drm_amdgpu_sdma_desc *d, u32 index,
 	u64 size = d->size;
 
 	/* what most descriptors are */
-	if (d->op == AMDGPU_SDMA_OP_COPY && !d->flags) {
+	if (sdma_is_plain_copy(d)) {
 		out[0] = range(d->src, size, index, true, false);
 		out[1] = range(d->dst, size, index, false, true);
 		return 2;

@@ -157,6 +157,12 @@ static inline bool sdma_is_wait(const struct drm_amdgpu_sdma_desc *d)
 	return d->op == AMDGPU_SDMA_OP_WAIT;
 }
 
+/* What most descriptors are. */
+static inline bool sdma_is_plain_copy(const struct drm_amdgpu_sdma_desc *d)
+{
+	return d->op == AMDGPU_SDMA_OP_COPY && !d->flags;
+}
+
 /* Begins after all before it have ended. */
 static inline bool sdma_is_ordered(const struct drm_amdgpu_sdma_desc *d)
 {

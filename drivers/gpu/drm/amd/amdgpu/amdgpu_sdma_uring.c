@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: MIT
+/**
+ * DOC: SDMA batches by io_uring
+ *
+ * IORING_OP_URING_CMD on a file of the device submits a batch as the ioctl does,
+ * and completes when the batch's fence has signaled, with its error.
+ *
+ * To submit takes locks and may wait for memory, for earlier batches of the
+ * file, or for buffers that move: all of it is done where io_uring may block,
+ * with user space's memory at hand. So an attempt that must not block ends at
+ * once with -EAGAIN, and io_uring makes the next one in a worker.
+ *
+ * Who holds what, once a batch is submitted:
+ *
+ * - io_uring's request holds the file until the command is completed, so the
+ *   file, its VM and the module outlive all that is done here;
+ * - the command's private data hold a reference to the fence, and the callback
+ *   that is in the fence's list. The fence knows of neither the file nor the
+ *   ring: signaled without the callback it touches nothing of them;
+ * - the command is completed once: by task work that the callback queues, or by
+ *   a cancellation that has taken the callback out of the list before the fence
+ *   called it. dma_fence_remove_callback() decides which, under the fence's
+ *   lock. Whoever completes the command drops the fence's reference first.
+ *
+ * To cancel, which io_uring does when the ring ends or the process that
+ * submitted calls exec, completes the command with -ECANCELED and does not stop
+ * the batch: the engine goes on with it, and its out-fences tell when it has
+ * ended. So the end of a ring waits for no engine.
+ */
+
+#include <linux/dma-fence.h>
+#include <linux/io_uring/cmd.h>
+#include <linux/pm_runtime.h>
+#include <linux/uaccess.h>
+
+#include <drm/amdgpu_drm.h>
+#include <drm/drm_file.h>
+#include <drm/drm_ioctl.h>
+
+#include "amdgpu.h"
+#include "amdgpu_sdma_batch.h"
+#include "amdgpu_sdma_uring.h"
+
+/* The first version of the arguments: there was never a smaller one. */
+#define SIZE_MIN	sizeof(struct drm_amdgpu_sdma_batch)
+
+/* Lives in the command, until that is completed. */
+struct uring_wait {
+	struct dma_fence_cb cb;
+	struct dma_fence *fence;
+};
+
+static struct uring_wait *to_wait(struct io_uring_cmd *cmd)
+{
+	return io_uring_cmd_to_pdu(cmd, struct uring_wait);
+}
+
+/* A batch that ended well is 0, as the call that submits it. */
+static int fence_result(struct dma_fence *fence)
+{
+	return min(dma_fence_get_status(fence), 0);
+}
+
+/* In the task that submitted, or for it if it is gone: that is the same here. */
+static void uring_done(struct io_tw_req tw_req, io_tw_token_t tw)
+{
+	struct io_uring_cmd *cmd = io_uring_cmd_from_tw(tw_req);
+	struct dma_fence *fence = to_wait(cmd)->fence;
+	int result = fence_result(fence);
+
+	dma_fence_put(fence);
+	io_uring_cmd_done(cmd, result, IO_URING_CMD_TASK_WORK_ISSUE_FLAGS);
+}
+
+/* In any context, under the fence's lock. */
+static void uring_fence_signaled(struct dma_fence *fence,
+				 struct dma_fence_cb *cb)
+{
+	struct uring_wait *wait = container_of(cb, struct uring_wait, cb);
+	struct io_uring_cmd *cmd = container_of((void *)wait,
+						struct io_uring_cmd, pdu);
+
+	io_uring_cmd_complete_in_task(cmd, uring_done);
+}
+
+static void uring_cancel(struct io_uring_cmd *cmd, unsigned int issue_flags)
+{
+	struct uring_wait *wait = to_wait(cmd);
+	struct dma_fence *fence = wait->fence;
+
+	/*
+	 * Not in the list: it was called, and its task work will complete the
+	 * command; or it is about to enter, and io_uring will ask again.
+	 */
+	if (!dma_fence_remove_callback(fence, &wait->cb))
+		return;
+	dma_fence_put(fence);
+	io_uring_cmd_done(cmd, -ECANCELED, issue_flags);
+}
+
+/* Completes the command when @fence, whose reference it takes, is signaled. */
+static int uring_wait(struct io_uring_cmd *cmd, struct dma_fence *fence,
+		      unsigned int issue_flags)
+{
+	struct uring_wait *wait = to_wait(cmd);
+	int result;
+
+	wait->fence = fence;
+	INIT_LIST_HEAD(&wait->cb.node);
+	/*
+	 * Before the callback is there: behind that, the command may be gone. A
+	 * cancellation in between finds an empty list and does nothing.
+	 */
+	io_uring_cmd_mark_cancelable(cmd, issue_flags);
+	if (!dma_fence_add_callback(fence, &wait->cb, uring_fence_signaled))
+		return -EIOCBQUEUED;
+	/* Signaled already: nobody else completes the command. */
+	result = fence_result(fence);
+	dma_fence_put(fence);
+	io_uring_cmd_done(cmd, result, issue_flags);
+	return -EIOCBQUEUED;
+}
+
+/* What the call tells: adjacent, from error_index on. */
+static int copy_results(struct drm_amdgpu_sdma_batch __user *to,
+			const struct drm_amdgpu_sdma_batch *args)
+{
+	const size_t size = offsetof(struct drm_amdgpu_sdma_batch, reserved) -
+			    offsetof(struct drm_amdgpu_sdma_batch, error_index);
+
+	return copy_to_user(&to->error_index, &args->error_index, size) ?
+		-EFAULT : 0;
+}
+
+/* As amdgpu_drm_ioctl() and drm_ioctl() do, with the same permissions. */
+static int submit(struct file *file, struct amdgpu_sdma_batch_call *call)
+{
+	struct drm_file *file_priv = file->private_data;
+	struct device *dev = file_priv->minor->dev->dev;
+	int r;
+
+	r = pm_runtime_get_sync(dev);
+	if (r >= 0)
+		r = drm_ioctl_kernel(file, amdgpu_sdma_batch_submit, call,
+				     DRM_AUTH | DRM_RENDER_ALLOW);
+	pm_runtime_put_autosuspend(dev);
+	/* There is no system call to make again. */
+	return r == -ERESTARTSYS ? -EINTR : r;
+}
+
+static int uring_batch(struct io_uring_cmd *cmd, unsigned int issue_flags)
+{
+	const struct drm_amdgpu_sdma_uring *sqe =
+		io_uring_sqe_cmd(cmd->sqe, struct drm_amdgpu_sdma_uring);
+	struct drm_amdgpu_sdma_batch __user *user =
+		u64_to_user_ptr(READ_ONCE(sqe->batch));
+	u32 size = READ_ONCE(sqe->size);
+	struct amdgpu_sdma_batch_call call = { };
+	int r;
+
+	if (READ_ONCE(sqe->pad) || size < SIZE_MIN || size > PAGE_SIZE)
+		return -EINVAL;
+	r = copy_struct_from_user(&call.args, sizeof(call.args), user, size);
+	if (r)
+		return r;
+	/* Fails now if it ever does: nothing can be taken back later. */
+	r = copy_results(user, &call.args);
+	if (r)
+		return r;
+	r = submit(cmd->file, &call);
+	copy_results(user, &call.args);
+	if (r || !call.fence)
+		return r;
+	return uring_wait(cmd, call.fence, issue_flags);
+}
+
+/**
+ * amdgpu_sdma_uring_cmd - &file_operations.uring_cmd
+ * @cmd: command
+ * @issue_flags: how io_uring calls
+ *
+ * Returns: -EIOCBQUEUED if the command is completed otherwise, -EAGAIN if it
+ * should be issued where it may block, or its result.
+ */
+int amdgpu_sdma_uring_cmd(struct io_uring_cmd *cmd, unsigned int issue_flags)
+{
+	if (issue_flags & IO_URING_F_CANCEL) {
+		uring_cancel(cmd, issue_flags);
+		return 0;
+	}
+	if (cmd->cmd_op != DRM_AMDGPU_URING_SDMA_BATCH)
+		return -EOPNOTSUPP;
+	/* None of the flags means something here. */
+	if (cmd->flags & IORING_URING_CMD_MASK)
+		return -EINVAL;
+	if (issue_flags & IO_URING_F_NONBLOCK)
+		return -EAGAIN;
+	return uring_batch(cmd, issue_flags);
+}
