@@ -573,17 +573,25 @@ static inline int emulator(int fd, const char *command)
 	return emulator_ask(fd, command, text, sizeof(text));
 }
 
-/* What the first GPU has counted under this name. */
+/*
+ * What all GPUs have counted under this name: the driver may know them in
+ * another order than the emulator.
+ */
 static inline long emulator_count(int fd, const char *name)
 {
-	char text[8192], key[64], *at;
-	int ret = emulator_ask(fd, "stats", text, sizeof(text));
+	char text[8192], command[32], key[64], *at;
+	long sum = -ENOENT;
 
-	if (ret)
-		return ret;
 	snprintf(key, sizeof(key), "\"%s\":", name);
-	at = strstr(text, key);
-	return at ? atol(at + strlen(key)) : -ENOENT;
+	for (int i = 0; i < MAX_GPUS; i++) {
+		snprintf(command, sizeof(command), "gpu%d stats", i);
+		if (emulator_ask(fd, command, text, sizeof(text)))
+			break;
+		at = strstr(text, key);
+		if (at)
+			sum = (sum < 0 ? 0 : sum) + atol(at + strlen(key));
+	}
+	return sum;
 }
 
 #endif
