@@ -123,7 +123,8 @@ void Gpu::hook_nbio()
 }
 
 // A flush is asked for through the request register, or through a page of
-// registers that the driver remaps so that user space can reach it.
+// registers that the driver remaps so that user space can reach it. Each client
+// waits for a bit of its own: who asks next must not take it away.
 void Gpu::hook_hdp()
 {
 	auto flush = [this] {
@@ -134,7 +135,7 @@ void Gpu::hook_hdp()
 	regs_.hook(reg::hdp_flush_req, {}, [this, flush](u32 v) {
 		flush();
 		regs_.set(reg::hdp_flush_req, v);
-		regs_.set(reg::hdp_flush_done, v);
+		regs_.set_bits(reg::hdp_flush_done, v);
 	});
 	regs_.hook(reg::hdp_flush_done, [this] {
 		return regs_.get(reg::hdp_flush_done);

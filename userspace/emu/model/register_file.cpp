@@ -55,6 +55,11 @@ void RegisterFile::set(u32 index, u32 value)
 	words_[index].store(value, std::memory_order_release);
 }
 
+void RegisterFile::set_bits(u32 index, u32 bits)
+{
+	words_[index].fetch_or(bits, std::memory_order_acq_rel);
+}
+
 void RegisterFile::hook(u32 index, Read read, Write write)
 {
 	Hook &h = hooks_[index];

@@ -27,6 +27,7 @@ public:
 	// The plain word, for the blocks themselves.
 	u32 get(u32 index) const;
 	void set(u32 index, u32 value);
+	void set_bits(u32 index, u32 bits);
 	u64 get64(u32 index) const { return join(get(index), get(index + 1)); }
 
 	void hook(u32 index, Read read, Write write);

@@ -218,6 +218,14 @@ TEST(Hdp, UnflushedWritesAreInvisibleToEngines)
 	EXPECT_EQ(load(r, 0, Rig::aperture + 0x1004), v);
 }
 
+TEST(Hdp, EachClientKeepsItsBit)
+{
+	Rig r;
+	r.set(reg::hdp_flush_req, 1 << 12);
+	r.set(reg::hdp_flush_req, 1 << 13);
+	EXPECT_EQ(r.get(reg::hdp_flush_done), 3u << 12);
+}
+
 TEST(Hdp, RemappedPageFlushes)
 {
 	GpuConfig c;
