@@ -106,7 +106,7 @@ TEST_F(prepared, runs)
 }
 
 /* No run is lost or made twice, however many are on their way. */
-TEST_F(prepared, ten_thousand)
+TEST_F_TIMEOUT(prepared, ten_thousand, 280)
 {
 	const struct drm_amdgpu_sdma_desc d[] = {
 		copy_desc(SYSTEM_VA, VRAM_VA, 4096),

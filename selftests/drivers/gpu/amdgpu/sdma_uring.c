@@ -510,7 +510,7 @@ TEST_F(uring, cancel)
 }
 
 /* Cancelled at any moment of the command: it completes once. */
-TEST_F(uring, cancel_storm)
+TEST_F_TIMEOUT(uring, cancel_storm, 280)
 {
 	const unsigned int n = env("ROUNDS", 100);
 	struct drm_amdgpu_sdma_desc d[] = {

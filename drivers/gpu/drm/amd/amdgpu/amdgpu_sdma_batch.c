@@ -67,7 +67,6 @@ struct batch_out {
  * @bctx: engines of @ctx
  * @descs: descriptors
  * @prepared: what is being prepared, or the prepared batch that is run: locked
- * @plan: what to do
  * @mask: indices of engines in @bctx that may be used
  * @sync: what the batch waits for
  * @exec: locks
@@ -76,14 +75,15 @@ struct batch_out {
  * @lookups: mappings looked up so far
  * @chunk: memory for packets
  * @scratch: GPU address of memory for swaps, if the plan needs it
- * @jobs: one for each share that is not empty
- * @engines: of each job
- * @num_jobs: of @jobs
+ * @num_jobs: of @jobs and @engines
  * @note: accounts for the batch
  * @joined: fence of all jobs, if it takes more than the job's own
  * @outs: syncobjs to signal
  * @num_outs: of @outs
  * @fence: where to put a reference to the batch's fence, or NULL
+ * @plan: what to do
+ * @jobs: one for each share that is not empty
+ * @engines: of each job
  */
 struct batch {
 	struct amdgpu_device *adev;
@@ -94,7 +94,6 @@ struct batch {
 	struct amdgpu_sdma_batch_ctx *bctx;
 	struct drm_amdgpu_sdma_desc *descs;
 	struct amdgpu_sdma_prepared *prepared;
-	struct amdgpu_sdma_plan plan;
 	u32 mask;
 	struct amdgpu_sync sync;
 	struct drm_exec exec;
@@ -106,14 +105,16 @@ struct batch {
 	u32 lookups;
 	struct amdgpu_sdma_chunk *chunk;
 	u64 scratch;
-	struct amdgpu_job *jobs[AMDGPU_SDMA_MAX_SHARES];
-	struct amdgpu_sdma_batch_engine *engines[AMDGPU_SDMA_MAX_SHARES];
 	unsigned int num_jobs;
 	struct amdgpu_sdma_batch_note *note;
 	struct dma_fence *joined;
 	struct batch_out *outs;
 	unsigned int num_outs;
 	struct dma_fence **fence;
+	struct amdgpu_sdma_plan plan;
+	/* From plan.end on nothing is cleared first: it is set as it is used. */
+	struct amdgpu_job *jobs[AMDGPU_SDMA_MAX_SHARES];
+	struct amdgpu_sdma_batch_engine *engines[AMDGPU_SDMA_MAX_SHARES];
 };
 
 static bool preparing(const struct batch *b)
@@ -205,44 +206,39 @@ static int copy_descs(struct batch *b)
 	return copy_from_user(b->descs, from, size) ? -EFAULT : 0;
 }
 
-static struct drm_amdgpu_sdma_fence *copy_fences(u64 from, u32 num)
+static int copy_fence(u64 from, u32 i, struct drm_amdgpu_sdma_fence *fence)
 {
-	struct drm_amdgpu_sdma_fence *fences;
-	u32 i;
+	const struct drm_amdgpu_sdma_fence __user *all = u64_to_user_ptr(from);
 
-	fences = memdup_array_user(u64_to_user_ptr(from), num, sizeof(*fences));
-	if (IS_ERR(fences))
-		return fences;
-	for (i = 0; i < num; i++) {
-		if (fences[i].pad) {
-			kfree(fences);
-			return ERR_PTR(-EINVAL);
-		}
-	}
-	return fences;
+	if (copy_from_user(fence, &all[i], sizeof(*fence)))
+		return -EFAULT;
+	return fence->pad ? -EINVAL : 0;
+}
+
+static int copy_in_fence(struct batch *b, u32 i)
+{
+	struct drm_amdgpu_sdma_fence from;
+	struct dma_fence *fence;
+	int r;
+
+	r = copy_fence(b->args->in_fences, i, &from);
+	if (!r)
+		r = drm_syncobj_find_fence(b->filp, from.handle, from.point, 0,
+					   &fence);
+	if (r)
+		return r;
+	r = amdgpu_sync_fence(&b->sync, fence, GFP_KERNEL);
+	dma_fence_put(fence);
+	return r;
 }
 
 static int copy_in_fences(struct batch *b)
 {
-	struct drm_amdgpu_sdma_fence *fences;
-	struct dma_fence *fence;
 	int r = 0;
 	u32 i;
 
-	if (!b->args->num_in_fences)
-		return 0;
-	fences = copy_fences(b->args->in_fences, b->args->num_in_fences);
-	if (IS_ERR(fences))
-		return PTR_ERR(fences);
-	for (i = 0; !r && i < b->args->num_in_fences; i++) {
-		r = drm_syncobj_find_fence(b->filp, fences[i].handle,
-					   fences[i].point, 0, &fence);
-		if (r)
-			break;
-		r = amdgpu_sync_fence(&b->sync, fence, GFP_KERNEL);
-		dma_fence_put(fence);
-	}
-	kfree(fences);
+	for (i = 0; !r && i < b->args->num_in_fences; i++)
+		r = copy_in_fence(b, i);
 	return r;
 }
 
@@ -264,7 +260,7 @@ static int find_out(struct batch *b, const struct drm_amdgpu_sdma_fence *f)
 static int copy_out_fences(struct batch *b)
 {
 	u32 i, num = b->args->num_out_fences;
-	struct drm_amdgpu_sdma_fence *fences;
+	struct drm_amdgpu_sdma_fence fence;
 	int r = 0;
 
 	if (!num)
@@ -272,12 +268,11 @@ static int copy_out_fences(struct batch *b)
 	b->outs = kzalloc_objs(*b->outs, num, GFP_KERNEL_ACCOUNT);
 	if (!b->outs)
 		return -ENOMEM;
-	fences = copy_fences(b->args->out_fences, num);
-	if (IS_ERR(fences))
-		return PTR_ERR(fences);
-	for (i = 0; !r && i < num; i++)
-		r = find_out(b, &fences[i]);
-	kfree(fences);
+	for (i = 0; !r && i < num; i++) {
+		r = copy_fence(b->args->out_fences, i, &fence);
+		if (!r)
+			r = find_out(b, &fence);
+	}
 	return r;
 }
 
@@ -670,6 +665,15 @@ static int lock_all(struct batch *b)
 }
 
 /* Data stays where it is if the engine can reach it there. */
+static bool may_stay(const struct amdgpu_bo *bo)
+{
+	const struct ttm_resource *res = bo->tbo.resource;
+
+	return bo->tbo.pin_count ||
+	       (res && res->mem_type != TTM_PL_SYSTEM &&
+		amdgpu_mem_type_to_domain(res->mem_type) & bo->allowed_domains);
+}
+
 static int validate_bo(void *param, struct amdgpu_bo *bo)
 {
 	struct ttm_operation_ctx ctx = {
@@ -677,7 +681,7 @@ static int validate_bo(void *param, struct amdgpu_bo *bo)
 		.resv = bo->tbo.base.resv,
 	};
 
-	if (bo->tbo.pin_count)
+	if (may_stay(bo))
 		return 0;
 	amdgpu_bo_placement_from_domain(bo, bo->allowed_domains);
 	return ttm_bo_validate(&bo->tbo, &bo->placement, &ctx);
@@ -742,6 +746,16 @@ static int check_adds(struct batch *b)
 	return r;
 }
 
+/*
+ * Neither the buffer nor its mappings have changed since the page tables were
+ * updated. What says so is under the buffer's lock.
+ */
+static bool is_up_to_date(const struct amdgpu_bo_va *bo_va)
+{
+	return !bo_va->base.moved && !bo_va->cleared &&
+	       list_empty(&bo_va->invalids);
+}
+
 /* Page tables as the mappings say, and the batch behind their updates. */
 static int update_vm(struct batch *b)
 {
@@ -761,7 +775,8 @@ static int update_vm(struct batch *b)
 			continue;
 		bo_va = amdgpu_vm_bo_find(vm, gem_to_amdgpu_bo(obj));
 		/* New mappings too, which amdgpu_vm_handle_moved() skips. */
-		r = amdgpu_vm_bo_update(b->adev, bo_va, false);
+		if (!is_up_to_date(bo_va))
+			r = amdgpu_vm_bo_update(b->adev, bo_va, false);
 		if (r)
 			return r;
 		r = amdgpu_sync_fence(&b->sync, bo_va->last_pt_update,
@@ -940,7 +955,7 @@ static int build(struct batch *b)
 	r = amdgpu_sdma_chunk_cpu(b->chunk, &cpu);
 	if (r)
 		return r;
-	memset(cpu, 0, AMDGPU_SDMA_MAX_SHARES * AMDGPU_SDMA_SLOT_SIZE);
+	memset(cpu, 0, b->plan.shares * AMDGPU_SDMA_SLOT_SIZE);
 	for (share = 0; share < b->plan.shares; share++) {
 		r = build_share(b, share, cpu, &offset);
 		if (r)
@@ -1308,9 +1323,10 @@ static int call_batch(struct drm_device *dev, struct drm_file *filp,
 	r = check_args(args);
 	if (r)
 		return r;
-	b = kzalloc_obj(*b, GFP_KERNEL_ACCOUNT);
+	b = kmalloc_obj(*b, GFP_KERNEL_ACCOUNT);
 	if (!b)
 		return -ENOMEM;
+	memset(b, 0, offsetof(struct batch, plan.end));
 	b->adev = adev;
 	b->fpriv = filp->driver_priv;
 	b->filp = filp;

@@ -653,7 +653,9 @@ static void cut_shares(struct amdgpu_sdma_plan *plan)
 		before += weight;
 	}
 	while (share < plan->shares)
-		plan->end[share++].desc = plan->num;
+		plan->end[share++] = (struct amdgpu_sdma_cursor) {
+			.desc = plan->num,
+		};
 }
 
 /**
