@@ -198,8 +198,10 @@ void Gpu::doorbell(u64 offset, u64 value, unsigned size)
 	if (ih_.doorbell(dword, lower(value)) || kiq_->doorbell(dword, value))
 		return;
 	for (auto &engine : sdma_)
-		if (engine->doorbell(dword, value, size))
+		if (engine->doorbell(dword, value, size)) {
+			stats_.engine_doorbells.add();
 			return;
+		}
 	stats_.stray_doorbells.add();
 	host_.log(Log::warning,
 		  std::format("doorbell {:#x} = {:#x} is nobody's", dword, value));

@@ -21,7 +21,8 @@ private:
 };
 
 struct Stats {
-	Counter packets, illegal_packets, doorbells, stray_doorbells;
+	Counter packets, illegal_packets;
+	Counter doorbells, engine_doorbells, stray_doorbells;
 	Counter bytes_vram, bytes_system, bytes_peer;
 	Counter interrupts, faults, retry_faults;
 	Counter tlb_hits, tlb_misses, tlb_flushes, hdp_flushes;
@@ -38,10 +39,11 @@ struct Stats {
 	}
 
 	using Entry = std::pair<std::string_view, Counter Stats::*>;
-	static constexpr std::array<Entry, 17> entries{{
+	static constexpr std::array<Entry, 18> entries{{
 		{"packets", &Stats::packets},
 		{"illegal_packets", &Stats::illegal_packets},
 		{"doorbells", &Stats::doorbells},
+		{"engine_doorbells", &Stats::engine_doorbells},
 		{"stray_doorbells", &Stats::stray_doorbells},
 		{"bytes_vram", &Stats::bytes_vram},
 		{"bytes_system", &Stats::bytes_system},

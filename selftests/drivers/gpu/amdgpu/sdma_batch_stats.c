@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * What the driver tells of SDMA batches, against what was submitted: the fdinfo
- * of each file, and the histograms of the device in debugfs.
+ * of each file, and the histograms of the device in debugfs. And what the device
+ * gets to do for a batch, if it is one that tells.
  */
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 
 #include "../../../kselftest_harness.h"
+#include "emulator.h"
 #include "sdma_batch.h"
 
 #define VA	(1024 * MIB)
@@ -284,6 +286,36 @@ TEST_F(stats, debugfs)
 			    sizeof(after.descriptors)));
 	EXPECT_EQ(0, memcmp(before.sizes, after.sizes, sizeof(after.sizes)));
 	EXPECT_EQ(after.batches, sum(after.microseconds));
+}
+
+/* One doorbell and one interrupt for each engine, however many descriptors. */
+TEST_F(stats, doorbells)
+{
+	const int engines = __builtin_popcount(self->gpu.info.engine_mask);
+	const int used[] = {
+		[AMDGPU_SDMA_PLACE_ONE_ENGINE] = 1,
+		[AMDGPU_SDMA_PLACE_FAN_OUT] = engines,
+	};
+	long doorbells, interrupts;
+	int port = emulator_open();
+	uint32_t i;
+
+	if (port < 0)
+		SKIP(return, "for an emulated GPU only");
+	/* page tables */
+	ASSERT_EQ(0, fill(&self->gpu, 32, 128 * KIB,
+			  AMDGPU_SDMA_PLACE_FAN_OUT));
+	for (i = AMDGPU_SDMA_PLACE_ONE_ENGINE;
+	     i <= AMDGPU_SDMA_PLACE_FAN_OUT; i++) {
+		doorbells = emulator_count(port, "engine_doorbells");
+		interrupts = emulator_count(port, "interrupts");
+		ASSERT_EQ(0, fill(&self->gpu, 32, 128 * KIB, i));
+		EXPECT_EQ(doorbells + used[i],
+			  emulator_count(port, "engine_doorbells"));
+		EXPECT_EQ(interrupts + used[i],
+			  emulator_count(port, "interrupts"));
+	}
+	close(port);
 }
 
 TEST_HARNESS_MAIN

@@ -643,7 +643,8 @@ static void chunk_put(struct amdgpu_sdma_arena *arena, struct list_head *to,
 	arena->puts++;
 	list_add_tail(&chunk->node, to);
 	mutex_unlock(&arena->lock);
-	wake_up(&arena->freed);
+	if (wq_has_sleeper(&arena->freed))
+		wake_up(&arena->freed);
 }
 
 /**

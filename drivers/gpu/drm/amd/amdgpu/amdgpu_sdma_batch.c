@@ -78,8 +78,9 @@ struct batch_out {
  * @num_jobs: of @jobs and @engines
  * @note: accounts for the batch
  * @joined: fence of all jobs, if it takes more than the job's own
- * @outs: syncobjs to signal
+ * @outs: syncobjs to signal: @out, or an array if there are more
  * @num_outs: of @outs
+ * @out: the usual one
  * @fence: where to put a reference to the batch's fence, or NULL
  * @plan: what to do
  * @jobs: one for each share that is not empty
@@ -110,6 +111,7 @@ struct batch {
 	struct dma_fence *joined;
 	struct batch_out *outs;
 	unsigned int num_outs;
+	struct batch_out out;
 	struct dma_fence **fence;
 	struct amdgpu_sdma_plan plan;
 	/* From plan.end on nothing is cleared first: it is set as it is used. */
@@ -265,7 +267,8 @@ static int copy_out_fences(struct batch *b)
 
 	if (!num)
 		return 0;
-	b->outs = kzalloc_objs(*b->outs, num, GFP_KERNEL_ACCOUNT);
+	b->outs = num == 1 ? &b->out :
+			     kzalloc_objs(*b->outs, num, GFP_KERNEL_ACCOUNT);
 	if (!b->outs)
 		return -ENOMEM;
 	for (i = 0; !r && i < num; i++) {
@@ -295,10 +298,14 @@ static int find_engines(struct batch *b)
 	u32 engines = running(b) ? b->prepared->mask : b->args->engine_mask;
 	u32 i, wanted = engines;
 
+	if (!engines) {
+		b->mask = GENMASK(b->bctx->num - 1, 0);
+		return 0;
+	}
 	for (i = 0; i < b->bctx->num; i++) {
 		u32 bit = BIT(b->bctx->engines[i].instance);
 
-		if (!engines || wanted & bit)
+		if (wanted & bit)
 			b->mask |= BIT(i);
 		wanted &= ~bit;
 	}
@@ -421,6 +428,8 @@ static u32 next_engine(struct batch *b, u32 i)
 
 static int alloc_job(struct batch *b, u32 engine)
 {
+	u32 ibs = running(b) ? b->prepared->jobs[b->num_jobs].num :
+			       AMDGPU_SDMA_MAX_IBS;
 	struct amdgpu_sdma_batch_engine *e = &b->bctx->engines[engine];
 	u8 isolation = b->adev->enforce_isolation[b->fpriv->xcp_id];
 	struct amdgpu_vm *vm = &b->fpriv->vm;
@@ -430,7 +439,7 @@ static int alloc_job(struct batch *b, u32 engine)
 	r = drm_sched_entity_error(&e->entity);
 	if (r)
 		return r;
-	r = amdgpu_job_alloc(b->adev, vm, &e->entity, vm, AMDGPU_SDMA_MAX_IBS,
+	r = amdgpu_job_alloc(b->adev, vm, &e->entity, vm, ibs,
 			     b->filp->client_id, GFP_KERNEL, &job);
 	if (r)
 		return r;
@@ -756,6 +765,14 @@ static bool is_up_to_date(const struct amdgpu_bo_va *bo_va)
 	       list_empty(&bo_va->invalids);
 }
 
+/* Most updates have ended long ago. */
+static int sync_update(struct batch *b, struct dma_fence *fence)
+{
+	if (!fence || dma_fence_is_signaled(fence))
+		return 0;
+	return amdgpu_sync_fence(&b->sync, fence, GFP_KERNEL);
+}
+
 /* Page tables as the mappings say, and the batch behind their updates. */
 static int update_vm(struct batch *b)
 {
@@ -779,8 +796,7 @@ static int update_vm(struct batch *b)
 			r = amdgpu_vm_bo_update(b->adev, bo_va, false);
 		if (r)
 			return r;
-		r = amdgpu_sync_fence(&b->sync, bo_va->last_pt_update,
-				      GFP_KERNEL);
+		r = sync_update(b, bo_va->last_pt_update);
 		if (r)
 			return r;
 	}
@@ -790,7 +806,7 @@ static int update_vm(struct batch *b)
 	r = amdgpu_vm_update_pdes(b->adev, vm, false);
 	if (r)
 		return r;
-	return amdgpu_sync_fence(&b->sync, vm->last_update, GFP_KERNEL);
+	return sync_update(b, vm->last_update);
 }
 
 /* As command submission does: see amdgpu_cs_sync_rings(). */
@@ -843,7 +859,7 @@ static int sync_jobs(struct batch *b)
 	r = sync_bos(b);
 	if (!r && running(b) && is_busy(b->prepared))
 		r = amdgpu_sync_fence(&b->sync, b->prepared->fence, GFP_KERNEL);
-	if (r)
+	if (r || hash_empty(b->sync.fences))
 		return r;
 	for (i = 0; i < b->num_jobs; i++) {
 		r = amdgpu_sync_push_to_job(&b->sync, b->jobs[i]);
@@ -1133,26 +1149,22 @@ static int submit(struct batch *b)
 
 /*
  * Packets that wait or bounce use memory of their engine: any other batch may
- * run on many.
+ * run on all engines that its caller allows.
  */
 static u32 prepared_mask(struct batch *b)
 {
-	unsigned long mask = b->mask;
-	u32 i, instances = 0;
-
 	if (b->plan.waits || b->plan.bounces)
-		mask = BIT(best_engine(b));
-	for_each_set_bit(i, &mask, 32)
-		instances |= BIT(b->bctx->engines[i].instance);
-	return instances;
+		return BIT(b->bctx->engines[best_engine(b)].instance);
+	return b->args->engine_mask;
 }
 
 static int build_prepared(struct batch *b)
 {
 	struct amdgpu_sdma_prepared *p = b->prepared;
 	u64 offset = AMDGPU_SDMA_CHUNK_SLOTS;
+	/* If memory of the engine is used, there is one. */
+	u32 share, instance = p->mask ? __ffs(p->mask) : 0;
 	void *cpu;
-	u32 share;
 	int r;
 
 	r = amdgpu_sdma_chunk_cpu(b->chunk, &cpu);
@@ -1162,7 +1174,7 @@ static int build_prepared(struct batch *b)
 	for (share = 0; share < b->plan.shares; share++) {
 		struct amdgpu_sdma_stream s = { };
 
-		r = emit_share(b, share, __ffs(p->mask), cpu, offset, &s);
+		r = emit_share(b, share, instance, cpu, offset, &s);
 		if (!r)
 			r = amdgpu_sdma_prepared_job(p, &s, b->chunk->va +
 						     offset);
@@ -1222,7 +1234,8 @@ static int run_locked(struct batch *b)
 {
 	int r;
 
-	b->plan = b->prepared->plan;
+	memcpy(&b->plan, &b->prepared->plan,
+	       offsetof(struct amdgpu_sdma_plan, end));
 	r = find_context(b);
 	if (!r)
 		r = copy_in_fences(b);
@@ -1255,7 +1268,8 @@ static void cleanup(struct batch *b)
 		dma_fence_chain_free(b->outs[i].chain);
 		drm_syncobj_put(b->outs[i].syncobj);
 	}
-	kfree(b->outs);
+	if (b->outs != &b->out)
+		kfree(b->outs);
 	amdgpu_sdma_batch_note_free(b->note);
 	dma_fence_put(b->joined);
 	amdgpu_sync_free(&b->sync);

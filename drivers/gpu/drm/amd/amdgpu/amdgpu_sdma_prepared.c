@@ -42,7 +42,7 @@
 /**
  * amdgpu_sdma_prepared_create - begin to prepare a batch
  * @plan: placed
- * @mask: engines, by instance, that it may run on
+ * @mask: engines, by instance, that it may run on, or 0 for all
  *
  * Returns: a batch that only the caller knows, or NULL without memory.
  */

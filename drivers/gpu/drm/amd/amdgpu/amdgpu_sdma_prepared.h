@@ -54,7 +54,7 @@ struct amdgpu_sdma_job_ibs {
  * @lock: for a call that runs it: taken before reservations, protects what
  *	follows
  * @plan: totals; there are no descriptors any more
- * @mask: engines, by instance, that it may run on
+ * @mask: engines, by instance, that it may run on, or 0 for all
  * @slots: the engine writes slots, which must be zero when a run begins
  * @chunk: its packets
  * @used: mappings, sorted by @start

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* Emulated GPUs, as the tests disturb and watch them. */
+#ifndef SELFTESTS_AMDGPU_EMULATOR_H
+#define SELFTESTS_AMDGPU_EMULATOR_H
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/*
+ * An emulated GPU's control socket is a virtio port of this name: a test that
+ * has to break the device is skipped where there is none. Returns a file
+ * descriptor.
+ */
+#define EMULATOR_PORT "sluice.emu"
+
+static inline int emulator_open(void)
+{
+	char path[300], name[64];
+	struct dirent *entry;
+	int fd = -ENODEV;
+	DIR *dir = opendir("/sys/class/virtio-ports");
+	FILE *f;
+
+	while (dir && fd < 0 && (entry = readdir(dir))) {
+		snprintf(path, sizeof(path), "/sys/class/virtio-ports/%s/name",
+			 entry->d_name);
+		f = fopen(path, "r");
+		if (!f)
+			continue;
+		if (fgets(name, sizeof(name), f) &&
+		    !strcmp(name, EMULATOR_PORT "\n")) {
+			snprintf(path, sizeof(path), "/dev/%s", entry->d_name);
+			fd = open(path, O_RDWR | O_CLOEXEC);
+		}
+		fclose(f);
+	}
+	if (dir)
+		closedir(dir);
+	return fd;
+}
+
+/*
+ * One command, to the first GPU unless it begins with another's name; its
+ * answer ends with "ok" or has "error: " in it.
+ */
+static inline int emulator_ask(int fd, const char *command, char *text,
+			       size_t size)
+{
+	size_t used = 0;
+	ssize_t n;
+
+	if (write(fd, command, strlen(command)) < 0 || write(fd, "\n", 1) < 0)
+		return -errno;
+	while (used < size - 1) {
+		n = read(fd, text + used, size - 1 - used);
+		if (n <= 0)
+			return -EIO;
+		used += n;
+		text[used] = 0;
+		if (strstr(text, "error: "))
+			return -EINVAL;
+		if (used >= 3 && !strcmp(text + used - 3, "ok\n"))
+			return 0;
+	}
+	return -E2BIG;
+}
+
+static inline int emulator(int fd, const char *command)
+{
+	char text[8192];
+
+	return emulator_ask(fd, command, text, sizeof(text));
+}
+
+/*
+ * What all GPUs have counted under this name: the driver may know them in
+ * another order than the emulator.
+ */
+static inline long emulator_count(int fd, const char *name)
+{
+	char text[8192], command[32], key[64], *at;
+	long sum = -ENOENT;
+
+	snprintf(key, sizeof(key), "\"%s\":", name);
+	for (int i = 0; ; i++) {
+		snprintf(command, sizeof(command), "gpu%d stats", i);
+		if (emulator_ask(fd, command, text, sizeof(text)))
+			break;
+		at = strstr(text, key);
+		if (at)
+			sum = (sum < 0 ? 0 : sum) + atol(at + strlen(key));
+	}
+	return sum;
+}
+
+#endif
