@@ -4,9 +4,10 @@
  * lost, doubled or late. A batch that cannot end well says so, its context is
  * charged, and others go on; the records tell what had ended before.
  *
- * Breaks the first GPU, which must be an emulated one, and resets it.
+ * Breaks all emulated GPUs, and resets the first.
  */
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 
 #include "../../../kselftest_harness.h"
@@ -18,6 +19,19 @@
 #define SIZE		MIB
 #define PART		(64 * KIB)
 #define RECORDS		(SIZE - 4096)
+
+/* The driver may know them in another order. */
+static int break_gpus(int port, const char *how)
+{
+	char command[64];
+	int i, ret = 0;
+
+	for (i = 0; !ret; i++) {
+		snprintf(command, sizeof(command), "gpu%d %s", i, how);
+		ret = emulator(port, command);
+	}
+	return i > 1 ? 0 : ret;
+}
 
 FIXTURE(faults)
 {
@@ -47,8 +61,10 @@ FIXTURE_TEARDOWN(faults)
 {
 	if (self->port < 0)
 		return;
-	emulator(self->port, "engine all resume");
-	emulator(self->port, "irq delay 0");
+	break_gpus(self->port, "engine all resume");
+	break_gpus(self->port, "irq drop 0");
+	break_gpus(self->port, "irq duplicate 0");
+	break_gpus(self->port, "irq delay 0");
 	close(self->port);
 	if (self->gpu.fd >= 0)
 		close(self->gpu.fd);
@@ -57,6 +73,12 @@ FIXTURE_TEARDOWN(faults)
 static struct drm_amdgpu_sdma_desc part(unsigned int i)
 {
 	return copy_desc(SYSTEM_VA + i * PART, TO_VA + i * PART, PART);
+}
+
+static struct drm_amdgpu_sdma_record *record(struct _test_data_faults *self,
+					     unsigned int i)
+{
+	return (struct drm_amdgpu_sdma_record *)(self->to.cpu + RECORDS) + i;
 }
 
 static bool copied(struct _test_data_faults *self, unsigned int i)
@@ -96,28 +118,64 @@ static int works_again(struct _test_data_faults *self)
 }
 
 /*
- * Ends with an error and charges its context alone. It works first: or what
- * hangs would be the update of its page tables.
+ * A batch with a record and, behind it, a wait that gives up after a second:
+ * the engine hangs meanwhile.
+ */
+static int hang_midway(struct _test_data_faults *self,
+		       struct drm_amdgpu_sdma_batch *batch)
+{
+	struct drm_amdgpu_sdma_fence out = { 0 };
+	int i, ret = syncobj_new(&self->gpu, &out.handle);
+
+	memset(self->to.cpu + RECORDS, 0, 4096);
+	batch->out_fences = (uintptr_t)&out;
+	batch->num_out_fences = 1;
+	if (!ret)
+		ret = batch_submit(&self->gpu, batch);
+	for (i = 0; i < 900 && !*(volatile uint32_t *)&record(self, 0)->status;
+	     i++)
+		usleep(1000);
+	if (!ret)
+		ret = break_gpus(self->port, "engine all hang");
+	if (!ret)
+		ret = syncobj_wait(&self->gpu, out.handle, 0, WAIT_SECONDS);
+	return ret ? ret : syncobj_status(&self->gpu, out.handle);
+}
+
+/*
+ * Ends with @error and charges its context alone, by @fault or half-way. It
+ * works first: or what hangs would be the update of its page tables. A job that
+ * hangs ends with -ETIME; where a fence joins jobs, or tells how waits ended, it
+ * is -EIO.
  */
 static void must_fail(struct __test_metadata *_metadata,
 		      struct _test_data_faults *self,
-		      struct drm_amdgpu_sdma_batch *batch, const char *fault)
+		      struct drm_amdgpu_sdma_batch *batch, const char *fault,
+		      int error)
 {
 	const uint32_t bad = self->gpu.ctx;
 	uint32_t idle;
 	long flags;
 
-	ASSERT_EQ(0, batch_run(&self->gpu, batch));
-	memset(self->to.cpu, 0, SIZE);
 	ASSERT_EQ(0, gpu_context(&self->gpu, &idle));
-	ASSERT_EQ(0, emulator(self->port, fault));
-	EXPECT_GT(0, batch_run(&self->gpu, batch));
+	batch->ctx_id = idle;
+	ASSERT_EQ(0, batch_run(&self->gpu, batch));
+	batch->ctx_id = bad;
+	ASSERT_EQ(0, batch_run(&self->gpu, batch));
+	memset(self->to.cpu, 0, SIZE - 4096);
+	if (fault) {
+		ASSERT_EQ(0, break_gpus(self->port, fault));
+		EXPECT_EQ(error, batch_run(&self->gpu, batch));
+	} else {
+		EXPECT_EQ(error, hang_midway(self, batch));
+	}
 	EXPECT_EQ(0, works_again(self));
 	flags = charged(&self->gpu, bad);
 	EXPECT_LE(0, flags);
 	EXPECT_TRUE(flags & AMDGPU_CTX_QUERY2_FLAGS_GUILTY);
-	EXPECT_FALSE(charged(&self->gpu, idle) &
-		     AMDGPU_CTX_QUERY2_FLAGS_GUILTY);
+	flags = charged(&self->gpu, idle);
+	EXPECT_LE(0, flags);
+	EXPECT_FALSE(flags & AMDGPU_CTX_QUERY2_FLAGS_GUILTY);
 	/* what was spent stays so */
 	batch->ctx_id = bad;
 	EXPECT_GT(0, batch_run(&self->gpu, batch));
@@ -128,7 +186,7 @@ TEST_F_TIMEOUT(faults, hang, 120)
 	const struct drm_amdgpu_sdma_desc d[] = { part(1), part(2) };
 	struct drm_amdgpu_sdma_batch batch = batch_of(&self->gpu, d, 2);
 
-	must_fail(_metadata, self, &batch, "engine all hang");
+	must_fail(_metadata, self, &batch, "engine all hang", -ETIME);
 	EXPECT_FALSE(copied(self, 1));
 }
 
@@ -144,63 +202,59 @@ TEST_F_TIMEOUT(faults, hang_of_fan_out, 120)
 		d[i] = part(i + 1);
 	batch.placement = AMDGPU_SDMA_PLACE_FAN_OUT;
 	batch.engine_mask = 3;
-	must_fail(_metadata, self, &batch, "engine 1 hang");
+	must_fail(_metadata, self, &batch, "engine 1 hang", -EIO);
 	/* the other share has ended well */
 	EXPECT_TRUE(copied(self, 1));
 	EXPECT_FALSE(copied(self, 8));
 }
 
+/* Records at both ends, and in between a wait for what is there at first. */
+static void make_midway(struct _test_data_faults *self,
+			struct drm_amdgpu_sdma_desc d[4])
+{
+	uint32_t *flag = (uint32_t *)(self->to.cpu + RECORDS + 2048);
+
+	d[0] = part(1);
+	d[1] = part(2);
+	d[1].flags = AMDGPU_SDMA_DESC_BARRIER | AMDGPU_SDMA_DESC_RECORD;
+	d[1].record = TO_VA + RECORDS;
+	d[2] = wait_desc(TO_VA + RECORDS + 2048, 1, 1000);
+	d[3] = part(3);
+	d[3].flags = AMDGPU_SDMA_DESC_BARRIER | AMDGPU_SDMA_DESC_RECORD;
+	d[3].record = TO_VA + RECORDS + sizeof(struct drm_amdgpu_sdma_record);
+	*flag = 1;
+}
+
+TEST_F_TIMEOUT(faults, records_of_a_hang, 120)
+{
+	struct drm_amdgpu_sdma_desc d[4];
+	struct drm_amdgpu_sdma_batch batch = batch_of(&self->gpu, d, 4);
+
+	make_midway(self, d);
+	must_fail(_metadata, self, &batch, NULL, -EIO);
+	EXPECT_TRUE(copied(self, 1) && copied(self, 2));
+	EXPECT_FALSE(copied(self, 3));
+	EXPECT_EQ(AMDGPU_SDMA_RECORD_DONE, record(self, 0)->status);
+	EXPECT_EQ(0, record(self, 1)->status);
+}
+
 /* The slots of its barriers are as the hang has left them: the next run ends. */
 TEST_F_TIMEOUT(faults, hang_of_prepared, 120)
 {
-	struct drm_amdgpu_sdma_desc d[] = { part(1), part(2), part(3) };
+	struct drm_amdgpu_sdma_desc d[4];
 	struct drm_amdgpu_sdma_batch batch;
 	uint32_t h;
 
-	d[1].flags = AMDGPU_SDMA_DESC_BARRIER;
-	d[2].flags = AMDGPU_SDMA_DESC_BARRIER;
-	ASSERT_EQ(0, prepare(&self->gpu, d, 3, &h));
+	make_midway(self, d);
+	ASSERT_EQ(0, prepare(&self->gpu, d, 4, &h));
 	batch = run_of(&self->gpu, h);
-	must_fail(_metadata, self, &batch, "engine all hang");
-	EXPECT_FALSE(copied(self, 1));
+	must_fail(_metadata, self, &batch, NULL, -EIO);
+	EXPECT_TRUE(copied(self, 2));
+	EXPECT_FALSE(copied(self, 3));
+	memset(self->to.cpu, 0, SIZE);
+	make_midway(self, d);
 	ASSERT_EQ(0, run_prepared(&self->gpu, h));
 	EXPECT_TRUE(copied(self, 1) && copied(self, 2) && copied(self, 3));
-}
-
-/* An engine that hangs between two descriptors: one record is there. */
-TEST_F_TIMEOUT(faults, records_of_a_hang, 120)
-{
-	struct drm_amdgpu_sdma_desc d[] = {
-		part(1),
-		wait_desc(TO_VA + RECORDS + 2048, 1, 4000),
-		part(2),
-	};
-	struct drm_amdgpu_sdma_record *r = (void *)(self->to.cpu + RECORDS);
-	struct drm_amdgpu_sdma_batch batch = batch_of(&self->gpu, d, 3);
-	struct drm_amdgpu_sdma_fence out = { 0 };
-	const uint32_t bad = self->gpu.ctx;
-	int i;
-
-	for (i = 0; i < 2; i++) {
-		d[2 * i].flags |= AMDGPU_SDMA_DESC_RECORD;
-		d[2 * i].record = TO_VA + RECORDS + i * sizeof(*r);
-	}
-	d[2].flags |= AMDGPU_SDMA_DESC_BARRIER;
-	ASSERT_EQ(0, syncobj_new(&self->gpu, &out.handle));
-	batch.out_fences = (uintptr_t)&out;
-	batch.num_out_fences = 1;
-	ASSERT_EQ(0, batch_submit(&self->gpu, &batch));
-	for (i = 0; i < 1000 && !*(volatile uint32_t *)&r[0].status; i++)
-		usleep(1000);
-	ASSERT_EQ(0, emulator(self->port, "engine all hang"));
-	EXPECT_EQ(0, syncobj_wait(&self->gpu, out.handle, 0, WAIT_SECONDS));
-	EXPECT_GT(0, syncobj_status(&self->gpu, out.handle));
-	EXPECT_TRUE(charged(&self->gpu, bad) & AMDGPU_CTX_QUERY2_FLAGS_GUILTY);
-	EXPECT_TRUE(copied(self, 1));
-	EXPECT_FALSE(copied(self, 2));
-	EXPECT_EQ(AMDGPU_SDMA_RECORD_DONE, r[0].status);
-	EXPECT_EQ(0, r[1].status);
-	EXPECT_EQ(0, works_again(self));
 }
 
 static int run_many(struct _test_data_faults *self, unsigned int n)
@@ -223,26 +277,26 @@ static int run_many(struct _test_data_faults *self, unsigned int n)
 	return 0;
 }
 
-TEST_F_TIMEOUT(faults, lost_interrupts, 60)
+TEST_F_TIMEOUT(faults, lost_interrupts, 120)
 {
-	ASSERT_EQ(0, emulator(self->port, "irq drop 3"));
+	ASSERT_EQ(0, break_gpus(self->port, "irq drop 3"));
 	EXPECT_EQ(0, run_many(self, 8));
 }
 
-TEST_F_TIMEOUT(faults, doubled_interrupts, 60)
+TEST_F_TIMEOUT(faults, doubled_interrupts, 120)
 {
-	ASSERT_EQ(0, emulator(self->port, "irq duplicate 8"));
+	ASSERT_EQ(0, break_gpus(self->port, "irq duplicate 8"));
 	EXPECT_EQ(0, run_many(self, 16));
 }
 
-TEST_F_TIMEOUT(faults, late_interrupts, 60)
+TEST_F_TIMEOUT(faults, late_interrupts, 120)
 {
-	ASSERT_EQ(0, emulator(self->port, "irq delay 20000"));
+	ASSERT_EQ(0, break_gpus(self->port, "irq delay 20000"));
 	EXPECT_EQ(0, run_many(self, 8));
 }
 
-/* Another process's batches, until it is killed; tells what went wrong. */
-static void keep_copying(unsigned int seed)
+/* Another process's batches on @engine, until it is killed; counts good ones. */
+static void keep_copying(unsigned int seed, uint32_t engine, uint32_t *good)
 {
 	struct drm_amdgpu_sdma_desc d = copy_desc(SYSTEM_VA, TO_VA, SIZE / 2);
 	struct drm_amdgpu_sdma_batch batch;
@@ -250,6 +304,7 @@ static void keep_copying(unsigned int seed)
 	struct gpu gpu;
 	int ret;
 
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (gpu_open(&gpu, 0) ||
 	    buffer_map(&gpu, &from, SIZE, AMDGPU_GEM_DOMAIN_GTT, SYSTEM_VA) ||
 	    buffer_map(&gpu, &to, SIZE, AMDGPU_GEM_DOMAIN_GTT, TO_VA))
@@ -258,41 +313,68 @@ static void keep_copying(unsigned int seed)
 	while (1) {
 		randomize(from.cpu, SIZE / 2, &seed);
 		batch = batch_of(&gpu, &d, 1);
+		batch.engine_mask = engine;
 		ret = batch_run(&gpu, &batch);
 		if (!ret && memcmp(from.cpu, to.cpu, SIZE / 2))
 			_exit(2);
-		/* a reset takes what is on its way */
-		if (ret && charged(&gpu, gpu.ctx) &
-			   AMDGPU_CTX_QUERY2_FLAGS_GUILTY)
-			_exit(3);
-		if (ret)
-			gpu_context(&gpu, &gpu.ctx);
 		/* what only this process may write to */
 		if (to.cpu[SIZE / 2] != 0xb5 || to.cpu[SIZE - 1] != 0xb5)
+			_exit(3);
+		if (!ret) {
+			__atomic_add_fetch(good, 1, __ATOMIC_RELEASE);
+			continue;
+		}
+		/* a reset takes what is on its way, and charges nobody */
+		if (charged(&gpu, gpu.ctx) & AMDGPU_CTX_QUERY2_FLAGS_GUILTY)
 			_exit(4);
+		usleep(10000);
+		if (gpu_context(&gpu, &gpu.ctx))
+			_exit(5);
 	}
 }
 
-/* The other process has the same addresses, and notices nothing. */
+/* Has the other process made @more batches? It may have ended instead. */
+static bool goes_on(pid_t pid, uint32_t *good, uint32_t more)
+{
+	uint32_t start = __atomic_load_n(good, __ATOMIC_ACQUIRE);
+	int i, status = 0;
+
+	for (i = 0; i < 3000; i++) {
+		if (__atomic_load_n(good, __ATOMIC_ACQUIRE) - start >= more)
+			return true;
+		if (waitpid(pid, &status, WNOHANG))
+			break;
+		usleep(10000);
+	}
+	fprintf(stderr, "the other process: status %#x\n", status);
+	return false;
+}
+
+/* The other process has the same addresses, and goes on. */
 TEST_F_TIMEOUT(faults, others, 120)
 {
 	struct drm_amdgpu_sdma_desc d = fill_desc(TO_VA, SIZE, 0xdeadbeef);
 	struct drm_amdgpu_sdma_batch batch = batch_of(&self->gpu, &d, 1);
-	pid_t pid = fork();
-	int i, status;
+	uint32_t *good = mmap(NULL, 4096, PROT_READ | PROT_WRITE,
+			      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	pid_t pid;
+	int i;
 
+	if ((self->gpu.info.engine_mask & 3) != 3)
+		SKIP(return, "this needs two engines");
+	ASSERT_NE(MAP_FAILED, good);
+	pid = fork();
 	ASSERT_LE(0, pid);
 	if (!pid)
-		keep_copying(self->seed);
+		keep_copying(self->seed, 2, good);
+	EXPECT_TRUE(goes_on(pid, good, 10));
 	for (i = 0; i < 200; i++)
 		EXPECT_EQ(0, batch_run(&self->gpu, &batch));
 	batch.engine_mask = 1;
-	must_fail(_metadata, self, &batch, "engine 0 hang");
-	usleep(200000);
-	ASSERT_EQ(0, waitpid(pid, &status, WNOHANG))
-		TH_LOG("the other process ended: %d", WEXITSTATUS(status));
+	must_fail(_metadata, self, &batch, "engine 0 hang", -ETIME);
+	EXPECT_TRUE(goes_on(pid, good, 10));
 	kill(pid, SIGKILL);
-	waitpid(pid, &status, 0);
+	waitpid(pid, NULL, 0);
 }
 
 TEST_HARNESS_MAIN

@@ -673,16 +673,25 @@ static int lock_all(struct batch *b)
 	return 0;
 }
 
-/* Data stays where it is if the engine can reach it there. */
+/*
+ * ttm_bo_validate() would leave it where it is. What video memory had no room
+ * for it would move back, if there is room by now.
+ */
 static bool may_stay(const struct amdgpu_bo *bo)
 {
 	const struct ttm_resource *res = bo->tbo.resource;
 
-	return bo->tbo.pin_count ||
-	       (res && res->mem_type != TTM_PL_SYSTEM &&
-		amdgpu_mem_type_to_domain(res->mem_type) & bo->allowed_domains);
+	if (bo->tbo.pin_count)
+		return true;
+	if (!res || res->placement & TTM_PL_FLAG_TEMPORARY)
+		return false;
+	if (res->mem_type == TTM_PL_VRAM)
+		return bo->allowed_domains & AMDGPU_GEM_DOMAIN_VRAM;
+	return res->mem_type == TTM_PL_TT &&
+	       bo->allowed_domains == AMDGPU_GEM_DOMAIN_GTT;
 }
 
+/* Data stays where it is if the engine can reach it there. */
 static int validate_bo(void *param, struct amdgpu_bo *bo)
 {
 	struct ttm_operation_ctx ctx = {
@@ -757,7 +766,7 @@ static int check_adds(struct batch *b)
 
 /*
  * Neither the buffer nor its mappings have changed since the page tables were
- * updated. What says so is under the buffer's lock.
+ * updated. What says so is under the locks of the VM and the buffer.
  */
 static bool is_up_to_date(const struct amdgpu_bo_va *bo_va)
 {
