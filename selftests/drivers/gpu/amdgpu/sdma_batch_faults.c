@@ -238,7 +238,7 @@ TEST_F_TIMEOUT(faults, records_of_a_hang, 120)
 	EXPECT_EQ(0, record(self, 1)->status);
 }
 
-/* The slots of its barriers are as the hang has left them: the next run ends. */
+/* What the hang has left of the run does not disturb the next one. */
 TEST_F_TIMEOUT(faults, hang_of_prepared, 120)
 {
 	struct drm_amdgpu_sdma_desc d[4];
