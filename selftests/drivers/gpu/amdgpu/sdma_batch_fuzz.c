@@ -5,8 +5,15 @@
  * stays as it is, every batch that it takes ends, and the GPU goes on.
  *
  * SECONDS=N runs longer than 10 s, SEED=N other calls; the seed is printed.
+ *
+ * On a kernel with KCOV, calls that reach code that none did before are kept,
+ * and every other call is one of them with some of it spoilt.
  */
+#include <fcntl.h>
+#include <linux/kcov.h>
 #include <signal.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/time.h>
 
 #include "../../../kselftest.h"
@@ -19,6 +26,23 @@
 #define GUARD_SIZE	MIB
 #define MAX_DESCS	48
 
+#define MAX_KEPT	512
+#define COVER_WORDS	65536
+
+/* A call, with all that it points to. */
+struct call {
+	struct drm_amdgpu_sdma_batch batch;
+	struct drm_amdgpu_sdma_desc d[MAX_DESCS];
+	struct drm_amdgpu_sdma_fence fences[4];
+};
+
+/* What KCOV tells: @words[0] says how many addresses follow. */
+struct cover {
+	unsigned long *words;
+	bool seen[65536];
+	unsigned int places;
+};
+
 struct fuzz {
 	struct gpu gpu;
 	struct buffer buffer;
@@ -28,6 +52,9 @@ struct fuzz {
 	struct drm_amdgpu_sdma_desc d[MAX_DESCS];
 	struct drm_amdgpu_sdma_fence fences[4];
 	unsigned long calls, taken, gave_up;
+	struct cover cover;
+	struct call kept[MAX_KEPT];
+	unsigned int num_kept;
 };
 
 static uint32_t rnd(struct fuzz *f)
@@ -155,6 +182,79 @@ static void make_batch(struct fuzz *f, struct drm_amdgpu_sdma_batch *batch)
 		spoil(f, batch, sizeof(*batch));
 }
 
+static void keep(struct fuzz *f, const struct drm_amdgpu_sdma_batch *batch)
+{
+	struct call *c;
+
+	c = &f->kept[f->num_kept < MAX_KEPT ? f->num_kept++ :
+					      below(f, MAX_KEPT)];
+	c->batch = *batch;
+	memcpy(c->d, f->d, sizeof(c->d));
+	memcpy(c->fences, f->fences, sizeof(c->fences));
+}
+
+/* One that was kept, with a new descriptor or with something spoilt. */
+static void vary(struct fuzz *f, struct drm_amdgpu_sdma_batch *batch)
+{
+	const struct call *c = &f->kept[below(f, f->num_kept)];
+	struct drm_amdgpu_sdma_desc *d;
+
+	*batch = c->batch;
+	memcpy(f->d, c->d, sizeof(f->d));
+	memcpy(f->fences, c->fences, sizeof(f->fences));
+	do {
+		d = &f->d[below(f, 2) ? 0 : below(f, MAX_DESCS)];
+		if (below(f, 2))
+			make_desc(f, d);
+		else
+			spoil(f, d, sizeof(*d));
+	} while (below(f, 2));
+	limit_polls(f);
+	if (!below(f, 8))
+		spoil(f, f->fences, sizeof(f->fences));
+	if (!below(f, 8))
+		spoil(f, batch, sizeof(*batch));
+}
+
+/* Without KCOV nothing is seen, and nothing kept. */
+static void cover_open(struct cover *c)
+{
+	int fd = open("/sys/kernel/debug/kcov", O_RDWR);
+
+	if (fd < 0)
+		return;
+	if (ioctl(fd, KCOV_INIT_TRACE, COVER_WORDS))
+		ksft_exit_fail_msg("KCOV_INIT_TRACE: %m\n");
+	c->words = mmap(NULL, COVER_WORDS * sizeof(*c->words),
+			PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (c->words == MAP_FAILED || ioctl(fd, KCOV_ENABLE, KCOV_TRACE_PC))
+		ksft_exit_fail_msg("KCOV: %m\n");
+}
+
+static void cover_start(struct cover *c)
+{
+	if (c->words)
+		__atomic_store_n(&c->words[0], 0, __ATOMIC_RELAXED);
+}
+
+/* Whether the kernel has been where it was not since the test began. */
+static bool cover_grows(struct cover *c)
+{
+	unsigned int before = c->places;
+	unsigned long i, n;
+
+	if (!c->words)
+		return false;
+	n = __atomic_load_n(&c->words[0], __ATOMIC_RELAXED);
+	for (i = 1; i <= n; i++) {
+		bool *seen = &c->seen[c->words[i] * 0x9e3779b97f4a7c15ULL >> 48];
+
+		c->places += !*seen;
+		*seen = true;
+	}
+	return c->places > before;
+}
+
 /* A batch that was taken ends: well, or because a wait gave up. */
 static void wait_end(struct fuzz *f)
 {
@@ -175,10 +275,16 @@ static void fuzz_once(struct fuzz *f)
 	bool fenced;
 	int ret;
 
-	make_batch(f, &batch);
+	if (f->num_kept && below(f, 2))
+		vary(f, &batch);
+	else
+		make_batch(f, &batch);
 	args = batch;
 	f->calls++;
+	cover_start(&f->cover);
 	ret = batch_submit(&f->gpu, &args);
+	if (cover_grows(&f->cover))
+		keep(f, &batch);
 	fenced = batch.out_fences == (uintptr_t)f->fences &&
 		 batch.num_out_fences && f->fences[0].handle == f->syncobj &&
 		 !f->fences[0].point && batch.num_out_fences < 4;
@@ -267,12 +373,15 @@ int main(void)
 	ksft_set_plan(3);
 	ksft_print_msg("SEED=%lu\n", seed);
 	f.state = seed;
+	cover_open(&f.cover);
 	start_signals();
 	while (time(NULL) < end)
 		fuzz_once(&f);
 	ret = sane(&f);
 	ksft_print_msg("%lu calls, %lu taken, %lu of those looked at gave up\n",
 		       f.calls, f.taken, f.gave_up);
+	ksft_print_msg("%u places in the kernel, %u calls kept\n",
+		       f.cover.places, f.num_kept);
 	ksft_test_result(!ret, "the GPU goes on (%d)\n", ret);
 	ksft_test_result(intact(&f), "memory to read did not change\n");
 	/* else it tests one of both only */

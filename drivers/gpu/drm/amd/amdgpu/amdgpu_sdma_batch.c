@@ -42,6 +42,7 @@
 #include "amdgpu_sdma_batch_ctx.h"
 #include "amdgpu_sdma_batch_stats.h"
 #include "amdgpu_sdma_batch_trace.h"
+#include "amdgpu_sdma_join.h"
 #include "amdgpu_sdma_plan.h"
 #include "amdgpu_sdma_prepared.h"
 
@@ -1085,8 +1086,12 @@ static void commit(struct batch *b)
 {
 	struct dma_fence *fence = b->joined;
 	unsigned int i;
+	u64 join = 0;
 
+	if (b->num_jobs > 1)
+		join = amdgpu_sdma_join_get(b->adev, b->num_jobs);
 	for (i = 0; i < b->num_jobs; i++) {
+		b->jobs[i]->join_addr = join;
 		drm_sched_job_arm(&b->jobs[i]->base);
 		b->args->engines_used |= BIT(b->engines[i]->instance);
 	}

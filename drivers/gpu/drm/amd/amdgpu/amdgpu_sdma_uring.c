@@ -20,12 +20,13 @@
  * - the command is completed once: by task work that the callback queues, or by
  *   a cancellation that has taken the callback out of the list before the fence
  *   called it. dma_fence_remove_callback() decides which, under the fence's
- *   lock. Whoever completes the command drops the fence's reference first.
+ *   lock. Whoever completes the command drops the fence's reference behind
+ *   that: until then, a cancellation may look at the fence.
  *
- * To cancel, which io_uring does when the ring ends or the process that
- * submitted calls exec, completes the command with -ECANCELED and does not stop
- * the batch: the engine goes on with it, and its out-fences tell when it has
- * ended. So the end of a ring waits for no engine.
+ * To cancel, which io_uring does when it is asked to, when the ring ends or the
+ * process that submitted calls exec, completes the command with -ECANCELED and
+ * does not stop the batch: the engine goes on with it, and its out-fences tell
+ * when it has ended. So the end of a ring waits for no engine.
  */
 
 #include <linux/dma-fence.h>
@@ -68,8 +69,8 @@ static void uring_done(struct io_tw_req tw_req, io_tw_token_t tw)
 	struct dma_fence *fence = to_wait(cmd)->fence;
 	int result = fence_result(fence);
 
-	dma_fence_put(fence);
 	io_uring_cmd_done(cmd, result, IO_URING_CMD_TASK_WORK_ISSUE_FLAGS);
+	dma_fence_put(fence);
 }
 
 /* In any context, under the fence's lock. */
@@ -83,19 +84,20 @@ static void uring_fence_signaled(struct dma_fence *fence,
 	io_uring_cmd_complete_in_task(cmd, uring_done);
 }
 
-static void uring_cancel(struct io_uring_cmd *cmd, unsigned int issue_flags)
+static int uring_cancel(struct io_uring_cmd *cmd, unsigned int issue_flags)
 {
 	struct uring_wait *wait = to_wait(cmd);
 	struct dma_fence *fence = wait->fence;
 
 	/*
 	 * Not in the list: it was called, and its task work will complete the
-	 * command; or it is about to enter, and io_uring will ask again.
+	 * command; or it is about to enter, and who wants it to end asks again.
 	 */
 	if (!dma_fence_remove_callback(fence, &wait->cb))
-		return;
-	dma_fence_put(fence);
+		return -EALREADY;
 	io_uring_cmd_done(cmd, -ECANCELED, issue_flags);
+	dma_fence_put(fence);
+	return 0;
 }
 
 /* Completes the command when @fence, whose reference it takes, is signaled. */
@@ -111,13 +113,13 @@ static int uring_wait(struct io_uring_cmd *cmd, struct dma_fence *fence,
 	 * Before the callback is there: behind that, the command may be gone. A
 	 * cancellation in between finds an empty list and does nothing.
 	 */
-	io_uring_cmd_mark_cancelable(cmd, issue_flags);
+	io_uring_cmd_mark_cancel_one(cmd, issue_flags);
 	if (!dma_fence_add_callback(fence, &wait->cb, uring_fence_signaled))
 		return -EIOCBQUEUED;
 	/* Signaled already: nobody else completes the command. */
 	result = fence_result(fence);
-	dma_fence_put(fence);
 	io_uring_cmd_done(cmd, result, issue_flags);
+	dma_fence_put(fence);
 	return -EIOCBQUEUED;
 }
 
@@ -180,14 +182,13 @@ static int uring_batch(struct io_uring_cmd *cmd, unsigned int issue_flags)
  * @issue_flags: how io_uring calls
  *
  * Returns: -EIOCBQUEUED if the command is completed otherwise, -EAGAIN if it
- * should be issued where it may block, or its result.
+ * should be issued where it may block, or its result; of a cancellation 0, or
+ * -EALREADY if it comes too late or too early.
  */
 int amdgpu_sdma_uring_cmd(struct io_uring_cmd *cmd, unsigned int issue_flags)
 {
-	if (issue_flags & IO_URING_F_CANCEL) {
-		uring_cancel(cmd, issue_flags);
-		return 0;
-	}
+	if (issue_flags & IO_URING_F_CANCEL)
+		return uring_cancel(cmd, issue_flags);
 	if (cmd->cmd_op != DRM_AMDGPU_URING_SDMA_BATCH)
 		return -EOPNOTSUPP;
 	/* None of the flags means something here. */
