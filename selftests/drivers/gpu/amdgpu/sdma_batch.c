@@ -1159,31 +1159,67 @@ TEST_F(sdma, killed)
 	EXPECT_EQ(-1, differs(self));
 }
 
-/* A copy to the memory of another GPU, imported as a dma-buf. */
-TEST_F(sdma, peer)
+#define PEER_VA(i)	(512 * MIB + (i) * 64 * MIB)
+#define MAX_PEERS	8
+
+/* Memory of another GPU, imported as a dma-buf and mapped here as well. */
+static int map_peer(struct gpu *gpu, struct gpu *peer, struct buffer *theirs,
+		    uint64_t va)
 {
 	struct drm_prime_handle share = { .flags = DRM_CLOEXEC | DRM_RDWR };
-	struct drm_amdgpu_sdma_desc d =
-		copy_desc(SYSTEM_VA, 512 * MIB, 2 * MIB);
-	struct drm_amdgpu_sdma_batch batch = batch_of(&self->gpu, &d, 1);
-	struct buffer theirs, ours = { .size = 2 * MIB };
-	struct gpu peer;
+	struct buffer ours = { .size = 2 * MIB };
+	int ret;
 
-	if (gpu_open(&peer, !env("GPU", 0)))
-		SKIP(return, "one GPU");
-	ASSERT_EQ(0, buffer_map(&peer, &theirs, 2 * MIB, AMDGPU_GEM_DOMAIN_VRAM,
-				VRAM_VA));
-	share.handle = theirs.handle;
-	ASSERT_EQ(0, gpu_ioctl(&peer, DRM_IOCTL_PRIME_HANDLE_TO_FD, &share));
-	ASSERT_EQ(0, gpu_ioctl(&self->gpu, DRM_IOCTL_PRIME_FD_TO_HANDLE,
-			       &share));
+	ret = buffer_map(peer, theirs, 2 * MIB, AMDGPU_GEM_DOMAIN_VRAM,
+			 VRAM_VA);
+	if (ret)
+		return ret;
+	memset(theirs->cpu, 0, theirs->size);
+	share.handle = theirs->handle;
+	ret = gpu_ioctl(peer, DRM_IOCTL_PRIME_HANDLE_TO_FD, &share);
+	if (!ret)
+		ret = gpu_ioctl(gpu, DRM_IOCTL_PRIME_FD_TO_HANDLE, &share);
+	if (ret)
+		return ret;
 	ours.handle = share.handle;
-	ASSERT_EQ(0, buffer_va(&self->gpu, &ours, AMDGPU_VA_OP_MAP, d.dst,
-			       GPU_RW));
-	memset(theirs.cpu, 0, 2 * MIB);
+	return buffer_va(gpu, &ours, AMDGPU_VA_OP_MAP, va, GPU_RW);
+}
+
+/* To the first of the other GPUs, from each to the next, and back. */
+TEST_F(sdma, peer)
+{
+	struct drm_amdgpu_sdma_desc d[MAX_PEERS + 1];
+	int i, n = 0, self_index = env("GPU", 0);
+	struct drm_amdgpu_sdma_batch batch;
+	struct buffer theirs[MAX_PEERS];
+	struct gpu peer[MAX_PEERS];
+
+	for (i = 0; n < MAX_PEERS; i++) {
+		if (i == self_index)
+			continue;
+		if (gpu_open(&peer[n], i))
+			break;
+		ASSERT_EQ(0, map_peer(&self->gpu, &peer[n], &theirs[n],
+				      PEER_VA(n)));
+		d[n] = copy_desc(n ? PEER_VA(n - 1) : SYSTEM_VA, PEER_VA(n),
+				 2 * MIB);
+		d[n].flags = n ? AMDGPU_SDMA_DESC_BARRIER : 0;
+		n++;
+	}
+	if (!n)
+		SKIP(return, "one GPU");
+	d[n] = copy_desc(PEER_VA(n - 1), VRAM_VA, 2 * MIB);
+	d[n].flags = AMDGPU_SDMA_DESC_BARRIER;
+	memcpy(self->want_vram, self->want_system, 2 * MIB);
+	batch = batch_of(&self->gpu, d, n + 1);
 	ASSERT_EQ(0, batch_run(&self->gpu, &batch));
-	EXPECT_EQ(0, memcmp(theirs.cpu, self->want_system, 2 * MIB));
-	close(peer.fd);
+	TH_LOG("%d other GPUs", n);
+	EXPECT_EQ(-1, differs(self));
+	for (i = 0; i < n; i++) {
+		EXPECT_EQ(0, memcmp(theirs[i].cpu, self->want_system,
+				    2 * MIB));
+		close(peer[i].fd);
+	}
 }
 
 TEST_HARNESS_MAIN
