@@ -530,7 +530,10 @@ TEST_F(rdma, fork)
 	close(go[1]);
 }
 
-/* A 2 MiB page in the device, of which parts are unmapped later. */
+/*
+ * A 2 MiB page in the device, of which parts are unmapped later. Transfers of
+ * all of it take their time on a debug kernel.
+ */
 FIXTURE(huge) {
 	struct rcp_dev dev;
 	struct rcp_pair pair;
@@ -610,7 +613,7 @@ static void check_huge(struct __test_metadata *_metadata,
 			TH_LOG("page %zu", i / PAGE);
 }
 
-TEST_F(huge, in_place)
+TEST_F_TIMEOUT(huge, in_place, 120)
 {
 	EXPECT_EQ(0, put_huge(self, 0, 1));
 	EXPECT_EQ(0, put_huge(self, 100 * PAGE + 9, 3 * PAGE));
@@ -620,7 +623,7 @@ TEST_F(huge, in_place)
 	check_huge(_metadata, self, 0);
 }
 
-TEST_F(huge, partly_unmapped)
+TEST_F_TIMEOUT(huge, partly_unmapped, 120)
 {
 	EXPECT_EQ(0, put_huge(self, 5 * PAGE - 100, LEN));
 	ASSERT_EQ(0, munmap(self->huge, HUGE / 2));
@@ -632,7 +635,7 @@ TEST_F(huge, partly_unmapped)
 }
 
 /* Change the protection of one page: the entry of the whole is split. */
-TEST_F(huge, split)
+TEST_F_TIMEOUT(huge, split, 120)
 {
 	char *page = self->huge + 7 * PAGE;
 
