@@ -49,8 +49,7 @@ struct fuzz {
 	struct buffer guard;
 	uint32_t syncobj;
 	uint64_t state;
-	struct drm_amdgpu_sdma_desc d[MAX_DESCS];
-	struct drm_amdgpu_sdma_fence fences[4];
+	struct call call;
 	unsigned long calls, taken, gave_up;
 	struct cover cover;
 	struct call kept[MAX_KEPT];
@@ -153,57 +152,51 @@ static void limit_polls(struct fuzz *f)
 	uint32_t i;
 
 	for (i = 0; i < MAX_DESCS; i++)
-		if (f->d[i].polls > 200 &&
-		    f->d[i].polls <= f->gpu.info.max_polls)
-			f->d[i].polls = 200;
+		if (f->call.d[i].polls > 200 &&
+		    f->call.d[i].polls <= f->gpu.info.max_polls)
+			f->call.d[i].polls = 200;
 }
 
-static void make_batch(struct fuzz *f, struct drm_amdgpu_sdma_batch *batch)
+static void make_batch(struct fuzz *f)
 {
+	struct drm_amdgpu_sdma_batch *batch = &f->call.batch;
 	uint32_t i, n = 1 + below(f, MAX_DESCS);
 
-	*batch = batch_of(&f->gpu, f->d, below(f, 4) ? 1 + n % 4 : n);
+	*batch = batch_of(&f->gpu, f->call.d, below(f, 4) ? 1 + n % 4 : n);
 	for (i = 0; i < batch->num_descs; i++)
-		make_desc(f, &f->d[i]);
-	memset(f->fences, 0, sizeof(f->fences));
-	for (i = 0; i < ARRAY_SIZE(f->fences); i++)
-		f->fences[i].handle = f->syncobj;
+		make_desc(f, &f->call.d[i]);
+	memset(f->call.fences, 0, sizeof(f->call.fences));
+	for (i = 0; i < ARRAY_SIZE(f->call.fences); i++)
+		f->call.fences[i].handle = f->syncobj;
 	batch->placement = below(f, 3);
-	batch->out_fences = (uintptr_t)f->fences;
+	batch->out_fences = (uintptr_t)f->call.fences;
 	batch->num_out_fences = 1;
 	if (below(f, 2))
 		batch->engine_mask = f->gpu.info.engine_mask & rnd(f);
 	while (!below(f, 3))
-		spoil(f, &f->d[below(f, batch->num_descs)], sizeof(f->d[0]));
+		spoil(f, &f->call.d[below(f, batch->num_descs)],
+		      sizeof(f->call.d[0]));
 	limit_polls(f);
 	while (rarely(f))
-		spoil(f, f->fences, sizeof(f->fences));
+		spoil(f, f->call.fences, sizeof(f->call.fences));
 	while (!below(f, 10))
 		spoil(f, batch, sizeof(*batch));
 }
 
-static void keep(struct fuzz *f, const struct drm_amdgpu_sdma_batch *batch)
+static void keep(struct fuzz *f)
 {
-	struct call *c;
-
-	c = &f->kept[f->num_kept < MAX_KEPT ? f->num_kept++ :
-					      below(f, MAX_KEPT)];
-	c->batch = *batch;
-	memcpy(c->d, f->d, sizeof(c->d));
-	memcpy(c->fences, f->fences, sizeof(c->fences));
+	f->kept[f->num_kept < MAX_KEPT ? f->num_kept++ : below(f, MAX_KEPT)] =
+		f->call;
 }
 
 /* One that was kept, with a new descriptor or with something spoilt. */
-static void vary(struct fuzz *f, struct drm_amdgpu_sdma_batch *batch)
+static void vary(struct fuzz *f)
 {
-	const struct call *c = &f->kept[below(f, f->num_kept)];
 	struct drm_amdgpu_sdma_desc *d;
 
-	*batch = c->batch;
-	memcpy(f->d, c->d, sizeof(f->d));
-	memcpy(f->fences, c->fences, sizeof(f->fences));
+	f->call = f->kept[below(f, f->num_kept)];
 	do {
-		d = &f->d[below(f, 2) ? 0 : below(f, MAX_DESCS)];
+		d = &f->call.d[below(f, 2) ? 0 : below(f, MAX_DESCS)];
 		if (below(f, 2))
 			make_desc(f, d);
 		else
@@ -211,9 +204,9 @@ static void vary(struct fuzz *f, struct drm_amdgpu_sdma_batch *batch)
 	} while (below(f, 2));
 	limit_polls(f);
 	if (!below(f, 8))
-		spoil(f, f->fences, sizeof(f->fences));
+		spoil(f, f->call.fences, sizeof(f->call.fences));
 	if (!below(f, 8))
-		spoil(f, batch, sizeof(*batch));
+		spoil(f, &f->call.batch, sizeof(f->call.batch));
 }
 
 /* Without KCOV nothing is seen, and nothing kept. */
@@ -271,23 +264,24 @@ static void wait_end(struct fuzz *f)
 
 static void fuzz_once(struct fuzz *f)
 {
-	struct drm_amdgpu_sdma_batch batch, args;
+	const struct drm_amdgpu_sdma_batch *batch = &f->call.batch;
+	struct drm_amdgpu_sdma_batch args;
 	bool fenced;
 	int ret;
 
 	if (f->num_kept && below(f, 2))
-		vary(f, &batch);
+		vary(f);
 	else
-		make_batch(f, &batch);
-	args = batch;
+		make_batch(f);
+	args = *batch;
 	f->calls++;
 	cover_start(&f->cover);
 	ret = batch_submit(&f->gpu, &args);
 	if (cover_grows(&f->cover))
-		keep(f, &batch);
-	fenced = batch.out_fences == (uintptr_t)f->fences &&
-		 batch.num_out_fences && f->fences[0].handle == f->syncobj &&
-		 !f->fences[0].point && batch.num_out_fences < 4;
+		keep(f);
+	fenced = batch->out_fences == (uintptr_t)f->call.fences &&
+		 batch->num_out_fences && f->call.fences[0].handle == f->syncobj &&
+		 !f->call.fences[0].point && batch->num_out_fences < 4;
 	if (ret) {
 		if (args.engines_used)
 			ksft_exit_fail_msg("call %lu: %d, but runs\n",
