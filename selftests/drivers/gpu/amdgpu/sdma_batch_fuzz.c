@@ -348,6 +348,14 @@ static void start_signals(void)
 	setitimer(ITIMER_REAL, &timer, NULL);
 }
 
+/* What is printed from here on must not be cut off. */
+static void stop_signals(void)
+{
+	struct itimerval never = { };
+
+	setitimer(ITIMER_REAL, &never, NULL);
+}
+
 static unsigned long env(const char *name, unsigned long otherwise)
 {
 	const char *value = getenv(name);
@@ -371,6 +379,7 @@ int main(void)
 	start_signals();
 	while (time(NULL) < end)
 		fuzz_once(&f);
+	stop_signals();
 	ret = sane(&f);
 	ksft_print_msg("%lu calls, %lu taken, %lu of those looked at gave up\n",
 		       f.calls, f.taken, f.gave_up);
