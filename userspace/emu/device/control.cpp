@@ -63,7 +63,7 @@ u32 small_number(const Words &w, size_t i)
 
 std::string stats(Endpoint &e)
 {
-	std::string out = "{";
+	std::string out = std::format("{{\"engines\":{},", e.gpu().engines());
 	const Stats &s = e.gpu().stats();
 
 	for (auto [name, member] : Stats::entries)

@@ -304,7 +304,8 @@ bool Endpoint::bar_update(unsigned bar, u64 offset, unsigned size,
 
 void Endpoint::log(Log level, std::string_view text)
 {
-	static constexpr const char *names[]{"error", "warning", "info", "debug"};
+	static constexpr const char *names[]{"error", "warning", "notice",
+						   "info", "debug"};
 
 	if (level > config_.verbosity)
 		return;

@@ -47,7 +47,7 @@ Path Endpoint::transfer_once(u64 address, std::byte *at, u64 n, bool write,
 		    fabric_.read(address, {at, length}))
 		return Path::peer;
 	if (kind == DmaMap::Kind::message && by_message(address, at, length, write))
-		return Path::system;
+		return Path::message;
 	return Path::none;
 }
 
@@ -92,7 +92,12 @@ Path Endpoint::update(u64 address, unsigned size, const AtomicUpdate &fn,
 	});
 	if (kind == DmaMap::Kind::memory)
 		return Path::system;
-	return fabric_.update(address, size, fn, old) ? Path::peer : Path::none;
+	if (fabric_.update(address, size, fn, old))
+		return Path::peer;
+	// vfio-user has no message for it
+	log(Log::warning, std::format("DMA update of {} bytes at {:#x} fails",
+				      size, address));
+	return Path::none;
 }
 
 void Endpoint::interrupt()

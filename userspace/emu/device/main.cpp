@@ -30,7 +30,7 @@ constexpr const char *usage_text =
 	"Serve emulated MI300X GPUs to one QEMU, at DIRECTORY/gpu0, gpu1, ...\n"
 	"Commands are taken at DIRECTORY/control (sluice-emu-ctl).\n"
 	"\n"
-	"  --gpus N       how many (default 1, at most 8)\n"
+	"  --gpus N       how many (default 1, at most 64)\n"
 	"  --engines N    SDMA engines of each: 1 to 4, 8, 12 or 16 (default 2)\n"
 	"  --vram MB      video memory of each, a power of two (default 1024)\n"
 	"  --vram-dir DIR make it of the files DIR/vram0, vram1, ...: to be looked at\n"
@@ -41,7 +41,7 @@ constexpr const char *usage_text =
 	"  --monitor PATH where QEMU's monitor (QMP) is, for \"remove\"\n"
 	"  --viommu       the guest has an IOMMU: no peer look-up by address\n"
 	"  --no-xnack     never answer a fault with a retry\n"
-	"  --verbose      say more; twice: each unknown register\n";
+	"  --verbose      log faults and resets; twice: queues as well\n";
 
 [[noreturn]] void usage(int status)
 {
@@ -82,11 +82,11 @@ Options parse(int argc, char **argv)
 	Options o;
 	int c;
 
-	o.endpoint.verbosity = Log::warning;
+	o.endpoint.verbosity = Log::notice;
 	while ((c = getopt_long(argc, argv, "hv", options, nullptr)) >= 0) {
 		EndpointConfig &e = o.endpoint;
 		switch (c) {
-		case 'g': o.gpus = static_cast<unsigned>(number(optarg, 1, 8)); break;
+		case 'g': o.gpus = static_cast<unsigned>(number(optarg, 1, 64)); break;
 		case 'e': e.gpu.engines = static_cast<unsigned>(
 				  number(optarg, 1, reg::max_engines)); break;
 		case 'm': e.vram = number(optarg, 512, 1 << 20) << 20; break;
@@ -98,7 +98,8 @@ Options parse(int argc, char **argv)
 		case 'i': o.viommu = true; break;
 		case 'x': e.gpu.vm.retry = false; break;
 		case 'v': e.verbosity = static_cast<Log>(
-				  std::min(static_cast<int>(e.verbosity) + 1, 3));
+				  std::min(static_cast<int>(e.verbosity) + 1,
+				  static_cast<int>(Log::debug)));
 			break;
 		default: usage(c == 'h' ? 0 : 2);
 		}

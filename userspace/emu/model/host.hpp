@@ -10,7 +10,8 @@
 
 namespace sluice::emu {
 
-enum class Log : u8 { error, warning, info, debug };
+// From warning on, what a driver that is in order does not cause.
+enum class Log : u8 { error, warning, notice, info, debug };
 
 // Applied to a word in host memory, atomically against the guest's CPUs.
 using AtomicUpdate = std::function<u64(u64 old)>;

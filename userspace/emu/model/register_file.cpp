@@ -17,8 +17,8 @@ void RegisterFile::touch(u32 index, const char *how, u32 value)
 	    seen_[index].exchange(true))
 		return;
 	unknown_++;
-	host_.log(Log::debug, std::format("first touch: register {:#x} {} {:#x}",
-					  index, how, value));
+	host_.log(Log::notice, std::format("first touch: register {:#x} {} {:#x}",
+					   index, how, value));
 }
 
 u32 RegisterFile::read(u32 index)

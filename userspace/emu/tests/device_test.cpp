@@ -150,7 +150,8 @@ TEST_F(DeviceTest, ControlCommands)
 	EXPECT_EQ(run("list"), "2\nok\n");
 	EXPECT_EQ(run(""), "ok\n");
 	EXPECT_TRUE(run("help").ends_with("ok\n"));
-	EXPECT_TRUE(run("stats").starts_with("{\"packets\":0,"));
+	EXPECT_TRUE(run("stats").starts_with(
+		"{\"engines\":2,\"packets\":0,"));
 	EXPECT_EQ(run("gpu1 irq drop 3"), "ok\n");
 	EXPECT_EQ(endpoints[1]->irq_gate().drop, 3u);
 	EXPECT_EQ(run("engine 1 hang"), "ok\n");
