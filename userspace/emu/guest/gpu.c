@@ -343,12 +343,16 @@ int emulator(const char *command, char *reply, size_t size)
 
 long long counter(const char *name)
 {
-	char reply[4096], key[64];
-	char *at;
+	char command[32], reply[4096], key[64], *at;
+	long long sum = -1;
 
-	if (emulator("stats", reply, sizeof(reply)))
-		return -1;
 	snprintf(key, sizeof(key), "\"%s\":", name);
-	at = strstr(reply, key);
-	return at ? atoll(at + strlen(key)) : -1;
+	for (int i = 0; ; i++) {
+		snprintf(command, sizeof(command), "gpu%d stats", i);
+		if (emulator(command, reply, sizeof(reply)))
+			return sum;
+		at = strstr(reply, key);
+		if (at)
+			sum = (sum < 0 ? 0 : sum) + atoll(at + strlen(key));
+	}
 }

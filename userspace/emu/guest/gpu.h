@@ -69,7 +69,9 @@ int submit_and_wait(struct gpu *gpu, struct commands *c,
 /* One command to the emulator; 0 if it said ok. reply may be NULL. */
 bool have_emulator(void);
 int emulator(const char *command, char *reply, size_t size);
-/* One counter of "stats". */
+/* What all GPUs have counted under a name of "stats"; -1: nobody counts it. The
+ * driver may know the GPUs in another order than the emulator.
+ */
 long long counter(const char *name);
 
 double now(void);

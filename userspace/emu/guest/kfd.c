@@ -76,6 +76,21 @@ static int open_kfd(void)
 	return node_count ? 0 : -ENODEV;
 }
 
+/* The driver has all engines of all GPUs. */
+static int test_engines(void)
+{
+	long engines = 0;
+
+	if (!have_emulator())
+		return SKIP;
+	for (int n = 0; read_property(n, "gpu_id", NULL) >= 0; n++)
+		engines += read_property(n, "properties", "num_sdma_engines") +
+			   read_property(n, "properties",
+					 "num_sdma_xgmi_engines");
+	CHECK(engines == counter("engines"), "%ld engines", engines);
+	return 0;
+}
+
 static int set_attributes(void *at, uint64_t size,
 			  const struct kfd_ioctl_svm_attribute *attrs,
 			  uint32_t count)
@@ -345,6 +360,7 @@ static int test_user_queue(void)
 }
 
 const struct test kfd_tests[] = {
+	{ "engines", test_engines },
 	{ "svm_round_trip", test_svm },
 	{ "user_queue_with_retry_faults", test_user_queue },
 	{ NULL, NULL },
