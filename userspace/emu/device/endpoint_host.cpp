@@ -61,7 +61,8 @@ Path Endpoint::transfer(u64 address, std::byte *at, u64 n, bool write)
 		if (path == Path::none)
 			break;
 	}
-	if (path == Path::none)
+	// a reset, or removal, may come between an engine and its memory
+	if (path == Path::none && may_dma())
 		log(Log::warning, std::format("DMA {} of {} bytes at {:#x} fails",
 					      write ? "write" : "read", n,
 					      address));

@@ -203,7 +203,8 @@ void Gpu::doorbell(u64 offset, u64 value, unsigned size)
 			return;
 		}
 	stats_.stray_doorbells.add();
-	host_.log(Log::warning,
+	// a process may ring for a queue that the driver has just taken away
+	host_.log(Log::notice,
 		  std::format("doorbell {:#x} = {:#x} is nobody's", dword, value));
 }
 

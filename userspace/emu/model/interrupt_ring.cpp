@@ -41,7 +41,7 @@ void InterruptRing::publish_wptr(u32 wptr)
 
 	regs_.set(reg::ih_wptr, wptr);
 	if (host_.write(at, as_const_bytes(wptr)) == Path::none)
-		host_.log(Log::warning,
+		host_.log(Log::info,
 			  std::format("interrupt write pointer at {:#x}", at));
 }
 
@@ -65,7 +65,7 @@ void InterruptRing::push(const Interrupt &irq)
 
 	if (host_.write(base + wptr, std::as_bytes(std::span(entry))) ==
 	    Path::none) {
-		host_.log(Log::warning,
+		host_.log(Log::info,
 			  std::format("interrupt ring at {:#x}", base));
 		return;
 	}
