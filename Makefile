@@ -60,7 +60,8 @@ kernel: tree ## build the patched kernel (FLAVOUR=test or debug)
 
 vm: kernel ## boot it, with GPUS= emulated GPUs, and open a shell or run CMD=
 	@$(ENTER) $(if $(GPUS),scripts/gpu-vm --gpus $(GPUS) --engines $(or $(ENGINES),2) \
-		--memory 8G --setup 'userspace/emu/guest/run true',scripts/vm --topology $(or $(TOPOLOGY),bridge)) \
+		--topology $(or $(TOPOLOGY),gpu) --memory 8G \
+		--setup 'userspace/emu/guest/run true',scripts/vm --topology $(or $(TOPOLOGY),bridge)) \
 		--flavour $(FLAVOUR) $(if $(CMD),-- $(CMD))
 
 demo: kernel ## move FILE= by RDMA from the memory of one GPU= to that of another
