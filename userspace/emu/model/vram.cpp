@@ -22,10 +22,13 @@ void Vram::host_read(u64 offset, bytes out)
 		std::ranges::fill(out, std::byte{0xff});
 		return;
 	}
-	copy_shared(out.data(), at, out.size());
-	if (!shadow_)
+	if (!shadow_) {
+		copy_shared(out.data(), at, out.size());
 		return;
+	}
+	// memory and what is held back as one: a flush may come in between
 	std::lock_guard guard(lock_);
+	copy_shared(out.data(), at, out.size());
 	for (std::size_t i = 0; i < out.size(); i++) {
 		auto it = pages_.find((offset + i) >> page_shift);
 		u64 in_page = (offset + i) & (page_size - 1);
