@@ -29,9 +29,9 @@ FIXTURE_SETUP(irq)
 
 FIXTURE_TEARDOWN(irq)
 {
-	EXPECT_EQ(0, emulator(self->port, "irq drop 0"));
-	EXPECT_EQ(0, emulator(self->port, "irq duplicate 0"));
-	EXPECT_EQ(0, emulator(self->port, "irq delay 0"));
+	EXPECT_EQ(0, emulator_all(self->port, "irq drop 0"));
+	EXPECT_EQ(0, emulator_all(self->port, "irq duplicate 0"));
+	EXPECT_EQ(0, emulator_all(self->port, "irq delay 0"));
 	if (self->kmsg >= 0)
 		EXPECT_EQ(0, kmsg_complaints(self->kmsg));
 	close(self->gpu.fd);
@@ -53,14 +53,14 @@ static double time_job(FIXTURE_DATA(irq) *self, uint32_t value)
  */
 TEST_F_TIMEOUT(irq, lost, 60)
 {
-	ASSERT_EQ(0, emulator(self->port, "irq drop 1000000"));
+	ASSERT_EQ(0, emulator_all(self->port, "irq drop 1000000"));
 	for (uint32_t i = 2; i < 4; i++) {
 		double s = time_job(self, i);
 
 		EXPECT_LE(0.1, s);	/* they were lost indeed */
 		EXPECT_GE(20, s);
 	}
-	ASSERT_EQ(0, emulator(self->port, "irq drop 0"));
+	ASSERT_EQ(0, emulator_all(self->port, "irq drop 0"));
 	EXPECT_EQ(0, write_word(&self->gpu, &self->ib, 4));
 }
 
@@ -68,7 +68,7 @@ TEST_F_TIMEOUT(irq, lost, 60)
 TEST_F_TIMEOUT(irq, one_lost, 60)
 {
 	for (uint32_t i = 2; i < 6; i++) {
-		ASSERT_EQ(0, emulator(self->port, "irq drop 1"));
+		ASSERT_EQ(0, emulator_all(self->port, "irq drop 1"));
 		ASSERT_EQ(0, write_word(&self->gpu, &self->ib, i));
 	}
 }
@@ -77,7 +77,7 @@ TEST_F_TIMEOUT(irq, twice, 60)
 {
 	long before = emulator_count(self->port, "interrupts");
 
-	ASSERT_EQ(0, emulator(self->port, "irq duplicate 1000000"));
+	ASSERT_EQ(0, emulator_all(self->port, "irq duplicate 1000000"));
 	for (uint32_t i = 2; i < 52; i++)
 		ASSERT_EQ(0, write_word(&self->gpu, &self->ib, i));
 	EXPECT_LE(before + 50, emulator_count(self->port, "interrupts"));
@@ -86,13 +86,13 @@ TEST_F_TIMEOUT(irq, twice, 60)
 /* Later than the driver's timer, and so many at once. */
 TEST_F_TIMEOUT(irq, late, 60)
 {
-	ASSERT_EQ(0, emulator(self->port, "irq delay 50000"));
+	ASSERT_EQ(0, emulator_all(self->port, "irq delay 50000"));
 	for (uint32_t i = 2; i < 7; i++)
 		EXPECT_LE(0.04, time_job(self, i));
-	ASSERT_EQ(0, emulator(self->port, "irq delay 1500000"));
+	ASSERT_EQ(0, emulator_all(self->port, "irq delay 1500000"));
 	for (uint32_t i = 7; i < 9; i++)
 		EXPECT_LE(0.1, time_job(self, i));
-	ASSERT_EQ(0, emulator(self->port, "irq delay 0"));
+	ASSERT_EQ(0, emulator_all(self->port, "irq delay 0"));
 	for (uint32_t i = 9; i < 19; i++)
 		ASSERT_EQ(0, write_word(&self->gpu, &self->ib, i));
 	/* what is still on its way comes to a driver that has seen it all */

@@ -18,9 +18,9 @@ TEST(engines_hang)
 	if (port < 0)
 		SKIP(return, "nothing can make this GPU hang");
 	ASSERT_EQ(0, unbind_gpu(gpus[0]));
-	ASSERT_EQ(0, emulator(port, "engine all hang"));
+	ASSERT_EQ(0, emulator_all(port, "engine all hang"));
 	EXPECT_NE(0, bind_gpu(gpus[0]));
-	ASSERT_EQ(0, emulator(port, "engine all resume"));
+	ASSERT_EQ(0, emulator_all(port, "engine all resume"));
 	ASSERT_EQ(0, bind_gpu(gpus[0]));
 
 	ASSERT_EQ(0, open_gpu(&gpu, gpus[0]));

@@ -3,9 +3,7 @@
  * What the tests of amdgpu and amdkfd share: devices and their places in
  * sysfs, buffers, submissions to an SDMA ring, the compute driver, and the
  * kernel's log. Functions return 0 or a negative errno unless they say else.
- *
- * GPU= in the environment names the GPUs to use, in this order, by their PCI
- * addresses: GPU=0000:03:00.0,0000:83:00.0. Default: all that there are.
+ * See gpus.h for GPU= in the environment.
  */
 #ifndef AMDGPU_TEST_H
 #define AMDGPU_TEST_H
@@ -26,9 +24,9 @@
 #include <drm/amdgpu_drm.h>
 
 #include "emulator.h"
+#include "gpus.h"
 
 #define MIB		(1024UL * 1024)
-#define MAX_GPUS	8
 #define LO(x)		((uint32_t)(uintptr_t)(x))
 #define HI(x)		((uint32_t)((uint64_t)(uintptr_t)(x) >> 32))
 
@@ -66,70 +64,6 @@ static inline int write_file(const char *path, const char *text)
  * Devices
  */
 
-static inline int by_name(const void *a, const void *b)
-{
-	return strcmp(a, b);
-}
-
-/* Those that GPU= wants and that are among the found. */
-static inline int choose_gpus(char names[MAX_GPUS][32], int found)
-{
-	const char *want = getenv("GPU");
-	char all[MAX_GPUS][32], *list, *word, *state;
-	int count = 0;
-
-	if (!want)
-		return found;
-	memcpy(all, names, sizeof(all));
-	list = strdup(want);
-	for (word = strtok_r(list, ",", &state); word;
-	     word = strtok_r(NULL, ",", &state))
-		for (int i = 0; i < found && count < MAX_GPUS; i++)
-			if (!strcmp(word, all[i]))
-				memcpy(names[count++], all[i], 32);
-	free(list);
-	return count;
-}
-
-/* The PCI functions that the driver is bound to, in their order or GPU='s. */
-static inline int find_gpus(char names[MAX_GPUS][32])
-{
-	DIR *dir = opendir("/sys/bus/pci/drivers/amdgpu");
-	struct dirent *entry;
-	int count = 0;
-
-	while (dir && count < MAX_GPUS && (entry = readdir(dir)))
-		if (strlen(entry->d_name) == 12 && entry->d_name[4] == ':')
-			memcpy(names[count++], entry->d_name, 13);
-	if (dir)
-		closedir(dir);
-	qsort(names, count, sizeof(names[0]), by_name);
-	return choose_gpus(names, count);
-}
-
-/* Returns a file descriptor. */
-static inline int open_render_node(const char *gpu)
-{
-	char path[300];
-	struct dirent *entry;
-	int fd = -ENOENT;
-	DIR *dir;
-
-	snprintf(path, sizeof(path), "/sys/bus/pci/devices/%s/drm", gpu);
-	dir = opendir(path);
-	while (dir && fd == -ENOENT && (entry = readdir(dir))) {
-		if (strncmp(entry->d_name, "renderD", 7))
-			continue;
-		snprintf(path, sizeof(path), "/dev/dri/%s", entry->d_name);
-		fd = open(path, O_RDWR | O_CLOEXEC);
-		if (fd < 0)
-			fd = -errno;
-	}
-	if (dir)
-		closedir(dir);
-	return fd;
-}
-
 static inline int bind_gpu(const char *gpu)
 {
 	return write_file("/sys/bus/pci/drivers/amdgpu/bind", gpu);
@@ -138,6 +72,23 @@ static inline int bind_gpu(const char *gpu)
 static inline int unbind_gpu(const char *gpu)
 {
 	return write_file("/sys/bus/pci/drivers/amdgpu/unbind", gpu);
+}
+
+/* Reset a GPU as a whole, and wait for it. How it went the kernel's log says. */
+static inline int reset_gpu(const char *gpu)
+{
+	char path[128], byte;
+	ssize_t n;
+	int fd;
+
+	snprintf(path, sizeof(path),
+		 "/sys/kernel/debug/dri/%s/amdgpu_gpu_recover", gpu);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	n = read(fd, &byte, 1);
+	close(fd);
+	return n < 0 ? -errno : 0;
 }
 
 /*
@@ -386,22 +337,36 @@ static inline long kfd_property(int node, const char *file, const char *key)
 	return value;
 }
 
-/* The nodes that are GPUs; each holds an open file of its render node. */
+/* The node of this PCI function; -1 if KFD does not have it. */
+static inline int kfd_node_of(const char *gpu)
+{
+	unsigned int domain, bus, slot, function;
+	long location;
+
+	if (sscanf(gpu, "%x:%x:%x.%x", &domain, &bus, &slot, &function) != 4)
+		return -1;
+	location = bus << 8 | slot << 3 | function;
+	for (int n = 0; kfd_property(n, "gpu_id", NULL) >= 0; n++)
+		if (kfd_property(n, "gpu_id", NULL) &&
+		    kfd_property(n, "properties", "domain") == domain &&
+		    kfd_property(n, "properties", "location_id") == location)
+			return n;
+	return -1;
+}
+
+/* Those of find_gpus(); each holds an open file of its render node. */
 static inline int kfd_nodes(struct kfd_node nodes[MAX_GPUS])
 {
-	int count = 0;
-	char path[64];
-	long id;
+	char gpus[MAX_GPUS][32], path[64];
+	int all = find_gpus(gpus), count = 0, n;
 
-	for (int n = 0; count < MAX_GPUS; n++) {
-		id = kfd_property(n, "gpu_id", NULL);
-		if (id < 0)
-			break;
-		if (!id)
+	for (int i = 0; i < all; i++) {
+		n = kfd_node_of(gpus[i]);
+		if (n < 0)
 			continue;
 		snprintf(path, sizeof(path), "/dev/dri/renderD%ld",
 			 kfd_property(n, "properties", "drm_render_minor"));
-		nodes[count].gpu_id = id;
+		nodes[count].gpu_id = kfd_property(n, "gpu_id", NULL);
 		nodes[count++].drm = open(path, O_RDWR | O_CLOEXEC);
 	}
 	return count;

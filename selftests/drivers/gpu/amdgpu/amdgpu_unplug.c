@@ -4,6 +4,8 @@
  * keeps a dead file, the kernel does not complain, and the driver can take
  * the device again at once.
  */
+#include <pthread.h>
+
 #include "../../../kselftest_harness.h"
 #include "amdgpu_test.h"
 
@@ -89,6 +91,34 @@ TEST_F(unplug, unbind_bind_close)
 {
 	ASSERT_EQ(0, unbind_gpu(self->gpus[0]));
 	EXPECT_EQ(0, bind_gpu(self->gpus[0]));
+	let_go(_metadata, self);
+	works(_metadata, self->gpus[0]);
+	EXPECT_EQ(0, kmsg_complaints(self->kmsg));
+}
+
+static void *do_reset(void *gpu)
+{
+	return (void *)(intptr_t)reset_gpu(gpu);
+}
+
+/* A reset that has begun ends first, wherever it is when the driver leaves. */
+TEST_F_TIMEOUT(unplug, unbind_during_reset, 200)
+{
+	unsigned int after;
+	pthread_t thread;
+	void *err;
+
+	if (reset_gpu(self->gpus[0]))
+		SKIP(return, "no debugfs");
+	for (after = 0; after <= 20; after += 4) {
+		ASSERT_EQ(0, pthread_create(&thread, NULL, do_reset,
+					    self->gpus[0]));
+		usleep(after * 1000);
+		EXPECT_EQ(0, unbind_gpu(self->gpus[0]));
+		pthread_join(thread, &err);
+		EXPECT_EQ(NULL, err);
+		ASSERT_EQ(0, bind_gpu(self->gpus[0]));
+	}
 	let_go(_metadata, self);
 	works(_metadata, self->gpus[0]);
 	EXPECT_EQ(0, kmsg_complaints(self->kmsg));

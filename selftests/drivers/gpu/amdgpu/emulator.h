@@ -77,6 +77,19 @@ static inline int emulator(int fd, const char *command)
 	return emulator_ask(fd, command, text, sizeof(text));
 }
 
+/* One command to all GPUs: which is the driver's first, none of them knows. */
+static inline int emulator_all(int fd, const char *command)
+{
+	char to_one[96];
+	int i, ret = 0;
+
+	for (i = 0; !ret; i++) {
+		snprintf(to_one, sizeof(to_one), "gpu%d %s", i, command);
+		ret = emulator(fd, to_one);
+	}
+	return i > 1 ? 0 : ret;
+}
+
 /*
  * What all GPUs have counted under this name: the driver may know them in
  * another order than the emulator.

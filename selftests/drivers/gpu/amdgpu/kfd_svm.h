@@ -284,27 +284,9 @@ static inline struct svm_alias svm_alias(const struct svm_gpu *gpu)
 	return alias;
 }
 
-/* Reading the file resets the device. A directory is named by minor or PCI. */
 static inline int svm_reset(const struct svm_gpu *gpu)
 {
-	char path[128], byte;
-	ssize_t n;
-	int fd;
-
-	snprintf(path, sizeof(path), "/sys/kernel/debug/dri/%d/amdgpu_gpu_recover",
-		 gpu->minor);
-	fd = open(path, O_RDONLY);
-	if (fd < 0) {
-		snprintf(path, sizeof(path),
-			 "/sys/kernel/debug/dri/%s/amdgpu_gpu_recover",
-			 gpu->pci);
-		fd = open(path, O_RDONLY);
-	}
-	if (fd < 0)
-		return -errno;
-	n = read(fd, &byte, 1);
-	close(fd);
-	return n < 0 ? -errno : 0;
+	return reset_gpu(gpu->pci);
 }
 
 /* Every word tells its place and the seed. */

@@ -3,13 +3,14 @@
  * SDMA batches of amdgpu: what each operation leaves in memory, compared with
  * what the CPU makes of the same descriptors; order, fences, placement.
  *
- * GPU=N takes the N-th GPU that has batches, SEED=N other random batches.
+ * SEED=N in the environment takes other random batches.
  */
 #include <pthread.h>
 #include <signal.h>
 #include <sys/wait.h>
 
 #include "../../../kselftest_harness.h"
+#include "emulator.h"
 #include "sdma_batch.h"
 
 #define SYSTEM_VA	(1024 * MIB)
@@ -55,7 +56,7 @@ static void randomize(uint8_t *p, size_t size, unsigned int *seed)
 FIXTURE_SETUP(sdma)
 {
 	self->seed = env("SEED", 1);
-	if (gpu_open(&self->gpu, env("GPU", 0)))
+	if (gpu_open(&self->gpu, 0))
 		SKIP(return, "no GPU with SDMA batches");
 	ASSERT_EQ(0, buffer_map(&self->gpu, &self->system, SIZE,
 				AMDGPU_GEM_DOMAIN_GTT, SYSTEM_VA));
@@ -330,40 +331,157 @@ TEST_F(sdma, swap_in_turns)
 	EXPECT_EQ(-1, differs(self));
 }
 
-/* Larger than any packet: the same page 1 GiB + 64 KiB long, many times. */
+/* One buffer shown again and again costs no memory. */
+static int map_repeatedly(struct gpu *gpu, struct buffer *b, uint64_t va,
+			  uint64_t size)
+{
+	int ret = 0;
+
+	while (size && !ret) {
+		struct drm_amdgpu_gem_va arg = {
+			.handle = b->handle,
+			.operation = AMDGPU_VA_OP_MAP,
+			.flags = GPU_RW,
+			.va_address = va,
+			.map_size = size < b->size ? size : b->size,
+		};
+
+		ret = gpu_ioctl(gpu, DRM_IOCTL_AMDGPU_GEM_VA, &arg);
+		va += arg.map_size;
+		size -= arg.map_size;
+	}
+	return ret;
+}
+
+/*
+ * A range that is larger than any packet. Its end has memory of its own, which
+ * shows whether the last packet is right.
+ */
+struct large {
+	struct buffer body, tail;
+};
+
+#define LARGE_TAIL	(128 * KIB)
+#define LARGE_VA(i)	((1UL + (i)) << 32)
+
+static int large_new(struct _test_data_sdma *self, unsigned int i,
+		     uint64_t body, struct large *l)
+{
+	const uint64_t va = LARGE_VA(i);
+	int ret = buffer_new(&self->gpu, &l->body, 64 * MIB,
+			     AMDGPU_GEM_DOMAIN_GTT);
+
+	if (!ret)
+		ret = buffer_cpu(&self->gpu, &l->body);
+	if (!ret)
+		ret = map_repeatedly(&self->gpu, &l->body, va, body);
+	if (!ret)
+		ret = buffer_map(&self->gpu, &l->tail, LARGE_TAIL,
+				 AMDGPU_GEM_DOMAIN_GTT, va + body);
+	if (ret)
+		return ret;
+	randomize(l->body.cpu, l->body.size, &self->seed);
+	randomize(l->tail.cpu, LARGE_TAIL, &self->seed);
+	return 0;
+}
+
+/*
+ * The memory before the tail: as much as one packet may move, unless a batch
+ * may not move that to @times places.
+ */
+static uint64_t large_body(struct _test_data_sdma *self, unsigned int times)
+{
+	uint64_t body = self->gpu.info.max_bytes / times - LARGE_TAIL;
+
+	if (body > self->gpu.info.max_packet_bytes)
+		body = self->gpu.info.max_packet_bytes;
+	return body & ~(64 * KIB - 1);
+}
+
+/* On one engine: shares would be smaller than a packet. */
+static int run_large(struct _test_data_sdma *self,
+		     struct drm_amdgpu_sdma_desc *d, uint64_t body)
+{
+	struct drm_amdgpu_sdma_batch batch = batch_of(&self->gpu, d, 1);
+
+	d->size = body + LARGE_TAIL;
+	if (d->op != AMDGPU_SDMA_OP_FILL)
+		d->src = LARGE_VA(0);
+	d->dst = LARGE_VA(1);
+	batch.placement = AMDGPU_SDMA_PLACE_ONE_ENGINE;
+	return batch_run(&self->gpu, &batch);
+}
+
+static bool same_large(const struct large *a, const struct large *b)
+{
+	return !memcmp(a->body.cpu, b->body.cpu, a->body.size) &&
+	       !memcmp(a->tail.cpu, b->tail.cpu, a->tail.size);
+}
+
 TEST_F(sdma, larger_than_a_packet)
 {
-	const uint64_t half = 1UL << 32, step = 64 * MIB;
-	const uint64_t total = self->gpu.info.max_packet_bytes + 64 * KIB;
-	struct drm_amdgpu_sdma_desc d = copy_desc(half, 2 * half, total);
-	struct drm_amdgpu_sdma_batch batch = batch_of(&self->gpu, &d, 1);
-	struct buffer from, to;
-	uint64_t at;
+	const uint64_t body = large_body(self, 1);
+	struct drm_amdgpu_sdma_desc d = { .op = AMDGPU_SDMA_OP_COPY };
+	struct large from, to;
 
-	/* One buffer shown again and again costs no memory. */
-	ASSERT_EQ(0, buffer_new(&self->gpu, &from, step,
-				AMDGPU_GEM_DOMAIN_GTT));
-	ASSERT_EQ(0, buffer_new(&self->gpu, &to, step, AMDGPU_GEM_DOMAIN_GTT));
-	ASSERT_EQ(0, buffer_cpu(&self->gpu, &from));
-	ASSERT_EQ(0, buffer_cpu(&self->gpu, &to));
-	for (at = 0; at < total; at += step) {
-		ASSERT_EQ(0, buffer_va(&self->gpu, &from, AMDGPU_VA_OP_MAP,
-				       half + at, GPU_RW));
-		ASSERT_EQ(0, buffer_va(&self->gpu, &to, AMDGPU_VA_OP_MAP,
-				       2 * half + at, GPU_RW));
-	}
-	randomize(from.cpu, step, &self->seed);
-	ASSERT_EQ(0, batch_run(&self->gpu, &batch));
-	EXPECT_EQ(0, memcmp(from.cpu, to.cpu, step));
-	/* Only the last packet reaches the last mapping's first 64 KiB. */
-	memset(to.cpu, 0, step);
-	d.src += total - 128 * KIB;
-	d.dst += total - 128 * KIB;
-	d.size = 128 * KIB;
-	ASSERT_EQ(0, batch_run(&self->gpu, &batch));
-	EXPECT_EQ(0, memcmp(from.cpu, to.cpu, 64 * KIB));
-	EXPECT_EQ(0, memcmp(from.cpu + step - 64 * KIB,
-			    to.cpu + step - 64 * KIB, 64 * KIB));
+	ASSERT_EQ(0, large_new(self, 0, body, &from));
+	ASSERT_EQ(0, large_new(self, 1, body, &to));
+	ASSERT_LT(self->gpu.info.max_packet_bytes, body + LARGE_TAIL);
+	ASSERT_EQ(0, run_large(self, &d, body));
+	EXPECT_TRUE(same_large(&from, &to));
+}
+
+TEST_F(sdma, large_fill)
+{
+	const uint64_t body = large_body(self, 1);
+	struct drm_amdgpu_sdma_desc d = {
+		.op = AMDGPU_SDMA_OP_FILL, .value = 0xa1b2c3d4,
+	};
+	uint8_t *tail = malloc(LARGE_TAIL);
+	struct large to;
+
+	ASSERT_EQ(0, large_new(self, 1, body, &to));
+	ASSERT_EQ(0, run_large(self, &d, body));
+	ASSERT_NE(NULL, tail);
+	model_fill(tail, LARGE_TAIL, d.value);
+	EXPECT_EQ(0, memcmp(tail, to.tail.cpu, LARGE_TAIL));
+	EXPECT_EQ(0, memcmp(tail, to.body.cpu, LARGE_TAIL));
+	free(tail);
+}
+
+TEST_F(sdma, large_broadcast)
+{
+	const uint64_t body = large_body(self, 2);
+	struct drm_amdgpu_sdma_desc d = {
+		.op = AMDGPU_SDMA_OP_BROADCAST, .dst_more = { LARGE_VA(2) },
+	};
+	struct large from, to[2];
+
+	ASSERT_EQ(0, large_new(self, 0, body, &from));
+	ASSERT_EQ(0, large_new(self, 1, body, &to[0]));
+	ASSERT_EQ(0, large_new(self, 2, body, &to[1]));
+	ASSERT_EQ(0, run_large(self, &d, body));
+	EXPECT_TRUE(same_large(&from, &to[0]));
+	EXPECT_TRUE(same_large(&from, &to[1]));
+}
+
+/* What is shown many times is exchanged as many times: look at the tail. */
+TEST_F(sdma, large_swap)
+{
+	const uint64_t body = large_body(self, 2);
+	struct drm_amdgpu_sdma_desc d = { .op = AMDGPU_SDMA_OP_SWAP };
+	uint8_t *was = malloc(2 * LARGE_TAIL);
+	struct large a, b;
+
+	ASSERT_NE(NULL, was);
+	ASSERT_EQ(0, large_new(self, 0, body, &a));
+	ASSERT_EQ(0, large_new(self, 1, body, &b));
+	memcpy(was, a.tail.cpu, LARGE_TAIL);
+	memcpy(was + LARGE_TAIL, b.tail.cpu, LARGE_TAIL);
+	ASSERT_EQ(0, run_large(self, &d, body));
+	EXPECT_EQ(0, memcmp(was, b.tail.cpu, LARGE_TAIL));
+	EXPECT_EQ(0, memcmp(was + LARGE_TAIL, a.tail.cpu, LARGE_TAIL));
+	free(was);
 }
 
 /* Each descriptor reads what the one before wrote. */
@@ -613,6 +731,24 @@ TEST_F(sdma, engine_mask)
 	}
 	model(self, &d);
 	EXPECT_EQ(-1, differs(self));
+}
+
+/* Of an emulated GPU it is known how many engines it has, on how many dies. */
+TEST_F(sdma, engines)
+{
+	int port = emulator_open(), i;
+	long engines = 0;
+	struct gpu gpu;
+
+	if (port < 0)
+		SKIP(return, "not an emulated GPU");
+	for (i = 0; !gpu_open(&gpu, i); i++) {
+		engines += __builtin_popcount(gpu.info.engine_mask);
+		close(gpu.fd);
+	}
+	TH_LOG("%ld engines on %d GPUs", engines, i);
+	EXPECT_EQ(emulator_count(port, "engines"), engines);
+	close(port);
 }
 
 /* Random batches of everything that needs no order, in random placements. */
@@ -878,7 +1014,7 @@ struct waiter {
 
 static int waiter_open(struct waiter *w, uint32_t polls)
 {
-	int ret = gpu_open(&w->gpu, env("GPU", 0));
+	int ret = gpu_open(&w->gpu, 0);
 
 	w->polls = polls;
 	if (!ret)
@@ -1000,87 +1136,409 @@ TEST_F(sdma, waits_of_failed)
 	ASSERT_EQ(0, batch_run(&self->gpu, &batch));
 }
 
-/* Buffers that do not fit in video memory together, each copied in turn. */
-TEST_F(sdma, eviction)
+#define BIG		(64 * MIB)
+#define BIG_VA(i)	((4UL + (i)) * 1024 * MIB)
+#define MAX_BIG		40
+
+#define REFILLS		8
+
+/* On the last engine, where the kernel's moves are not. */
+static int submit_at(struct gpu *gpu, const struct drm_amdgpu_sdma_desc *d,
+		     uint32_t n, uint32_t timeline, uint64_t point)
 {
-	enum { COUNT = 14 };
-	const uint64_t size = 64 * MIB;
-	struct buffer b[COUNT];
-	unsigned int i, round;
+	struct drm_amdgpu_sdma_fence out = {
+		.handle = timeline, .point = point,
+	};
+	struct drm_amdgpu_sdma_batch batch = batch_of(gpu, d, n);
 
-	for (i = 0; i < COUNT; i++) {
-		ASSERT_EQ(0, buffer_new(&self->gpu, &b[i], size,
-					AMDGPU_GEM_DOMAIN_VRAM));
-		ASSERT_EQ(0, buffer_va(&self->gpu, &b[i], AMDGPU_VA_OP_MAP,
-				       (4 + i) * 1024 * MIB, GPU_RW));
+	batch.engine_mask = 1u << (31 - __builtin_clz(gpu->info.engine_mask));
+	batch.out_fences = (uintptr_t)&out;
+	batch.num_out_fences = 1;
+	return batch_submit(gpu, &batch);
+}
+
+/* Takes long: only the last of the fills counts. */
+static int refill(struct gpu *gpu, uint64_t va, uint32_t value,
+		  uint32_t timeline, uint64_t point)
+{
+	struct drm_amdgpu_sdma_desc d[REFILLS] = { };
+	unsigned int i;
+
+	for (i = 0; i < REFILLS; i++) {
+		d[i].op = AMDGPU_SDMA_OP_FILL;
+		d[i].flags = AMDGPU_SDMA_DESC_BARRIER;
+		d[i].dst = va;
+		d[i].size = BIG;
+		d[i].value = value + REFILLS - 1 - i;
 	}
-	for (round = 0; round < 2; round++) {
-		for (i = 0; i < COUNT; i++) {
-			struct drm_amdgpu_sdma_desc d = {
-				.op = AMDGPU_SDMA_OP_FILL,
-				.dst = (4 + i) * 1024 * MIB,
-				.size = size,
-				.value = 1 + i + 100 * round,
-			};
-			struct drm_amdgpu_sdma_batch batch =
-				batch_of(&self->gpu, &d, 1);
+	return submit_at(gpu, d, REFILLS, timeline, point);
+}
 
-			ASSERT_EQ(0, batch_run(&self->gpu, &batch));
-		}
-		for (i = 0; i < COUNT; i++) {
-			struct drm_amdgpu_sdma_desc d =
-				copy_desc((4 + i) * 1024 * MIB + size - 4096,
-					  SYSTEM_VA + i * 4096, 4096);
-			struct drm_amdgpu_sdma_batch batch =
-				batch_of(&self->gpu, &d, 1);
+static int big_new(struct gpu *gpu, struct buffer *b, uint64_t va)
+{
+	int ret = buffer_new(gpu, b, BIG, AMDGPU_GEM_DOMAIN_VRAM);
 
-			ASSERT_EQ(0, batch_run(&self->gpu, &batch));
-			model_fill(self->want_system + i * 4096, 4096,
-				   1 + i + 100 * round);
-		}
-		ASSERT_EQ(-1, differs(self)) TH_LOG("round %u", round);
-	}
+	return ret ? ret : buffer_va(gpu, b, AMDGPU_VA_OP_MAP, va, GPU_RW);
 }
 
 /*
- * Somebody else's batches wait as long as they may, on every engine: buffers
- * must still move, and others' work go on.
+ * Buffers that do not fit in video memory together: the next one drives out the
+ * oldest, whose batches have not ended, as nobody waits for one before the last.
  */
-TEST_F(sdma, wait_stalls_nobody)
+TEST_F_TIMEOUT(sdma, eviction, 120)
 {
-	const uint64_t size = 64 * MIB;
-	struct drm_amdgpu_sdma_desc wait, fill = {
-		.op = AMDGPU_SDMA_OP_FILL, .dst = 4096 * MIB, .size = size,
+	const unsigned int n = gpu_too_many(&self->gpu, BIG);
+	const uint64_t start = gpu_evictions(&self->gpu);
+	unsigned int i, busy = 0;
+	struct buffer b[MAX_BIG];
+	uint64_t evicted = 0;
+	uint32_t timeline;
+
+	if (n > MAX_BIG)
+		SKIP(return, "too much video memory");
+	ASSERT_EQ(0, syncobj_new(&self->gpu, &timeline));
+	for (i = 0; i < n; i++) {
+		ASSERT_EQ(0, big_new(&self->gpu, &b[i], BIG_VA(i)));
+		evicted = gpu_evictions(&self->gpu) - start;
+		if (evicted && syncobj_wait(&self->gpu, timeline, evicted, 0))
+			busy++;
+		ASSERT_EQ(0, refill(&self->gpu, BIG_VA(i), 1 + i, timeline,
+				    i + 1));
+	}
+	for (i = 0; i < n; i++) {
+		struct drm_amdgpu_sdma_desc d =
+			copy_desc(BIG_VA(i) + BIG - 4096,
+				  SYSTEM_VA + i * 4096, 4096);
+
+		ASSERT_EQ(0, submit_at(&self->gpu, &d, 1, timeline, n + i + 1));
+		model_fill(self->want_system + i * 4096, 4096, 1 + i);
+	}
+	ASSERT_EQ(0, syncobj_wait(&self->gpu, timeline, 2 * n, WAIT_SECONDS));
+	EXPECT_EQ(-1, differs(self));
+	TH_LOG("%lu evictions, batches ran at %u", (long)evicted, busy);
+	EXPECT_LT(0, evicted);
+	if (!busy)
+		SKIP(return, "no batch ran when its buffer moved");
+}
+
+/* Somebody whose batches wait in vain, two at any time on every engine. */
+struct waiting {
+	struct gpu gpu;
+	struct buffer system;
+	pthread_t thread;
+	uint32_t timeline[32];
+	uint64_t point[32];
+	bool stop;
+	int ret;
+};
+
+static int wait_again(struct waiting *w, unsigned int engine)
+{
+	struct drm_amdgpu_sdma_desc d =
+		wait_desc(SYSTEM_VA, AMDGPU_SDMA_COMPARE_EQ, 1, 100);
+	struct drm_amdgpu_sdma_fence out = {
+		.handle = w->timeline[engine], .point = w->point[engine] + 1,
+	};
+	struct drm_amdgpu_sdma_batch batch = batch_of(&w->gpu, &d, 1);
+	int ret;
+
+	batch.engine_mask = 1u << engine;
+	batch.out_fences = (uintptr_t)&out;
+	batch.num_out_fences = 1;
+	ret = batch_submit(&w->gpu, &batch);
+	if (ret)
+		return ret;
+	__atomic_store_n(&w->point[engine], out.point, __ATOMIC_RELEASE);
+	if (out.point <= 2)
+		return 0;
+	return syncobj_wait(&w->gpu, out.handle, out.point - 2, WAIT_SECONDS);
+}
+
+static void *keep_waiting(void *arg)
+{
+	struct waiting *w = arg;
+	unsigned int engine;
+
+	while (!__atomic_load_n(&w->stop, __ATOMIC_ACQUIRE) && !w->ret)
+		for (engine = 0; engine < 32 && !w->ret; engine++)
+			if (w->gpu.info.engine_mask & 1u << engine)
+				w->ret = wait_again(w, engine);
+	return NULL;
+}
+
+static int waiting_start(struct waiting *w)
+{
+	int ret = gpu_open(&w->gpu, 0);
+	unsigned int engine;
+
+	if (!ret)
+		ret = buffer_map(&w->gpu, &w->system, MIB,
+				 AMDGPU_GEM_DOMAIN_GTT, SYSTEM_VA);
+	for (engine = 0; engine < 32 && !ret; engine++)
+		ret = syncobj_new(&w->gpu, &w->timeline[engine]);
+	return ret ? ret : -pthread_create(&w->thread, NULL, keep_waiting, w);
+}
+
+/* Does a batch wait now, on any engine? */
+static bool is_waiting(struct waiting *w)
+{
+	unsigned int engine;
+	uint64_t point;
+
+	for (engine = 0; engine < 32; engine++) {
+		point = __atomic_load_n(&w->point[engine], __ATOMIC_ACQUIRE);
+		if (point && syncobj_wait(&w->gpu, w->timeline[engine], point,
+					  0) == -ETIME)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Somebody else's batches wait on every engine, new ones when the old ones have
+ * given up: buffers must still move, and others' work go on between them.
+ */
+TEST_F_TIMEOUT(sdma, wait_stalls_nobody, 200)
+{
+	const unsigned int n = gpu_too_many(&self->gpu, BIG);
+	struct drm_amdgpu_sdma_desc fill = {
+		.op = AMDGPU_SDMA_OP_FILL, .dst = BIG_VA(0), .size = BIG,
 		.value = 7,
 	};
-	struct drm_amdgpu_sdma_batch waits, fills;
-	struct buffer big[14], other_system;
-	struct gpu other;
-	uint32_t engine;
-	unsigned int i;
+	struct drm_amdgpu_sdma_batch fills;
+	struct buffer big[MAX_BIG];
+	unsigned int i, waits = 0;
+	struct waiting other = { };
 
-	ASSERT_EQ(0, gpu_open(&other, env("GPU", 0)));
-	ASSERT_EQ(0, buffer_map(&other, &other_system, MIB,
-				AMDGPU_GEM_DOMAIN_GTT, SYSTEM_VA));
-	wait = wait_desc(SYSTEM_VA, AMDGPU_SDMA_COMPARE_EQ, 1, 500);
-	waits = batch_of(&other, &wait, 1);
-	for (engine = 0; engine < 32; engine++) {
-		waits.engine_mask = 1u << engine;
-		if (other.info.engine_mask & waits.engine_mask)
-			ASSERT_EQ(0, batch_submit(&other, &waits));
-	}
-	for (i = 0; i < ARRAY_SIZE(big); i++) {
-		ASSERT_EQ(0, buffer_new(&self->gpu, &big[i], size,
-					AMDGPU_GEM_DOMAIN_VRAM));
-		ASSERT_EQ(0, buffer_va(&self->gpu, &big[i], AMDGPU_VA_OP_MAP,
-				       fill.dst, GPU_RW));
+	if (n > MAX_BIG)
+		SKIP(return, "too much video memory");
+	ASSERT_EQ(0, waiting_start(&other));
+	for (i = 0; i < n; i++) {
+		ASSERT_EQ(0, big_new(&self->gpu, &big[i], fill.dst));
 		fills = batch_of(&self->gpu, &fill, 1);
 		ASSERT_EQ(0, batch_run(&self->gpu, &fills));
+		waits += is_waiting(&other);
 		ASSERT_EQ(0, buffer_va(&self->gpu, &big[i], AMDGPU_VA_OP_UNMAP,
 				       fill.dst, 0));
 	}
 	EXPECT_EQ(-1, differs(self));
-	close(other.fd);
+	/* they did not end when the waits had ended */
+	TH_LOG("%u of %u fills ended while batches waited", waits, n);
+	EXPECT_LE(n / 2, waits);
+	__atomic_store_n(&other.stop, true, __ATOMIC_RELEASE);
+	ASSERT_EQ(0, pthread_join(other.thread, NULL));
+	EXPECT_EQ(0, other.ret);
+	close(other.gpu.fd);
+}
+
+static void *set_flag_later(void *flag)
+{
+	usleep(50000);
+	__atomic_store_n((uint32_t *)flag, 1, __ATOMIC_RELEASE);
+	return NULL;
+}
+
+/*
+ * A mapping is taken away while a batch waits that will write there. There is
+ * no page fault: page tables change when the batches of the file have ended
+ * that were submitted before, so the batch ends well and its data is in the
+ * buffer. A batch that comes later finds no mapping.
+ *
+ * Were they changed too early, the data alone would tell: after a page fault
+ * without retry the engine goes on, the fence and the record say that all went
+ * well, and the context is not charged.
+ */
+static void take_away(struct __test_metadata *_metadata,
+		      struct _test_data_sdma *self, uint32_t op,
+		      unsigned int engine)
+{
+	uint32_t *flag = (uint32_t *)(self->system.cpu + 4 * MIB);
+	struct drm_amdgpu_sdma_record *r =
+		(void *)(self->system.cpu + 5 * MIB);
+	struct drm_amdgpu_sdma_desc d[] = {
+		wait_desc(SYSTEM_VA + 4 * MIB, AMDGPU_SDMA_COMPARE_EQ, 1, 900),
+		copy_desc(SYSTEM_VA, BIG_VA(0), MIB),
+		copy_desc(SYSTEM_VA, VRAM_VA, MIB),
+	};
+	struct drm_amdgpu_sdma_batch batch = batch_of(&self->gpu, d, 3);
+	union drm_amdgpu_ctx state = {
+		.in.op = AMDGPU_CTX_OP_QUERY_STATE2,
+		.in.ctx_id = self->gpu.ctx,
+	};
+	struct drm_amdgpu_sdma_fence out = { };
+	struct buffer b, other;
+	pthread_t thread;
+
+	ASSERT_EQ(0, buffer_map(&self->gpu, &b, MIB, AMDGPU_GEM_DOMAIN_VRAM,
+				BIG_VA(0)));
+	ASSERT_EQ(0, buffer_new(&self->gpu, &other, MIB,
+				AMDGPU_GEM_DOMAIN_GTT));
+	ASSERT_EQ(0, buffer_cpu(&self->gpu, &other));
+	memset(b.cpu, 0, MIB);
+	memset(other.cpu, 0x77, MIB);
+	memset(r, 0, sizeof(*r));
+	*flag = 0;
+	d[1].flags = AMDGPU_SDMA_DESC_RECORD;
+	d[1].record = SYSTEM_VA + 5 * MIB;
+	ASSERT_EQ(0, syncobj_new(&self->gpu, &out.handle));
+	batch.engine_mask = 1u << engine;
+	batch.out_fences = (uintptr_t)&out;
+	batch.num_out_fences = 1;
+	ASSERT_EQ(0, batch_submit(&self->gpu, &batch));
+	ASSERT_EQ(0, pthread_create(&thread, NULL, set_flag_later, flag));
+	ASSERT_EQ(0, buffer_va(&self->gpu,
+			       op == AMDGPU_VA_OP_REPLACE ? &other : &b, op,
+			       BIG_VA(0), GPU_RW));
+	ASSERT_EQ(0, syncobj_wait(&self->gpu, out.handle, 0, WAIT_SECONDS));
+	EXPECT_EQ(1, syncobj_status(&self->gpu, out.handle));
+	EXPECT_EQ(AMDGPU_SDMA_RECORD_DONE, r->status);
+	EXPECT_EQ(0, memcmp(self->system.cpu, b.cpu, MIB));
+	EXPECT_EQ(0, memcmp(self->system.cpu, self->vram.cpu, MIB));
+	EXPECT_EQ(0x77, other.cpu[0]);
+	EXPECT_EQ(0, gpu_ioctl(&self->gpu, DRM_IOCTL_AMDGPU_CTX, &state));
+	EXPECT_EQ(0, state.out.state.flags);
+	ASSERT_EQ(0, pthread_join(thread, NULL));
+	batch = batch_of(&self->gpu, d, 3);
+	EXPECT_EQ(op == AMDGPU_VA_OP_REPLACE ? 0 : -ENOENT,
+		  batch_run(&self->gpu, &batch));
+	buffer_free(&self->gpu, &b);
+	buffer_free(&self->gpu, &other);
+}
+
+/* One of them may be that of the page tables' updates: on all in turn. */
+static void take_away_each(struct __test_metadata *_metadata,
+			   struct _test_data_sdma *self, uint32_t op)
+{
+	unsigned int engine;
+
+	for (engine = 0; engine < 32; engine++)
+		if (self->gpu.info.engine_mask & 1u << engine)
+			take_away(_metadata, self, op, engine);
+}
+
+TEST_F(sdma, unmapped_meanwhile)
+{
+	take_away_each(_metadata, self, AMDGPU_VA_OP_UNMAP);
+}
+
+TEST_F(sdma, replaced_meanwhile)
+{
+	take_away_each(_metadata, self, AMDGPU_VA_OP_REPLACE);
+}
+
+/* Somebody who always has so many batches on their way, on the first engine. */
+#define DEPTH	4
+
+struct flood {
+	struct gpu gpu;
+	struct buffer vram;
+	pthread_t thread;
+	uint32_t timeline;
+	uint64_t submitted;
+	bool stop;
+	int ret;
+};
+
+#define FILLS	8
+
+/* All of a buffer, so many times: the engine has more to do than the CPU. */
+static void make_fills(struct drm_amdgpu_sdma_desc d[FILLS])
+{
+	unsigned int i;
+
+	memset(d, 0, FILLS * sizeof(*d));
+	for (i = 0; i < FILLS; i++) {
+		d[i].op = AMDGPU_SDMA_OP_FILL;
+		d[i].flags = AMDGPU_SDMA_DESC_BARRIER;
+		d[i].dst = VRAM_VA;
+		d[i].size = SIZE;
+	}
+}
+
+static int submit_fills(struct gpu *gpu, uint32_t timeline, uint64_t point)
+{
+	struct drm_amdgpu_sdma_fence out = {
+		.handle = timeline, .point = point,
+	};
+	struct drm_amdgpu_sdma_desc d[FILLS];
+	struct drm_amdgpu_sdma_batch batch = batch_of(gpu, d, FILLS);
+
+	make_fills(d);
+	batch.engine_mask = gpu->info.engine_mask & -gpu->info.engine_mask;
+	batch.out_fences = (uintptr_t)&out;
+	batch.num_out_fences = 1;
+	return batch_submit(gpu, &batch);
+}
+
+/* How many batches have ended that signal a timeline, or a negative errno. */
+static long count_ended(struct gpu *gpu, uint32_t timeline)
+{
+	uint64_t point = 0;
+	struct drm_syncobj_timeline_array arg = {
+		.handles = (uintptr_t)&timeline,
+		.points = (uintptr_t)&point,
+		.count_handles = 1,
+	};
+	int ret = gpu_ioctl(gpu, DRM_IOCTL_SYNCOBJ_QUERY, &arg);
+
+	return ret ? ret : (long)point;
+}
+
+static void *keep_flooding(void *arg)
+{
+	struct flood *f = arg;
+
+	while (!__atomic_load_n(&f->stop, __ATOMIC_ACQUIRE) && !f->ret) {
+		f->ret = submit_fills(&f->gpu, f->timeline, ++f->submitted);
+		if (!f->ret && f->submitted > DEPTH)
+			f->ret = syncobj_wait(&f->gpu, f->timeline,
+					      f->submitted - DEPTH,
+					      WAIT_SECONDS);
+	}
+	return NULL;
+}
+
+static int flood_start(struct flood *f)
+{
+	int ret = gpu_open(&f->gpu, 0);
+
+	if (!ret)
+		ret = buffer_map(&f->gpu, &f->vram, SIZE,
+				 AMDGPU_GEM_DOMAIN_VRAM, VRAM_VA);
+	if (!ret)
+		ret = syncobj_new(&f->gpu, &f->timeline);
+	return ret ? ret : -pthread_create(&f->thread, NULL, keep_flooding, f);
+}
+
+/*
+ * Who has one batch on its way at a time gets its turn. The scheduler takes the
+ * oldest job, so it is one of DEPTH + 1; an eighth of a half is demanded.
+ */
+TEST_F_TIMEOUT(sdma, fair, 200)
+{
+	const long ours = 20;
+	struct flood other = { };
+	uint32_t timeline;
+	long i, theirs;
+
+	ASSERT_EQ(0, syncobj_new(&self->gpu, &timeline));
+	ASSERT_EQ(0, flood_start(&other));
+	ASSERT_EQ(0, syncobj_wait(&other.gpu, other.timeline, 4, WAIT_SECONDS));
+	theirs = count_ended(&other.gpu, other.timeline);
+	for (i = 1; i <= ours; i++) {
+		ASSERT_EQ(0, submit_fills(&self->gpu, timeline, i));
+		ASSERT_EQ(0, syncobj_wait(&self->gpu, timeline, i,
+					  WAIT_SECONDS));
+	}
+	theirs = count_ended(&other.gpu, other.timeline) - theirs;
+	__atomic_store_n(&other.stop, true, __ATOMIC_RELEASE);
+	ASSERT_EQ(0, pthread_join(other.thread, NULL));
+	EXPECT_EQ(0, other.ret);
+	TH_LOG("%ld batches of ours, %ld of theirs", ours, theirs);
+	EXPECT_LE(ours + theirs, 16 * ours);
+	/* or there was nobody to share with */
+	EXPECT_LE(ours / 4, theirs);
+	close(other.gpu.fd);
 }
 
 /* The file goes while its batches run, and while they wait. */
@@ -1097,7 +1555,7 @@ TEST_F(sdma, close_busy)
 		struct buffer system, vram;
 		struct gpu gpu;
 
-		ASSERT_EQ(0, gpu_open(&gpu, env("GPU", 0)));
+		ASSERT_EQ(0, gpu_open(&gpu, 0));
 		ASSERT_EQ(0, buffer_map(&gpu, &system, MIB,
 					AMDGPU_GEM_DOMAIN_GTT, SYSTEM_VA));
 		ASSERT_EQ(0, buffer_map(&gpu, &vram, MIB,
@@ -1124,7 +1582,7 @@ static void submit_for_ever(unsigned int placement)
 	struct buffer vram;
 	struct gpu gpu;
 
-	if (gpu_open(&gpu, env("GPU", 0)) ||
+	if (gpu_open(&gpu, 0) ||
 	    buffer_map(&gpu, &vram, SIZE, AMDGPU_GEM_DOMAIN_VRAM, VRAM_VA))
 		_exit(1);
 	while (1) {
@@ -1185,11 +1643,24 @@ static int map_peer(struct gpu *gpu, struct gpu *peer, struct buffer *theirs,
 	return buffer_va(gpu, &ours, AMDGPU_VA_OP_MAP, va, GPU_RW);
 }
 
-/* To the first of the other GPUs, from each to the next, and back. */
+/* What went straight from one emulated GPU to another, by an IOMMU or not. */
+static long between_gpus(int port)
+{
+	return emulator_count(port, "bytes_peer") +
+	       emulator_count(port, "bytes_message");
+}
+
+/*
+ * To the first of the other GPUs, from each to the next, and back: all of them
+ * are written once and read once.
+ */
 TEST_F(sdma, peer)
 {
 	struct drm_amdgpu_sdma_desc d[MAX_PEERS + 1];
-	int i, n = 0, self_index = env("GPU", 0);
+	const int self_index = 0;
+	int port = emulator_open();
+	long before = 0;
+	int i, n = 0;
 	struct drm_amdgpu_sdma_batch batch;
 	struct buffer theirs[MAX_PEERS];
 	struct gpu peer[MAX_PEERS];
@@ -1212,8 +1683,14 @@ TEST_F(sdma, peer)
 	d[n].flags = AMDGPU_SDMA_DESC_BARRIER;
 	memcpy(self->want_vram, self->want_system, 2 * MIB);
 	batch = batch_of(&self->gpu, d, n + 1);
+	if (port >= 0)
+		before = between_gpus(port);
 	ASSERT_EQ(0, batch_run(&self->gpu, &batch));
 	TH_LOG("%d other GPUs", n);
+	if (port >= 0) {
+		EXPECT_LE(n * 4 * (long)MIB, between_gpus(port) - before);
+		close(port);
+	}
 	EXPECT_EQ(-1, differs(self));
 	for (i = 0; i < n; i++) {
 		EXPECT_EQ(0, memcmp(theirs[i].cpu, self->want_system,

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * A GPU as the tests of SDMA batches see it: buffers with a GPU address and a
- * CPU mapping, syncobjs, batches; by ioctl, without a library.
+ * CPU mapping, syncobjs, batches; by ioctl, without a library. See gpus.h for
+ * GPU= in the environment.
  */
 #ifndef _SELFTEST_SDMA_BATCH_H
 #define _SELFTEST_SDMA_BATCH_H
@@ -22,6 +23,8 @@
 #include <drm/amdgpu_drm.h>
 #include <linux/sync_file.h>
 
+#include "gpus.h"
+
 #define KIB		1024UL
 #define MIB		(1024 * KIB)
 #define GPU_RW		(AMDGPU_VM_PAGE_READABLE | AMDGPU_VM_PAGE_WRITEABLE)
@@ -29,6 +32,7 @@
 
 struct gpu {
 	int fd;
+	char name[32];	/* PCI address */
 	uint32_t ctx;
 	struct drm_amdgpu_info_sdma_batch info;
 };
@@ -71,17 +75,50 @@ static inline int gpu_query_batch(struct gpu *gpu)
 	return gpu_ioctl(gpu, DRM_IOCTL_AMDGPU_INFO, &arg);
 }
 
-/* The @index-th render node of amdgpu that has batches: 0 or -ENODEV. */
+static inline uint64_t gpu_info_number(struct gpu *gpu, uint32_t query)
+{
+	uint64_t value = 0;
+	struct drm_amdgpu_info arg = {
+		.return_pointer = (uintptr_t)&value,
+		.return_size = sizeof(value),
+		.query = query,
+	};
+
+	return gpu_ioctl(gpu, DRM_IOCTL_AMDGPU_INFO, &arg) ? 0 : value;
+}
+
+/* Buffers that have left video memory since the driver was loaded. */
+static inline uint64_t gpu_evictions(struct gpu *gpu)
+{
+	return gpu_info_number(gpu, AMDGPU_INFO_NUM_EVICTIONS);
+}
+
+/* Some more buffers of @size than video memory can hold. */
+static inline unsigned int gpu_too_many(struct gpu *gpu, uint64_t size)
+{
+	struct drm_amdgpu_info_vram_gtt memory = { };
+	struct drm_amdgpu_info arg = {
+		.return_pointer = (uintptr_t)&memory,
+		.return_size = sizeof(memory),
+		.query = AMDGPU_INFO_VRAM_GTT,
+	};
+
+	if (gpu_ioctl(gpu, DRM_IOCTL_AMDGPU_INFO, &arg))
+		return ~0u;
+	return memory.vram_size / size + 3;
+}
+
+/* The @index-th GPU of find_gpus() that has batches: 0 or -ENODEV. */
 static inline int gpu_open(struct gpu *gpu, int index)
 {
-	char path[64];
-	int minor;
+	char names[MAX_GPUS][32];
+	int i, n = find_gpus(names);
 
-	for (minor = 128; minor < 192; minor++) {
-		snprintf(path, sizeof(path), "/dev/dri/renderD%d", minor);
-		gpu->fd = open(path, O_RDWR | O_CLOEXEC);
+	for (i = 0; i < n; i++) {
+		gpu->fd = open_render_node(names[i]);
 		if (gpu->fd < 0)
 			continue;
+		memcpy(gpu->name, names[i], sizeof(gpu->name));
 		if (!gpu_query_batch(gpu) && gpu->info.ops && !index--)
 			return gpu_context(gpu, &gpu->ctx);
 		close(gpu->fd);

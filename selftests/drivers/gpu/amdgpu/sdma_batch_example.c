@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The example of the documentation, run: a batch that waits for a flag, copies,
- * and adds to a counter.
+ * The examples of the documentation, run: a batch that waits for a flag, copies,
+ * and adds to a counter; and the same, prepared.
  */
 #include "../../../kselftest.h"
 #include "sdma_batch.h"
@@ -46,12 +46,60 @@ static int submit(int fd, uint32_t context, uint32_t syncobj, uint64_t flag_va,
 	return 0;
 }
 
+#define RUNS	3
+
+static bool more(void)
+{
+	static int runs;
+
+	return runs++ < RUNS;
+}
+
+static int prepared(int fd, uint32_t context, uint32_t syncobj,
+		    struct drm_amdgpu_sdma_batch batch)
+{
+	struct drm_amdgpu_sdma_fence out = { .handle = syncobj };
+
+	/* prepared example { */
+	struct drm_amdgpu_sdma_batch run = {
+		.ctx_id = context,
+		.flags = AMDGPU_SDMA_BATCH_RUN,
+		.out_fences = (uintptr_t)&out,
+		.num_out_fences = 1,
+	};
+
+	batch.flags = AMDGPU_SDMA_BATCH_PREPARE;	/* without fences */
+	if (drmIoctl(fd, DRM_IOCTL_AMDGPU_SDMA_BATCH, &batch))
+		return -1;
+	run.handle = batch.handle;
+	while (more())
+		if (drmIoctl(fd, DRM_IOCTL_AMDGPU_SDMA_BATCH, &run))
+			return -1;
+	/* } example */
+	return 0;
+}
+
 #define VA	(1024 * MIB)
+
+/* The counter, once all has ended. */
+static uint64_t ended(struct gpu *gpu, struct buffer *buffer, uint32_t syncobj)
+{
+	uint64_t sum;
+
+	if (syncobj_wait(gpu, syncobj, 0, WAIT_SECONDS) ||
+	    syncobj_status(gpu, syncobj) != 1)
+		return -1;
+	memcpy(&sum, buffer->cpu + 2 * MIB, sizeof(sum));
+	return sum;
+}
 
 int main(void)
 {
 	uint64_t a = VA, b = VA + MIB, counter = VA + 2 * MIB;
-	uint64_t flag = VA + 3 * MIB, sum;
+	uint64_t flag = VA + 3 * MIB;
+	struct drm_amdgpu_sdma_desc d = {
+		.op = AMDGPU_SDMA_OP_ADD, .dst = counter, .value = 1,
+	};
 	struct buffer buffer;
 	uint32_t syncobj;
 	struct gpu gpu;
@@ -60,7 +108,7 @@ int main(void)
 	ksft_print_header();
 	if (gpu_open(&gpu, 0))
 		ksft_exit_skip("no GPU with SDMA batches\n");
-	ksft_set_plan(1);
+	ksft_set_plan(2);
 	if (buffer_map(&gpu, &buffer, 4 * MIB, AMDGPU_GEM_DOMAIN_VRAM, VA) ||
 	    syncobj_new(&gpu, &syncobj))
 		ksft_exit_fail_msg("no buffer\n");
@@ -69,11 +117,11 @@ int main(void)
 	ok = !submit(gpu.fd, gpu.ctx, syncobj, flag, a, b, counter);
 	__atomic_store_n((uint32_t *)(buffer.cpu + (flag - VA)), 1,
 			 __ATOMIC_RELEASE);
-	ok = ok && !syncobj_wait(&gpu, syncobj, 0, WAIT_SECONDS) &&
-	     syncobj_status(&gpu, syncobj) == 1;
-	memcpy(&sum, buffer.cpu + (counter - VA), sizeof(sum));
-	ok = ok && sum == 1 &&
+	ok = ok && ended(&gpu, &buffer, syncobj) == 1 &&
 	     !memcmp(buffer.cpu, buffer.cpu + (b - VA), 65536);
 	ksft_test_result(ok, "example of the documentation\n");
+	ok = !prepared(gpu.fd, gpu.ctx, syncobj, batch_of(&gpu, &d, 1)) &&
+	     ended(&gpu, &buffer, syncobj) == 1 + RUNS;
+	ksft_test_result(ok, "example of prepared batches\n");
 	ksft_finished();
 }

@@ -4,23 +4,32 @@
  * DRM_IOCTL_AMDGPU_SDMA_BATCH fails once. A call that fails has done nothing,
  * and the next one works. Needs CONFIG_FAULT_INJECTION with failslab and
  * fail_page_alloc.
+ *
+ * By io_uring it is the worker's that fail, which makes the call; those of the
+ * ring itself are not amdgpu's.
  */
+#include <dirent.h>
+
 #include "../../../kselftest_harness.h"
 #include "../../../peer_mem/fail_nth.h"
-#include "sdma_batch.h"
+#include "sdma_uring.h"
 
 #define VA		(1024 * MIB)
 #define SIZE		(4 * MIB)
 #define MAX_NTH		1000
 #define MAX_DESCS	64
 
-enum kind { COPY, MANY, FAN_OUT, WAIT, SWAP, FENCES, STRIDE };
+enum kind {
+	COPY, MANY, FAN_OUT, WAIT, SWAP, FENCES, STRIDE, PREPARE, RUN, URING,
+};
 
 FIXTURE(fail)
 {
 	struct gpu gpu;
 	struct buffer buffer;
+	struct io_uring ring;
 	uint32_t syncobj;
+	uint32_t prepared;	/* what RUN runs */
 	int nth;
 };
 
@@ -40,8 +49,23 @@ FIXTURE_VARIANT_ADD(fail, first_wait) { .kind = WAIT, .anew = true, };
 FIXTURE_VARIANT_ADD(fail, first_swap) { .kind = SWAP, .anew = true, };
 FIXTURE_VARIANT_ADD(fail, fences) { .kind = FENCES, };
 FIXTURE_VARIANT_ADD(fail, stride) { .kind = STRIDE, };
+FIXTURE_VARIANT_ADD(fail, prepare) { .kind = PREPARE, };
+FIXTURE_VARIANT_ADD(fail, first_prepare) { .kind = PREPARE, .anew = true, };
+FIXTURE_VARIANT_ADD(fail, run) { .kind = RUN, };
+FIXTURE_VARIANT_ADD(fail, first_run) { .kind = RUN, .anew = true, };
+FIXTURE_VARIANT_ADD(fail, uring) { .kind = URING, };
+FIXTURE_VARIANT_ADD(fail, first_uring) { .kind = URING, .anew = true, };
 
-static int open_all(struct _test_data_fail *self)
+/* A copy, for RUN. */
+static int prepare_copy(struct _test_data_fail *self)
+{
+	const struct drm_amdgpu_sdma_desc d =
+		copy_desc(VA + 4 * KIB, VA + SIZE / 2 + 1, 16 * KIB);
+
+	return prepare(&self->gpu, &d, 1, &self->prepared);
+}
+
+static int open_all(struct _test_data_fail *self, enum kind kind)
 {
 	int ret = gpu_open(&self->gpu, 0);
 
@@ -49,7 +73,11 @@ static int open_all(struct _test_data_fail *self)
 		return ret;
 	ret = buffer_map(&self->gpu, &self->buffer, SIZE,
 			 AMDGPU_GEM_DOMAIN_VRAM, VA);
-	return ret ? ret : syncobj_new(&self->gpu, &self->syncobj);
+	if (!ret)
+		ret = syncobj_new(&self->gpu, &self->syncobj);
+	if (!ret && kind == RUN)
+		ret = prepare_copy(self);
+	return ret;
 }
 
 static void close_all(struct _test_data_fail *self)
@@ -57,6 +85,48 @@ static void close_all(struct _test_data_fail *self)
 	buffer_free(&self->gpu, &self->buffer);
 	close(self->gpu.fd);
 	self->gpu.fd = -1;
+}
+
+/* The first task whose name begins so: its fail-nth, or a negative errno. */
+static int open_nth_of(const char *name)
+{
+	DIR *dir = opendir("/proc/self/task");
+	struct dirent *entry;
+	int fd = -ENOENT;
+
+	while (dir && fd < 0 && (entry = readdir(dir))) {
+		char path[300], comm[32] = "";
+		FILE *f;
+
+		snprintf(path, sizeof(path), "/proc/self/task/%s/comm",
+			 entry->d_name);
+		f = fopen(path, "r");
+		if (!f)
+			continue;
+		if (fgets(comm, sizeof(comm), f) &&
+		    !strncmp(comm, name, strlen(name))) {
+			snprintf(path, sizeof(path),
+				 "/proc/self/task/%s/fail-nth", entry->d_name);
+			fd = open(path, O_RDWR | O_CLOEXEC);
+		}
+		fclose(f);
+	}
+	if (dir)
+		closedir(dir);
+	return fd;
+}
+
+/* One worker makes all calls; the first call starts it, and it stays. */
+static int start_worker(struct _test_data_fail *self)
+{
+	struct drm_amdgpu_sdma_desc d =
+		copy_desc(VA + 4 * KIB, VA + SIZE / 2 + 1, 16 * KIB);
+	struct drm_amdgpu_sdma_batch batch = batch_of(&self->gpu, &d, 1);
+	unsigned int most[2] = { 1, 1 };
+	int ret;
+
+	ret = io_uring_register_iowq_max_workers(&self->ring, most);
+	return ret ? ret : run_by(&self->ring, &self->gpu, &batch);
 }
 
 FIXTURE_SETUP(fail)
@@ -68,9 +138,16 @@ FIXTURE_SETUP(fail)
 	self->gpu.fd = -1;
 	if (!nth_available())
 		SKIP(return, "no fault injection in this kernel");
-	self->nth = nth_open();
+	if (variant->kind == URING && io_uring_queue_init(8, &self->ring, 0))
+		SKIP(return, "no io_uring");
+	ASSERT_EQ(0, open_all(self, variant->kind));
+	if (variant->kind == URING) {
+		ASSERT_EQ(0, start_worker(self));
+		self->nth = open_nth_of("iou-wrk-");
+	} else {
+		self->nth = nth_open();
+	}
 	ASSERT_LE(0, self->nth);
-	ASSERT_EQ(0, open_all(self));
 }
 
 FIXTURE_TEARDOWN(fail)
@@ -112,8 +189,14 @@ static void make_call(struct _test_data_fail *self, enum kind kind,
 	}
 	if (kind == FAN_OUT)
 		c->batch.placement = AMDGPU_SDMA_PLACE_FAN_OUT;
+	if (kind == RUN)
+		c->batch = run_of(&self->gpu, self->prepared);
 	if (kind == STRIDE)
 		c->batch.desc_stride = AMDGPU_SDMA_DESC_SIZE_MIN;
+	if (kind == PREPARE) {
+		c->batch.flags = AMDGPU_SDMA_BATCH_PREPARE;
+		return;
+	}
 	c->out[0].handle = self->syncobj;
 	c->batch.out_fences = (uintptr_t)c->out;
 	c->batch.num_out_fences = 1;
@@ -167,6 +250,27 @@ static int syncobj_reset(struct gpu *gpu, uint32_t handle)
 	return gpu_ioctl(gpu, DRM_IOCTL_SYNCOBJ_RESET, &arg);
 }
 
+static int make(struct _test_data_fail *self, enum kind kind, struct call *c)
+{
+	if (kind == URING)
+		return run_by(&self->ring, &self->gpu, &c->batch);
+	return ioctl(self->gpu.fd, DRM_IOCTL_AMDGPU_SDMA_BATCH, &c->batch) ?
+		-errno : 0;
+}
+
+/* What was prepared runs, once. */
+static int run_once(struct _test_data_fail *self, struct call *c)
+{
+	struct drm_amdgpu_sdma_fence out = { .handle = self->syncobj };
+	struct drm_amdgpu_sdma_batch run = run_of(&self->gpu, c->batch.handle);
+	int ret;
+
+	run.out_fences = (uintptr_t)&out;
+	run.num_out_fences = 1;
+	ret = batch_submit(&self->gpu, &run);
+	return ret ? ret : forget(&self->gpu, c->batch.handle);
+}
+
 /*
  * A call that failed has left no fence, and nothing will run. But if it was the
  * answer that could not be written, all else was done.
@@ -195,8 +299,7 @@ static void try_nth(struct __test_metadata *_metadata,
 	reset_memory(self);
 	ASSERT_EQ(0, syncobj_reset(&self->gpu, self->syncobj));
 	nth_arm(self->nth, nth);
-	ret = ioctl(self->gpu.fd, DRM_IOCTL_AMDGPU_SDMA_BATCH, &c.batch) ?
-		-errno : 0;
+	ret = make(self, kind, &c);
 	*more = nth_disarm(self->nth);
 	if (ret) {
 		ASSERT_TRUE(*more) TH_LOG("fails without a failure: %d", ret);
@@ -204,8 +307,12 @@ static void try_nth(struct __test_metadata *_metadata,
 	}
 	if (!taken) {
 		make_call(self, kind, &c);
-		ASSERT_EQ(0, batch_submit(&self->gpu, &c.batch))
+		ASSERT_EQ(0, make(self, kind, &c))
 			TH_LOG("after allocation %u", nth);
+	}
+	if (kind == PREPARE) {
+		ASSERT_TRUE(untouched(self));
+		ASSERT_EQ(0, run_once(self, &c));
 	}
 	ASSERT_EQ(0, syncobj_wait(&self->gpu, self->syncobj, 0, WAIT_SECONDS));
 	ASSERT_TRUE(copied(self, &c)) TH_LOG("allocation %u", nth);
@@ -219,7 +326,7 @@ TEST_F_TIMEOUT(fail, sweep, 280)
 	for (nth = 1; more && nth < MAX_NTH; nth++) {
 		if (variant->anew) {
 			close_all(self);
-			ASSERT_EQ(0, open_all(self));
+			ASSERT_EQ(0, open_all(self, variant->kind));
 		}
 		try_nth(_metadata, self, variant->kind, nth, &more);
 	}

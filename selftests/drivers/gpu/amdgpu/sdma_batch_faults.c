@@ -20,19 +20,6 @@
 #define PART		(64 * KIB)
 #define RECORDS		(SIZE - 4096)
 
-/* The driver may know them in another order. */
-static int break_gpus(int port, const char *how)
-{
-	char command[64];
-	int i, ret = 0;
-
-	for (i = 0; !ret; i++) {
-		snprintf(command, sizeof(command), "gpu%d %s", i, how);
-		ret = emulator(port, command);
-	}
-	return i > 1 ? 0 : ret;
-}
-
 FIXTURE(faults)
 {
 	struct gpu gpu;
@@ -61,10 +48,10 @@ FIXTURE_TEARDOWN(faults)
 {
 	if (self->port < 0)
 		return;
-	break_gpus(self->port, "engine all resume");
-	break_gpus(self->port, "irq drop 0");
-	break_gpus(self->port, "irq duplicate 0");
-	break_gpus(self->port, "irq delay 0");
+	emulator_all(self->port, "engine all resume");
+	emulator_all(self->port, "irq drop 0");
+	emulator_all(self->port, "irq duplicate 0");
+	emulator_all(self->port, "irq delay 0");
 	close(self->port);
 	if (self->gpu.fd >= 0)
 		close(self->gpu.fd);
@@ -136,7 +123,7 @@ static int hang_midway(struct _test_data_faults *self,
 	     i++)
 		usleep(1000);
 	if (!ret)
-		ret = break_gpus(self->port, "engine all hang");
+		ret = emulator_all(self->port, "engine all hang");
 	if (!ret)
 		ret = syncobj_wait(&self->gpu, out.handle, 0, WAIT_SECONDS);
 	return ret ? ret : syncobj_status(&self->gpu, out.handle);
@@ -164,7 +151,7 @@ static void must_fail(struct __test_metadata *_metadata,
 	ASSERT_EQ(0, batch_run(&self->gpu, batch));
 	memset(self->to.cpu, 0, SIZE - 4096);
 	if (fault) {
-		ASSERT_EQ(0, break_gpus(self->port, fault));
+		ASSERT_EQ(0, emulator_all(self->port, fault));
 		EXPECT_EQ(error, batch_run(&self->gpu, batch));
 	} else {
 		EXPECT_EQ(error, hang_midway(self, batch));
@@ -277,21 +264,60 @@ static int run_many(struct _test_data_faults *self, unsigned int n)
 	return 0;
 }
 
+/* What all GPUs' handlers have been called for, by all processors. */
+static long interrupts_seen(void)
+{
+	char line[4096], *at, *end;
+	FILE *f = fopen("/proc/interrupts", "r");
+	long sum = f ? 0 : -errno;
+
+	while (f && fgets(line, sizeof(line), f)) {
+		if (!strstr(line, "amdgpu"))
+			continue;
+		at = strchr(line, ':') + 1;
+		while (1) {
+			long n = strtol(at, &end, 10);
+
+			if (end == at)
+				break;
+			sum += n;
+			at = end;
+		}
+	}
+	if (f)
+		fclose(f);
+	return sum;
+}
+
+/* None arrives: the driver's timer finds what has ended. */
 TEST_F_TIMEOUT(faults, lost_interrupts, 120)
 {
-	ASSERT_EQ(0, break_gpus(self->port, "irq drop 3"));
+	long raised, seen;
+
+	ASSERT_EQ(0, emulator_all(self->port, "irq drop 1000000"));
+	/* what was on its way arrives yet */
+	usleep(100000);
+	seen = interrupts_seen();
+	raised = emulator_count(self->port, "interrupts");
+	EXPECT_LT(0, seen);
+	EXPECT_EQ(0, run_many(self, 4));
+	EXPECT_LE(raised + 4, emulator_count(self->port, "interrupts"));
+	EXPECT_EQ(seen, interrupts_seen());
+	/* three more, then they come again */
+	ASSERT_EQ(0, emulator_all(self->port, "irq drop 3"));
 	EXPECT_EQ(0, run_many(self, 8));
+	EXPECT_LT(seen, interrupts_seen());
 }
 
 TEST_F_TIMEOUT(faults, doubled_interrupts, 120)
 {
-	ASSERT_EQ(0, break_gpus(self->port, "irq duplicate 8"));
+	ASSERT_EQ(0, emulator_all(self->port, "irq duplicate 8"));
 	EXPECT_EQ(0, run_many(self, 16));
 }
 
 TEST_F_TIMEOUT(faults, late_interrupts, 120)
 {
-	ASSERT_EQ(0, break_gpus(self->port, "irq delay 20000"));
+	ASSERT_EQ(0, emulator_all(self->port, "irq delay 20000"));
 	EXPECT_EQ(0, run_many(self, 8));
 }
 
@@ -357,6 +383,7 @@ TEST_F_TIMEOUT(faults, others, 120)
 	struct drm_amdgpu_sdma_batch batch = batch_of(&self->gpu, &d, 1);
 	uint32_t *good = mmap(NULL, 4096, PROT_READ | PROT_WRITE,
 			      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	uint32_t before;
 	pid_t pid;
 	int i;
 
@@ -368,8 +395,11 @@ TEST_F_TIMEOUT(faults, others, 120)
 	if (!pid)
 		keep_copying(self->seed, 2, good);
 	EXPECT_TRUE(goes_on(pid, good, 10));
+	before = __atomic_load_n(good, __ATOMIC_ACQUIRE);
 	for (i = 0; i < 200; i++)
 		EXPECT_EQ(0, batch_run(&self->gpu, &batch));
+	/* it went on meanwhile: sdma_batch tells how fairly */
+	EXPECT_LT(before, __atomic_load_n(good, __ATOMIC_ACQUIRE));
 	batch.engine_mask = 1;
 	must_fail(_metadata, self, &batch, "engine 0 hang", -ETIME);
 	EXPECT_TRUE(goes_on(pid, good, 10));

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Random calls of DRM_IOCTL_AMDGPU_SDMA_BATCH: most nearly right, some not at
- * all, interrupted by signals. Whatever it answers, what it must not touch
- * stays as it is, every batch that it takes ends, and the GPU goes on.
+ * all, interrupted by signals; batches, prepared ones and their runs, by ioctl
+ * and by io_uring. Whatever it answers, what it must not touch stays as it is,
+ * every batch that it takes ends, and the GPU goes on.
  *
  * SECONDS=N runs longer than 10 s, SEED=N other calls; the seed is printed.
  *
@@ -17,7 +18,7 @@
 #include <sys/time.h>
 
 #include "../../../kselftest.h"
-#include "sdma_batch.h"
+#include "sdma_uring.h"
 
 #define VA		(1024 * MIB)
 #define SIZE		(4 * MIB)
@@ -25,6 +26,7 @@
 #define GUARD_VA	(VA + 16 * MIB)
 #define GUARD_SIZE	MIB
 #define MAX_DESCS	48
+#define MAX_HANDLES	8
 
 #define MAX_KEPT	512
 #define COVER_WORDS	65536
@@ -43,6 +45,17 @@ struct cover {
 	unsigned int places;
 };
 
+/* What a call asks for, by its flags. */
+enum kind { BATCH, PREPARE, RUN, FORGET, OTHER, KINDS };
+
+static const char * const kind_names[KINDS] = {
+	"batch", "prepare", "run", "forget", "other",
+};
+
+struct count {
+	unsigned long calls, taken;
+};
+
 struct fuzz {
 	struct gpu gpu;
 	struct buffer buffer;
@@ -51,6 +64,12 @@ struct fuzz {
 	uint64_t state;
 	struct call call;
 	unsigned long calls, taken, gave_up;
+	struct count kinds[KINDS];
+	struct count by_uring;
+	/* Prepared batches, or 0. */
+	uint32_t handles[MAX_HANDLES];
+	struct io_uring ring;
+	bool has_ring;
 	struct cover cover;
 	struct call kept[MAX_KEPT];
 	unsigned int num_kept;
@@ -157,7 +176,27 @@ static void limit_polls(struct fuzz *f)
 			f->call.d[i].polls = 200;
 }
 
-static void make_batch(struct fuzz *f)
+static uint32_t any_handle(struct fuzz *f)
+{
+	if (!below(f, 16))
+		return below(f, 2 * MAX_HANDLES);
+	return f->handles[below(f, MAX_HANDLES)];
+}
+
+static void make_fences(struct fuzz *f)
+{
+	struct drm_amdgpu_sdma_batch *batch = &f->call.batch;
+	uint32_t i;
+
+	memset(f->call.fences, 0, sizeof(f->call.fences));
+	for (i = 0; i < ARRAY_SIZE(f->call.fences); i++)
+		f->call.fences[i].handle = f->syncobj;
+	batch->out_fences = (uintptr_t)f->call.fences;
+	batch->num_out_fences = 1;
+}
+
+/* A batch, to run or to prepare. */
+static void make_batch(struct fuzz *f, bool prepared)
 {
 	struct drm_amdgpu_sdma_batch *batch = &f->call.batch;
 	uint32_t i, n = 1 + below(f, MAX_DESCS);
@@ -165,18 +204,42 @@ static void make_batch(struct fuzz *f)
 	*batch = batch_of(&f->gpu, f->call.d, below(f, 4) ? 1 + n % 4 : n);
 	for (i = 0; i < batch->num_descs; i++)
 		make_desc(f, &f->call.d[i]);
-	memset(f->call.fences, 0, sizeof(f->call.fences));
-	for (i = 0; i < ARRAY_SIZE(f->call.fences); i++)
-		f->call.fences[i].handle = f->syncobj;
 	batch->placement = below(f, 3);
-	batch->out_fences = (uintptr_t)f->call.fences;
-	batch->num_out_fences = 1;
+	if (prepared)
+		batch->flags = AMDGPU_SDMA_BATCH_PREPARE;
+	else
+		make_fences(f);
 	if (below(f, 2))
 		batch->engine_mask = f->gpu.info.engine_mask & rnd(f);
 	while (!below(f, 3))
 		spoil(f, &f->call.d[below(f, batch->num_descs)],
 		      sizeof(f->call.d[0]));
 	limit_polls(f);
+}
+
+static void make_forget(struct fuzz *f)
+{
+	f->call.batch = (struct drm_amdgpu_sdma_batch) {
+		.flags = AMDGPU_SDMA_BATCH_FORGET,
+		.handle = any_handle(f),
+	};
+}
+
+static void make_call(struct fuzz *f)
+{
+	struct drm_amdgpu_sdma_batch *batch = &f->call.batch;
+	uint32_t what = below(f, 32);
+
+	if (what < 12) {
+		make_batch(f, false);
+	} else if (what < 20) {
+		make_batch(f, true);
+	} else if (what < 31) {
+		*batch = run_of(&f->gpu, any_handle(f));
+		make_fences(f);
+	} else {
+		make_forget(f);
+	}
 	while (rarely(f))
 		spoil(f, f->call.fences, sizeof(f->call.fences));
 	while (!below(f, 10))
@@ -203,6 +266,8 @@ static void vary(struct fuzz *f)
 			spoil(f, d, sizeof(*d));
 	} while (below(f, 2));
 	limit_polls(f);
+	if (f->call.batch.flags == AMDGPU_SDMA_BATCH_RUN)
+		f->call.batch.handle = any_handle(f);
 	if (!below(f, 8))
 		spoil(f, f->call.fences, sizeof(f->call.fences));
 	if (!below(f, 8))
@@ -262,26 +327,89 @@ static void wait_end(struct fuzz *f)
 		ksft_exit_fail_msg("call %lu: ended with %d\n", f->calls, ret);
 }
 
+static enum kind kind_of(const struct drm_amdgpu_sdma_batch *batch)
+{
+	switch (batch->flags) {
+	case 0:
+		return BATCH;
+	case AMDGPU_SDMA_BATCH_PREPARE:
+		return PREPARE;
+	case AMDGPU_SDMA_BATCH_RUN:
+		return RUN;
+	case AMDGPU_SDMA_BATCH_FORGET:
+		return FORGET;
+	default:
+		return OTHER;
+	}
+}
+
+static void drop_handle(struct fuzz *f, uint32_t handle)
+{
+	unsigned int i;
+
+	for (i = 0; i < MAX_HANDLES; i++)
+		if (f->handles[i] == handle)
+			f->handles[i] = 0;
+}
+
+/* Takes the place of another, which is forgotten: there may be so many only. */
+static void keep_handle(struct fuzz *f, uint32_t handle)
+{
+	uint32_t *place = &f->handles[below(f, MAX_HANDLES)];
+
+	if (*place)
+		forget(&f->gpu, *place);
+	*place = handle;
+}
+
+/* A command's result is how the batch ended, too: -ETIME if a wait gave up. */
+static int call_by_uring(struct fuzz *f, struct drm_amdgpu_sdma_batch *args)
+{
+	int ret = run_by(&f->ring, &f->gpu, args);
+
+	if (ret == -ETIMEDOUT)
+		ksft_exit_fail_msg("call %lu: no completion\n", f->calls);
+	f->by_uring.calls++;
+	if (ret == -ETIME && args->engines_used) {
+		f->gave_up++;
+		ret = 0;
+	}
+	f->by_uring.taken += !ret;
+	return ret;
+}
+
+static bool fenced(struct fuzz *f)
+{
+	const struct drm_amdgpu_sdma_batch *batch = &f->call.batch;
+
+	return batch->out_fences == (uintptr_t)f->call.fences &&
+	       batch->num_out_fences && batch->num_out_fences < 4 &&
+	       f->call.fences[0].handle == f->syncobj &&
+	       !f->call.fences[0].point;
+}
+
 static void fuzz_once(struct fuzz *f)
 {
 	const struct drm_amdgpu_sdma_batch *batch = &f->call.batch;
 	struct drm_amdgpu_sdma_batch args;
-	bool fenced;
+	struct count *count;
 	int ret;
 
 	if (f->num_kept && below(f, 2))
 		vary(f);
 	else
-		make_batch(f);
+		make_call(f);
 	args = *batch;
+	count = &f->kinds[kind_of(&args)];
+	count->calls++;
 	f->calls++;
 	cover_start(&f->cover);
-	ret = batch_submit(&f->gpu, &args);
+	if (f->has_ring && !below(f, 4))
+		ret = call_by_uring(f, &args);
+	else
+		ret = batch_submit(&f->gpu, &args);
 	if (cover_grows(&f->cover))
 		keep(f);
-	fenced = batch->out_fences == (uintptr_t)f->call.fences &&
-		 batch->num_out_fences && f->call.fences[0].handle == f->syncobj &&
-		 !f->call.fences[0].point && batch->num_out_fences < 4;
 	if (ret) {
 		if (args.engines_used)
 			ksft_exit_fail_msg("call %lu: %d, but runs\n",
@@ -289,7 +417,12 @@ static void fuzz_once(struct fuzz *f)
 		return;
 	}
 	f->taken++;
-	if (fenced && below(f, 4) == 0)
+	count->taken++;
+	if (batch->flags == AMDGPU_SDMA_BATCH_PREPARE)
+		keep_handle(f, args.handle);
+	else if (batch->flags == AMDGPU_SDMA_BATCH_FORGET)
+		drop_handle(f, batch->handle);
+	else if (fenced(f) && below(f, 4) == 0)
 		wait_end(f);
 }
 
@@ -303,16 +436,30 @@ static bool intact(struct fuzz *f)
 	return true;
 }
 
-/* A copy that must work, behind all that was taken. */
+static int copy_guard(struct fuzz *f, uint32_t engine_mask)
+{
+	const struct drm_amdgpu_sdma_desc d =
+		copy_desc(GUARD_VA, VA, GUARD_SIZE);
+	struct drm_amdgpu_sdma_batch batch = batch_of(&f->gpu, &d, 1);
+
+	batch.engine_mask = engine_mask;
+	return batch_run(&f->gpu, &batch);
+}
+
+/* A copy that must work, on each engine behind all that was taken there. */
 static int sane(struct fuzz *f)
 {
-	struct drm_amdgpu_sdma_desc d = {
-		.op = AMDGPU_SDMA_OP_COPY, .src = GUARD_VA, .dst = VA,
-		.size = GUARD_SIZE,
-	};
-	struct drm_amdgpu_sdma_batch batch = batch_of(&f->gpu, &d, 1);
-	int ret = batch_run(&f->gpu, &batch);
+	uint32_t engine;
+	int ret = 0;
 
+	for (engine = 0; engine < 32 && !ret; engine++) {
+		if (f->gpu.info.engine_mask & 1u << engine)
+			ret = copy_guard(f, 1u << engine);
+	}
+	/* nothing runs any more */
+	memset(f->buffer.cpu, 0, GUARD_SIZE);
+	if (!ret)
+		ret = copy_guard(f, 0);
 	if (ret)
 		return ret;
 	return memcmp(f->buffer.cpu, f->guard.cpu, GUARD_SIZE) ? -EIO : 0;
@@ -330,6 +477,7 @@ static void open_all(struct fuzz *f)
 	    syncobj_new(&f->gpu, &f->syncobj))
 		ksft_exit_fail_msg("no buffers\n");
 	memset(f->guard.cpu, 0x3c, GUARD_SIZE);
+	f->has_ring = !io_uring_queue_init(8, &f->ring, 0);
 }
 
 static void on_alarm(int sig)
@@ -356,24 +504,28 @@ static void stop_signals(void)
 	setitimer(ITIMER_REAL, &never, NULL);
 }
 
-static unsigned long env(const char *name, unsigned long otherwise)
+static void print_kinds(struct fuzz *f)
 {
-	const char *value = getenv(name);
+	unsigned int i;
 
-	return value ? strtoul(value, NULL, 0) : otherwise;
+	for (i = 0; i < KINDS; i++)
+		ksft_print_msg("%s: %lu calls, %lu taken\n", kind_names[i],
+			       f->kinds[i].calls, f->kinds[i].taken);
+	ksft_print_msg("by io_uring: %lu calls, %lu taken\n",
+		       f->by_uring.calls, f->by_uring.taken);
 }
 
 int main(void)
 {
-	unsigned long seed = env("SEED", 1);
+	unsigned int seed = env("SEED", 1);
 	time_t end = time(NULL) + env("SECONDS", 10);
 	static struct fuzz f;
 	int ret;
 
 	ksft_print_header();
 	open_all(&f);
-	ksft_set_plan(3);
-	ksft_print_msg("SEED=%lu\n", seed);
+	ksft_set_plan(5);
+	ksft_print_msg("SEED=%u\n", seed);
 	f.state = seed;
 	cover_open(&f.cover);
 	start_signals();
@@ -385,10 +537,18 @@ int main(void)
 		       f.calls, f.taken, f.gave_up);
 	ksft_print_msg("%u places in the kernel, %u calls kept\n",
 		       f.cover.places, f.num_kept);
+	print_kinds(&f);
 	ksft_test_result(!ret, "the GPU goes on (%d)\n", ret);
 	ksft_test_result(intact(&f), "memory to read did not change\n");
 	/* else it tests one of both only */
 	ksft_test_result(f.taken > f.calls / 20 && f.taken < f.calls * 19 / 20,
 			 "some were taken, some not\n");
+	ksft_test_result(f.kinds[PREPARE].taken && f.kinds[RUN].taken &&
+			 f.kinds[FORGET].taken,
+			 "prepared batches ran\n");
+	if (f.has_ring)
+		ksft_test_result(f.by_uring.taken, "commands were taken\n");
+	else
+		ksft_test_result_skip("no io_uring\n");
 	ksft_finished();
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * What the driver tells of SDMA batches, against what was submitted: the fdinfo
- * of each file, and the histograms of the device in debugfs. And what the device
- * gets to do for a batch, if it is one that tells.
+ * of each file, the histograms of the device in debugfs, and traces. And what the
+ * device gets to do for a batch, if it is one that tells.
  */
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
@@ -424,6 +424,210 @@ TEST_F(stats, engine_goes_on)
 	}
 	TH_LOG("%d slow", slow);
 	EXPECT_GT(3, slow);
+}
+
+#define INSTANCES	"/sys/kernel/tracing/instances"
+
+enum { SUBMIT, RUN, DONE, EVENTS };
+
+static const char * const events[] = { "submit", "run", "done" };
+
+static int write_file(const char *dir, const char *file, const char *text)
+{
+	char path[256];
+	int fd, ret;
+
+	snprintf(path, sizeof(path), "%s/%s", dir, file);
+	fd = open(path, O_WRONLY | O_TRUNC);
+	if (fd < 0)
+		return -errno;
+	ret = write(fd, text, strlen(text)) < 0 ? -errno : 0;
+	close(fd);
+	return ret;
+}
+
+/* 0, or -errno if the kernel does not trace or we may not. */
+static int trace_begin(const char *dir)
+{
+	char file[64];
+	int i, ret = mkdir(dir, 0700) ? -errno : 0;
+
+	for (i = 0; !ret && i < EVENTS; i++) {
+		snprintf(file, sizeof(file),
+			 "events/amdgpu/amdgpu_sdma_batch_%s/enable",
+			 events[i]);
+		ret = write_file(dir, file, "1");
+	}
+	return ret;
+}
+
+/* A batch, by its fence, in a trace. */
+struct traced {
+	unsigned long long context;
+	unsigned long long seqno;
+	unsigned int placement;
+	unsigned int placed;
+	unsigned int shares;
+	int error;
+	/* how often, and how many lines into the trace the last time */
+	int times[EVENTS];
+	int line[EVENTS];
+};
+
+static unsigned int member(const char *line, const char *name)
+{
+	const char *at = strstr(line, name);
+
+	return at ? strtol(at + strlen(name), NULL, 10) : -1;
+}
+
+/* Which event it is, or -1; and its fence. */
+static int parse_event(const char *line, struct traced *t)
+{
+	const char *at = strstr(line, "amdgpu_sdma_batch_");
+	char name[16];
+	int i;
+
+	if (!at || sscanf(at, "amdgpu_sdma_batch_%15[a-z]: fence=%llu:%llu",
+			  name, &t->context, &t->seqno) != 3)
+		return -1;
+	for (i = 0; i < EVENTS && strcmp(name, events[i]); i++)
+		;
+	return i < EVENTS ? i : -1;
+}
+
+static struct traced *find_traced(struct traced *all, int num,
+				  const struct traced *t)
+{
+	int i;
+
+	for (i = 0; i < num; i++)
+		if (all[i].context == t->context && all[i].seqno == t->seqno)
+			return &all[i];
+	return NULL;
+}
+
+/* Returns how many batches were submitted. */
+static int read_trace(const char *dir, struct traced *all, int max)
+{
+	char path[256], line[512];
+	int event, num = 0, lines = 0;
+	struct traced *t;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/trace", dir);
+	f = fopen(path, "r");
+	if (!f)
+		return -errno;
+	while (num < max && fgets(line, sizeof(line), f)) {
+		struct traced at = { 0 };
+
+		event = parse_event(line, &at);
+		t = find_traced(all, num, &at);
+		if (event == SUBMIT && !t) {
+			t = &all[num++];
+			*t = at;
+			t->placement = member(line, "placement=");
+			t->placed = member(line, "placed=");
+			t->shares = member(line, "shares=");
+		}
+		if (event < 0 || !t)
+			continue;
+		if (event == DONE)
+			t->error = member(line, "error=");
+		t->times[event]++;
+		t->line[event] = lines++;
+	}
+	fclose(f);
+	return num;
+}
+
+/* The last event of the last batch may come after its fence is seen. */
+static int read_settled(const char *dir, struct traced *all, int num, int max)
+{
+	int i, n = 0;
+
+	for (i = 0; i < 100; i++) {
+		n = read_trace(dir, all, max);
+		if (n != num || all[num - 1].times[DONE])
+			break;
+		usleep(10000);
+	}
+	return n;
+}
+
+/* As fill(), by a handle. */
+static int fill_prepared(struct gpu *gpu, uint32_t runs)
+{
+	struct drm_amdgpu_sdma_desc d[16];
+	struct drm_amdgpu_sdma_batch batch = batch_of(gpu, d, ARRAY_SIZE(d));
+	uint32_t i, handle;
+	int ret;
+
+	for (i = 0; i < ARRAY_SIZE(d); i++)
+		d[i] = fill_desc(VA + i * 128 * KIB, 128 * KIB, i);
+	batch.placement = AMDGPU_SDMA_PLACE_FAN_OUT;
+	ret = batch_prepare(gpu, &batch, &handle);
+	for (i = 0; !ret && i < runs; i++)
+		ret = run_prepared(gpu, handle);
+	return ret;
+}
+
+static int wait_for_nothing(struct gpu *gpu)
+{
+	struct drm_amdgpu_sdma_desc d = wait_desc(VA, 0x12345678, 1);
+	struct drm_amdgpu_sdma_batch batch = batch_of(gpu, &d, 1);
+
+	return batch_run(gpu, &batch);
+}
+
+/* Every batch is submitted, runs and ends in a trace, once and in this order. */
+TEST_F(stats, trace)
+{
+	enum { ONE = AMDGPU_SDMA_PLACE_ONE_ENGINE,
+	       ALL = AMDGPU_SDMA_PLACE_FAN_OUT,
+	       AUTO = AMDGPU_SDMA_PLACE_AUTO, BATCHES = 7 };
+	static const struct traced want[BATCHES] = {
+		{ .placement = ONE, .placed = ONE },
+		{ .placement = AUTO, .placed = ONE },
+		{ .placement = AUTO, .placed = ALL },
+		{ .placement = ALL, .placed = ALL },
+		{ .placement = ALL, .placed = ALL },
+		{ .placement = ALL, .placed = ALL },
+		{ .placement = AUTO, .placed = ONE, .error = -ETIME },
+	};
+	const bool many = __builtin_popcount(self->gpu.info.engine_mask) > 1;
+	struct traced got[2 * BATCHES] = { 0 };
+	char dir[128];
+	int i, event;
+
+	snprintf(dir, sizeof(dir), INSTANCES "/sdma_batch_stats.%d", getpid());
+	i = trace_begin(dir);
+	if (i) {
+		rmdir(dir);
+		SKIP(return, "no tracepoints (%d)", i);
+	}
+	EXPECT_EQ(0, fill(&self->gpu, 16, 128 * KIB, ONE));
+	EXPECT_EQ(0, fill(&self->gpu, 16, 4 * KIB, AUTO));
+	EXPECT_EQ(0, fill(&self->gpu, 16, 128 * KIB, AUTO));
+	EXPECT_EQ(0, fill(&self->gpu, 16, 128 * KIB, ALL));
+	EXPECT_EQ(0, fill_prepared(&self->gpu, 2));
+	EXPECT_EQ(-ETIME, wait_for_nothing(&self->gpu));
+	EXPECT_EQ(BATCHES, read_settled(dir, got, BATCHES, 2 * BATCHES));
+	EXPECT_EQ(0, rmdir(dir));
+	for (i = 0; i < BATCHES; i++) {
+		for (event = 0; event < EVENTS; event++) {
+			EXPECT_EQ(1, got[i].times[event]) {
+				TH_LOG("batch %d, %s", i, events[event]);
+			}
+		}
+		EXPECT_LT(got[i].line[SUBMIT], got[i].line[RUN]);
+		EXPECT_LT(got[i].line[RUN], got[i].line[DONE]);
+		EXPECT_EQ(want[i].placement, got[i].placement);
+		EXPECT_EQ(many ? want[i].placed : ONE, got[i].placed);
+		EXPECT_EQ(want[i].placed != ONE && many, got[i].shares > 1);
+		EXPECT_EQ(want[i].error, got[i].error);
+	}
 }
 
 TEST_HARNESS_MAIN

@@ -4,7 +4,7 @@
  * outlives eviction, other contexts and the death of processes; what does not
  * outlive a changed mapping; what is refused, one test for each reason.
  *
- * GPU=N takes the N-th GPU that has batches, SEED=N other random data.
+ * SEED=N in the environment takes other random data.
  */
 #include <pthread.h>
 #include <signal.h>
@@ -32,7 +32,7 @@ FIXTURE(prepared)
 FIXTURE_SETUP(prepared)
 {
 	self->seed = env("SEED", 1);
-	if (gpu_open(&self->gpu, env("GPU", 0)))
+	if (gpu_open(&self->gpu, 0))
 		SKIP(return, "no GPU with SDMA batches");
 	if (!(self->gpu.info.features & AMDGPU_SDMA_FEATURE_PREPARED))
 		SKIP(return, "no prepared batches");
@@ -286,45 +286,92 @@ TEST_F(prepared, waits_are_capped)
 	EXPECT_EQ(1, syncobj_status(&self->gpu, out[1].handle));
 }
 
-static void fill_memory(struct __test_metadata *_metadata, struct gpu *gpu)
+#define BIG		(64 * MIB)
+#define BIG_VA		(4096 * MIB)
+#define MAX_BIG		40
+
+#define REFILLS		8
+
+/* A batch that takes long, for a run to wait for. */
+static int submit_slow(struct gpu *gpu, uint64_t va, uint32_t syncobj)
 {
-	const uint64_t size = 64 * MIB, at = 4096 * MIB;
-	struct drm_amdgpu_sdma_desc d = fill_desc(at, size, 7);
-	struct drm_amdgpu_sdma_batch batch;
-	struct buffer b[14];
+	struct drm_amdgpu_sdma_fence out = { .handle = syncobj };
+	struct drm_amdgpu_sdma_desc d[REFILLS];
+	struct drm_amdgpu_sdma_batch batch = batch_of(gpu, d, REFILLS);
 	unsigned int i;
 
-	for (i = 0; i < ARRAY_SIZE(b); i++) {
-		ASSERT_EQ(0, buffer_new(gpu, &b[i], size,
-					AMDGPU_GEM_DOMAIN_VRAM));
-		ASSERT_EQ(0, buffer_va(gpu, &b[i], AMDGPU_VA_OP_MAP, at,
-				       GPU_RW));
-		batch = batch_of(gpu, &d, 1);
-		ASSERT_EQ(0, batch_run(gpu, &batch));
-		ASSERT_EQ(0, buffer_va(gpu, &b[i], AMDGPU_VA_OP_UNMAP, at, 0));
+	for (i = 0; i < REFILLS; i++) {
+		d[i] = fill_desc(va, BIG, i);
+		d[i].flags = AMDGPU_SDMA_DESC_BARRIER;
 	}
-	for (i = 0; i < ARRAY_SIZE(b); i++)
-		buffer_free(gpu, &b[i]);
+	batch.engine_mask = 1u << (31 - __builtin_clz(gpu->info.engine_mask));
+	batch.out_fences = (uintptr_t)&out;
+	batch.num_out_fences = 1;
+	return batch_submit(gpu, &batch);
 }
 
-/* Buffers leave video memory between runs; packets name addresses. */
-TEST_F(prepared, eviction)
+static int run_behind(struct gpu *gpu, uint32_t h, uint32_t syncobj,
+		      uint32_t out_syncobj)
 {
+	struct drm_amdgpu_sdma_fence in = { .handle = syncobj };
+	struct drm_amdgpu_sdma_fence out = { .handle = out_syncobj };
+	struct drm_amdgpu_sdma_batch run = run_of(gpu, h);
+
+	run.in_fences = (uintptr_t)&in;
+	run.num_in_fences = 1;
+	run.out_fences = (uintptr_t)&out;
+	run.num_out_fences = 1;
+	return batch_submit(gpu, &run);
+}
+
+/* So many buffers that the memory of all others leaves video memory. */
+static void take_memory(struct __test_metadata *_metadata, struct gpu *other,
+			struct buffer b[MAX_BIG])
+{
+	const unsigned int n = gpu_too_many(other, BIG);
+	unsigned int i;
+
+	for (i = 0; i < n; i++)
+		ASSERT_EQ(0, buffer_new(other, &b[i], BIG,
+					AMDGPU_GEM_DOMAIN_VRAM));
+}
+
+/* Buffers leave video memory between runs, and while a run is on its way. */
+TEST_F_TIMEOUT(prepared, eviction, 120)
+{
+	uint64_t evicted = gpu_evictions(&self->gpu);
 	struct drm_amdgpu_sdma_desc d[COPIES];
+	struct buffer slow, b[MAX_BIG] = { };
+	uint32_t h, before, after;
 	struct gpu other;
 	unsigned int i;
-	uint32_t h;
+	bool busy;
 
-	ASSERT_EQ(0, gpu_open(&other, env("GPU", 0)));
+	if (gpu_too_many(&self->gpu, BIG) > MAX_BIG)
+		SKIP(return, "too much video memory");
+	ASSERT_EQ(0, gpu_open(&other, 0));
+	ASSERT_EQ(0, syncobj_new(&self->gpu, &before));
+	ASSERT_EQ(0, syncobj_new(&self->gpu, &after));
+	ASSERT_EQ(0, buffer_new(&self->gpu, &slow, BIG,
+				AMDGPU_GEM_DOMAIN_GTT));
+	ASSERT_EQ(0, buffer_va(&self->gpu, &slow, AMDGPU_VA_OP_MAP, BIG_VA,
+			       GPU_RW));
 	scatter(d);
 	ASSERT_EQ(0, prepare(&self->gpu, d, COPIES, &h));
-	for (i = 0; i < 3; i++) {
-		fill_memory(_metadata, i % 2 ? &self->gpu : &other);
-		randomize(self->system.cpu, COPIES * 8192, &self->seed);
-		ASSERT_EQ(0, run_prepared(&self->gpu, h));
-		ASSERT_TRUE(scattered(self)) TH_LOG("run %u", i);
-	}
+	for (i = 0; i < 4; i++)
+		ASSERT_EQ(0, submit_slow(&self->gpu, BIG_VA, before));
+	ASSERT_EQ(0, run_behind(&self->gpu, h, before, after));
+	take_memory(_metadata, &other, b);
+	EXPECT_LT(evicted, gpu_evictions(&self->gpu));
+	busy = !syncobj_status(&self->gpu, after);
+	ASSERT_EQ(0, syncobj_wait(&self->gpu, after, 0, WAIT_SECONDS));
+	EXPECT_TRUE(scattered(self));
+	randomize(self->system.cpu, COPIES * 8192, &self->seed);
+	ASSERT_EQ(0, run_prepared(&self->gpu, h));
+	EXPECT_TRUE(scattered(self));
 	close(other.fd);
+	if (!busy)
+		SKIP(return, "the run had ended when its buffers moved");
 }
 
 /* What a changed mapping leaves: it is said, and nothing ran. */
@@ -355,7 +402,7 @@ FIXTURE_SETUP(stale)
 		fill_desc(OTHER_VA + SIZE - 4096, 4096, 1),
 	};
 
-	if (gpu_open(&self->gpu, env("GPU", 0)))
+	if (gpu_open(&self->gpu, 0))
 		SKIP(return, "no GPU with SDMA batches");
 	ASSERT_EQ(0, buffer_map(&self->gpu, &self->vram, SIZE,
 				AMDGPU_GEM_DOMAIN_VRAM, VRAM_VA));
@@ -480,7 +527,7 @@ TEST_F(prepared, is_of_the_file)
 	struct gpu other;
 	uint32_t h;
 
-	ASSERT_EQ(0, gpu_open(&other, env("GPU", 0)));
+	ASSERT_EQ(0, gpu_open(&other, 0));
 	ASSERT_EQ(0, buffer_map(&other, &vram, SIZE, AMDGPU_GEM_DOMAIN_VRAM,
 				VRAM_VA));
 	ASSERT_EQ(0, prepare(&other, &d, 1, &h));
@@ -606,6 +653,64 @@ TEST_F(prepared, threads)
 	EXPECT_EQ(THREADS * EACH, count(self));
 }
 
+static void on_signal(int sig)
+{
+}
+
+/* One call, never made again here. */
+static void *run_once(void *arg)
+{
+	struct worker *w = arg;
+	struct drm_amdgpu_sdma_batch batch = run_of(&w->gpu, w->handle);
+
+	if (ioctl(w->gpu.fd, DRM_IOCTL_AMDGPU_SDMA_BATCH, &batch))
+		w->ret = -errno;
+	return NULL;
+}
+
+/*
+ * Behind a run that waits for a flag, two threads are in the call: one for the
+ * run to end, one for the other's lock. A signal whose handler wants calls made
+ * again ends neither.
+ */
+TEST_F(prepared, signals_restart)
+{
+	struct sigaction action = {
+		.sa_handler = on_signal, .sa_flags = SA_RESTART,
+	};
+	struct drm_amdgpu_sdma_desc d[] = {
+		wait_desc(SYSTEM_VA, 1, self->gpu.info.max_polls),
+		add_desc(COUNT_VA, 1),
+	};
+	struct worker w[3] = { };
+	pthread_t threads[3];
+	unsigned int i;
+
+	memset(self->system.cpu, 0, 4);
+	ASSERT_EQ(0, sigaction(SIGUSR1, &action, NULL));
+	w[0].gpu = self->gpu;
+	ASSERT_EQ(0, prepare(&self->gpu, d, 2, &w[0].handle));
+	for (i = 0; i < 3; i++) {
+		w[i] = w[0];
+		ASSERT_EQ(0, pthread_create(&threads[i], NULL, run_once,
+					    &w[i]));
+		usleep(50000);
+	}
+	/* first who waits for the lock, while that is held */
+	pthread_kill(threads[2], SIGUSR1);
+	usleep(50000);
+	pthread_kill(threads[1], SIGUSR1);
+	usleep(50000);
+	__atomic_store_n((uint32_t *)self->system.cpu, 1, __ATOMIC_RELEASE);
+	for (i = 0; i < 3; i++) {
+		ASSERT_EQ(0, pthread_join(threads[i], NULL));
+		EXPECT_EQ(0, w[i].ret);
+	}
+	/* behind all of them */
+	ASSERT_EQ(0, run_prepared(&self->gpu, w[0].handle));
+	EXPECT_EQ(4, count(self));
+}
+
 /* The file goes while runs are on their way, prepared batches with it. */
 TEST_F(prepared, close_busy)
 {
@@ -617,7 +722,7 @@ TEST_F(prepared, close_busy)
 	uint32_t h;
 
 	for (i = 0; i < 10; i++) {
-		ASSERT_EQ(0, gpu_open(&gpu, env("GPU", 0)));
+		ASSERT_EQ(0, gpu_open(&gpu, 0));
 		ASSERT_EQ(0, buffer_map(&gpu, &vram, SIZE,
 					AMDGPU_GEM_DOMAIN_VRAM, VRAM_VA));
 		ASSERT_EQ(0, prepare(&gpu, &d, 1, &h));
@@ -643,7 +748,7 @@ static void use_for_ever(unsigned int seed)
 	struct buffer vram;
 	struct gpu gpu;
 
-	if (gpu_open(&gpu, env("GPU", 0)) ||
+	if (gpu_open(&gpu, 0) ||
 	    buffer_map(&gpu, &vram, SIZE, AMDGPU_GEM_DOMAIN_VRAM, VRAM_VA))
 		_exit(1);
 	while (1) {
@@ -728,7 +833,7 @@ FIXTURE_VARIANT_ADD(refused, forget)
 
 FIXTURE_SETUP(refused)
 {
-	if (gpu_open(&self->gpu, env("GPU", 0)))
+	if (gpu_open(&self->gpu, 0))
 		SKIP(return, "no GPU with SDMA batches");
 	ASSERT_EQ(0, buffer_map(&self->gpu, &self->vram, SIZE,
 				AMDGPU_GEM_DOMAIN_VRAM, VRAM_VA));

@@ -3,16 +3,14 @@
  * SDMA batches by io_uring: what completes when, with which result; chains of
  * file and batch; what happens to commands when their ring or task ends.
  *
- * GPU=N takes the N-th GPU that has batches, SEED=N other random data.
+ * SEED=N in the environment takes other random data.
  */
 #include <pthread.h>
 #include <signal.h>
 #include <sys/wait.h>
 
-#include <liburing.h>
-
 #include "../../../kselftest_harness.h"
-#include "sdma_prepared.h"
+#include "sdma_uring.h"
 
 #define SYSTEM_VA	(1024 * MIB)
 #define VRAM_VA		(2048 * MIB)
@@ -35,7 +33,7 @@ FIXTURE(uring)
 FIXTURE_SETUP(uring)
 {
 	self->seed = env("SEED", 1);
-	if (gpu_open(&self->gpu, env("GPU", 0)))
+	if (gpu_open(&self->gpu, 0))
 		SKIP(return, "no GPU with SDMA batches");
 	if (!(self->gpu.info.features & AMDGPU_SDMA_FEATURE_URING))
 		SKIP(return, "no io_uring");
@@ -55,55 +53,6 @@ FIXTURE_TEARDOWN(uring)
 		return;
 	io_uring_queue_exit(&self->ring);
 	close(self->gpu.fd);
-}
-
-static struct io_uring_sqe *put_cmd(struct io_uring *ring, int fd,
-				    const struct drm_amdgpu_sdma_uring *cmd)
-{
-	struct io_uring_sqe *sqe = io_uring_get_sqe(ring);
-
-	io_uring_prep_rw(IORING_OP_URING_CMD, sqe, fd, NULL, 0, 0);
-	sqe->cmd_op = DRM_AMDGPU_URING_SDMA_BATCH;
-	memcpy(sqe->cmd, cmd, sizeof(*cmd));
-	return sqe;
-}
-
-static struct io_uring_sqe *put_batch(struct io_uring *ring, struct gpu *gpu,
-				      struct drm_amdgpu_sdma_batch *batch)
-{
-	struct drm_amdgpu_sdma_uring cmd = {
-		.batch = (uintptr_t)batch,
-		.size = sizeof(*batch),
-	};
-
-	return put_cmd(ring, gpu->fd, &cmd);
-}
-
-/* Result of the next command that completes, and its user data. */
-static int next_result(struct io_uring *ring, uint64_t *data)
-{
-	struct __kernel_timespec limit = { .tv_sec = WAIT_SECONDS };
-	struct io_uring_cqe *cqe;
-	int ret;
-
-	ret = io_uring_wait_cqe_timeout(ring, &cqe, &limit);
-	if (ret)
-		return ret == -ETIME ? -ETIMEDOUT : ret;
-	ret = cqe->res;
-	if (data)
-		*data = cqe->user_data;
-	io_uring_cqe_seen(ring, cqe);
-	return ret;
-}
-
-static int run_by(struct io_uring *ring, struct gpu *gpu,
-		  struct drm_amdgpu_sdma_batch *batch)
-{
-	int ret;
-
-	put_batch(ring, gpu, batch);
-	ret = io_uring_submit(ring);
-	return ret < 0 ? ret : next_result(ring, NULL);
 }
 
 /* A copy of a part of system memory, to the same place in video memory. */
@@ -721,7 +670,7 @@ static void submit_for_ever(unsigned int seed)
 	struct gpu gpu;
 	unsigned int i;
 
-	if (gpu_open(&gpu, env("GPU", 0)) ||
+	if (gpu_open(&gpu, 0) ||
 	    buffer_map(&gpu, &vram, SIZE, AMDGPU_GEM_DOMAIN_VRAM, VRAM_VA) ||
 	    io_uring_queue_init(8, &ring, seed % 2 ? IORING_SETUP_SQPOLL : 0))
 		_exit(1);

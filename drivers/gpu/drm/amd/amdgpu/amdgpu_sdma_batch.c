@@ -1055,8 +1055,7 @@ static void trace_batch(struct batch *b, const struct dma_fence *fence)
 {
 	unsigned int i;
 
-	trace_amdgpu_sdma_batch_submit(&b->plan, b->args->placement,
-				       b->args->engines_used, fence);
+	trace_amdgpu_sdma_batch_submit(&b->plan, b->args->engines_used, fence);
 	if (!trace_amdgpu_sdma_batch_job_enabled())
 		return;
 	for (i = 0; i < b->num_jobs; i++)
@@ -1095,7 +1094,8 @@ static void commit(struct batch *b)
 		drm_sched_job_arm(&b->jobs[i]->base);
 		b->args->engines_used |= BIT(b->engines[i]->instance);
 	}
-	amdgpu_sdma_batch_note_arm(b->note, b->jobs, b->num_jobs, &b->plan);
+	amdgpu_sdma_batch_note_arm(b->note, b->jobs, b->num_jobs, &b->plan,
+				   fence);
 	b->note = NULL;
 	if (fence)
 		amdgpu_sdma_batch_fence_arm(fence, b->jobs);
@@ -1380,7 +1380,13 @@ static int call_batch(struct drm_device *dev, struct drm_file *filp,
 int amdgpu_sdma_batch_ioctl(struct drm_device *dev, void *data,
 			    struct drm_file *filp)
 {
-	return call_batch(dev, filp, data, NULL);
+	int r = call_batch(dev, filp, data, NULL);
+
+	/*
+	 * A signal came while a lock was waited for. Nothing was done, so the
+	 * call can be made again, as the signal's handler wants it.
+	 */
+	return r == -EINTR ? -ERESTARTSYS : r;
 }
 
 /**

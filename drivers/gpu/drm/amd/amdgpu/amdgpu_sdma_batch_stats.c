@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 /*
  * What SDMA batches have cost: engine time and bytes of each file, and how
- * large the batches of a device were and how long they took. Also gives back
- * what they had of the engines' budgets of polls.
+ * large the batches of a device were and how long they took. Also tells traces
+ * when they run and end, and gives back what they had of the engines' budgets of
+ * polls.
  */
 
 #include <linux/bitops.h>
@@ -17,6 +18,7 @@
 #include "amdgpu.h"
 #include "amdgpu_sdma_arena.h"
 #include "amdgpu_sdma_batch_stats.h"
+#include "amdgpu_sdma_batch_trace.h"
 #include "amdgpu_sdma_batch_waits.h"
 #include "amdgpu_sdma_plan.h"
 
@@ -81,7 +83,7 @@ struct amdgpu_sdma_batch_file {
 	atomic64_t busy;
 };
 
-/* Called when one job has ended. */
+/* Called when one job has ended, or runs. */
 struct note_cb {
 	struct dma_fence_cb cb;
 	struct amdgpu_sdma_batch_note *note;
@@ -96,10 +98,15 @@ struct note_cb {
  * @descs: of it
  * @polls: that it has of the budget of @engine
  * @engine: instance
- * @pending: jobs that run
+ * @context: of the batch's fence
+ * @seqno: of the batch's fence
+ * @pending: callbacks that have not been called
  * @failed: one did not end well
- * @num: of jobs
- * @cbs: one for each job
+ * @joined: the batch has a fence of its own, which traces its end
+ * @traced: traces when the batch runs
+ * @running: it does
+ * @num: of @cbs
+ * @cbs: one for the end of each job, and if @traced one for its begin
  */
 struct amdgpu_sdma_batch_note {
 	struct amdgpu_sdma_batch_dev *dev;
@@ -109,8 +116,13 @@ struct amdgpu_sdma_batch_note {
 	u32 descs;
 	u32 polls;
 	u32 engine;
+	u64 context;
+	u64 seqno;
 	atomic_t pending;
 	bool failed;
+	bool joined;
+	bool traced;
+	bool running;
 	unsigned int num;
 	struct note_cb cbs[] __counted_by(num);
 };
@@ -234,12 +246,15 @@ struct amdgpu_sdma_batch_note *
 amdgpu_sdma_batch_note_create(struct amdgpu_device *adev,
 			      struct amdgpu_fpriv *fpriv, unsigned int num)
 {
+	bool traced = trace_amdgpu_sdma_batch_run_enabled();
+	unsigned int num_cbs = traced ? 2 * num : num;
 	struct amdgpu_sdma_batch_note *note;
 
-	note = kzalloc(struct_size(note, cbs, num), GFP_KERNEL_ACCOUNT);
+	note = kzalloc(struct_size(note, cbs, num_cbs), GFP_KERNEL_ACCOUNT);
 	if (!note)
 		return NULL;
-	note->num = num;
+	note->num = num_cbs;
+	note->traced = traced;
 	note->dev = adev->sdma.batch_dev;
 	note->file = amdgpu_sdma_arena_stats(fpriv);
 	kref_get(&note->file->ref);
@@ -325,9 +340,34 @@ static void note_job_done(struct dma_fence *finished, struct dma_fence_cb *cb)
 	atomic64_add(job_time(finished), &note->file->busy);
 	if (finished->error)
 		WRITE_ONCE(note->failed, true);
+	if (!note->joined)
+		trace_amdgpu_sdma_batch_done(finished, finished->error);
 	/* Orders the failures of all jobs before the last one's look at them. */
 	if (atomic_dec_and_test(&note->pending))
 		note_end(note, end);
+}
+
+/* A job that is dropped is said to be scheduled too, before it ends. */
+static void note_job_runs(struct dma_fence *scheduled, struct dma_fence_cb *cb)
+{
+	struct amdgpu_sdma_batch_note *note = container_of(cb, struct note_cb,
+							   cb)->note;
+	struct drm_gpu_scheduler *sched = to_drm_sched_fence(scheduled)->sched;
+
+	if (!xchg(&note->running, true))
+		trace_amdgpu_sdma_batch_run(note->context, note->seqno,
+					    to_amdgpu_ring(sched)->me);
+	if (atomic_dec_and_test(&note->pending))
+		note_end(note, ktime_get());
+}
+
+static void note_watch(struct amdgpu_sdma_batch_note *note, unsigned int i,
+		       struct dma_fence *fence, dma_fence_func_t called)
+{
+	note->cbs[i].note = note;
+	/* Not pushed, so not signaled. */
+	if (dma_fence_add_callback(fence, &note->cbs[i].cb, called))
+		called(fence, &note->cbs[i].cb);
 }
 
 /**
@@ -336,6 +376,7 @@ static void note_job_done(struct dma_fence *finished, struct dma_fence_cb *cb)
  * @jobs: armed and not pushed
  * @num: of @jobs, not more than the note was made for
  * @plan: of the batch
+ * @joined: fence of all jobs, or NULL if it is that of the only one
  *
  * Cannot fail. Before anybody else has a callback on the jobs' fences: who sees
  * the end of the batch by one sees it accounted for.
@@ -343,21 +384,26 @@ static void note_job_done(struct dma_fence *finished, struct dma_fence_cb *cb)
 void amdgpu_sdma_batch_note_arm(struct amdgpu_sdma_batch_note *note,
 				struct amdgpu_job *const *jobs,
 				unsigned int num,
-				const struct amdgpu_sdma_plan *plan)
+				const struct amdgpu_sdma_plan *plan,
+				const struct dma_fence *joined)
 {
+	const struct dma_fence *fence = joined ? joined :
+					&jobs[0]->base.s_fence->finished;
 	unsigned int i;
 
 	note->submitted = ktime_get();
 	note->bytes = plan->moved;
 	note->descs = plan->num;
-	atomic_set(&note->pending, num);
+	note->joined = joined;
+	note->context = fence->context;
+	note->seqno = fence->seqno;
+	atomic_set(&note->pending, note->traced ? 2 * num : num);
 	for (i = 0; i < num; i++) {
-		struct dma_fence *job = &jobs[i]->base.s_fence->finished;
+		struct drm_sched_fence *s_fence = jobs[i]->base.s_fence;
 
-		note->cbs[i].note = note;
-		/* Not pushed, so not signaled. */
-		if (dma_fence_add_callback(job, &note->cbs[i].cb,
-					   note_job_done))
-			note_job_done(job, &note->cbs[i].cb);
+		note_watch(note, i, &s_fence->finished, note_job_done);
+		if (note->traced)
+			note_watch(note, num + i, &s_fence->scheduled,
+				   note_job_runs);
 	}
 }

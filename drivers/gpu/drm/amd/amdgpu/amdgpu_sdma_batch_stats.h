@@ -10,6 +10,7 @@ struct amdgpu_job;
 struct amdgpu_sdma_batch_file;
 struct amdgpu_sdma_batch_note;
 struct amdgpu_sdma_plan;
+struct dma_fence;
 struct drm_printer;
 
 int amdgpu_sdma_batch_dev_init(struct amdgpu_device *adev);
@@ -30,6 +31,7 @@ void amdgpu_sdma_batch_note_free(struct amdgpu_sdma_batch_note *note);
 void amdgpu_sdma_batch_note_arm(struct amdgpu_sdma_batch_note *note,
 				struct amdgpu_job *const *jobs,
 				unsigned int num,
-				const struct amdgpu_sdma_plan *plan);
+				const struct amdgpu_sdma_plan *plan,
+				const struct dma_fence *joined);
 
 #endif

@@ -2,6 +2,7 @@
 #if !defined(_AMDGPU_SDMA_BATCH_TRACE_H_) || defined(TRACE_HEADER_MULTI_READ)
 #define _AMDGPU_SDMA_BATCH_TRACE_H_
 
+#include <linux/bitops.h>
 #include <linux/dma-fence.h>
 #include <linux/tracepoint.h>
 
@@ -14,26 +15,35 @@
 /**
  * DOC: SDMA batch tracepoints
  *
+ * Each batch, and each run of a prepared one, has one of these, by its fence:
+ *
  * amdgpu_sdma_batch_submit
- *	a batch was accepted: its fence, what it names, the placement that was
- *	asked for and the shares and engines that it got
- * amdgpu_sdma_batch_job
- *	one share of it: the engine, and the job's fence, by which the
- *	scheduler's own tracepoints tell when it runs and ends
+ *	it was accepted: what it names, the placement that was asked for (of a
+ *	prepared batch: when it was prepared), the one that it got, shares and
+ *	engines
+ * amdgpu_sdma_batch_run
+ *	the scheduler has given the first of its jobs to an engine, or was told
+ *	to drop it before that
  * amdgpu_sdma_batch_done
- *	a batch with several jobs or with waits has ended; of others the job's
- *	end is the batch's
+ *	it has ended, with the error of its fence
+ *
+ * and for each of its jobs:
+ *
+ * amdgpu_sdma_batch_job
+ *	at submission, the engine and the job's fence, by which the scheduler's
+ *	own tracepoints tell when that job runs and ends
  */
 TRACE_EVENT(amdgpu_sdma_batch_submit,
-	    TP_PROTO(const struct amdgpu_sdma_plan *plan, u32 placement,
-		     u32 engines, const struct dma_fence *fence),
-	    TP_ARGS(plan, placement, engines, fence),
+	    TP_PROTO(const struct amdgpu_sdma_plan *plan, u32 engines,
+		     const struct dma_fence *fence),
+	    TP_ARGS(plan, engines, fence),
 	    TP_STRUCT__entry(
 			     __field(u64, context)
 			     __field(u64, seqno)
 			     __field(u64, bytes)
 			     __field(u32, descs)
 			     __field(u32, placement)
+			     __field(u32, placed)
 			     __field(u32, shares)
 			     __field(u32, engines)
 			     __field(u32, polls)
@@ -43,15 +53,18 @@ TRACE_EVENT(amdgpu_sdma_batch_submit,
 			   __entry->seqno = fence->seqno;
 			   __entry->bytes = plan->bytes;
 			   __entry->descs = plan->num;
-			   __entry->placement = placement;
+			   __entry->placement = plan->placement;
+			   __entry->placed = hweight32(engines) > 1 ?
+					     AMDGPU_SDMA_PLACE_FAN_OUT :
+					     AMDGPU_SDMA_PLACE_ONE_ENGINE;
 			   __entry->shares = plan->shares;
 			   __entry->engines = engines;
 			   __entry->polls = plan->polls;
 			   ),
-	    TP_printk("fence=%llu:%llu, descs=%u, bytes=%llu, placement=%u, shares=%u, engines=0x%x, polls=%u",
+	    TP_printk("fence=%llu:%llu, descs=%u, bytes=%llu, placement=%u, placed=%u, shares=%u, engines=0x%x, polls=%u",
 		      __entry->context, __entry->seqno, __entry->descs,
-		      __entry->bytes, __entry->placement, __entry->shares,
-		      __entry->engines, __entry->polls)
+		      __entry->bytes, __entry->placement, __entry->placed,
+		      __entry->shares, __entry->engines, __entry->polls)
 );
 
 TRACE_EVENT(amdgpu_sdma_batch_job,
@@ -75,6 +88,23 @@ TRACE_EVENT(amdgpu_sdma_batch_job,
 	    TP_printk("fence=%llu:%llu, engine=%u, job=%llu:%llu",
 		      __entry->batch_context, __entry->batch_seqno,
 		      __entry->engine, __entry->context, __entry->seqno)
+);
+
+TRACE_EVENT(amdgpu_sdma_batch_run,
+	    TP_PROTO(u64 context, u64 seqno, u32 engine),
+	    TP_ARGS(context, seqno, engine),
+	    TP_STRUCT__entry(
+			     __field(u64, context)
+			     __field(u64, seqno)
+			     __field(u32, engine)
+			     ),
+	    TP_fast_assign(
+			   __entry->context = context;
+			   __entry->seqno = seqno;
+			   __entry->engine = engine;
+			   ),
+	    TP_printk("fence=%llu:%llu, engine=%u", __entry->context,
+		      __entry->seqno, __entry->engine)
 );
 
 TRACE_EVENT(amdgpu_sdma_batch_done,

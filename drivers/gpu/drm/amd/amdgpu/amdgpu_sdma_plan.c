@@ -607,13 +607,21 @@ int amdgpu_sdma_plan_overlap(struct amdgpu_sdma_plan *plan)
 }
 EXPORT_SYMBOL_IF_KUNIT(amdgpu_sdma_plan_overlap);
 
+/*
+ * By what the engines have to do: move the bytes, or, if descriptors are small,
+ * process their packets. See Documentation/gpu/amdgpu/sdma-batch.rst for where
+ * the thresholds are from.
+ */
 static u32 auto_shares(const struct amdgpu_sdma_plan *plan, u32 engines)
 {
+	u64 work = max(plan->bytes,
+		       (u64)plan->num * AMDGPU_SDMA_AUTO_SMALL_BYTES);
+
 	if (plan->first_ordered != plan->num ||
-	    plan->bytes < AMDGPU_SDMA_AUTO_FAN_OUT_BYTES)
+	    work < AMDGPU_SDMA_AUTO_FAN_OUT_BYTES)
 		return 1;
 	return min_t(u64, engines,
-		     div_u64(plan->bytes, AMDGPU_SDMA_AUTO_SHARE_BYTES));
+		     div_u64(work, AMDGPU_SDMA_AUTO_SHARE_BYTES));
 }
 
 /* Where a share may end that should end @over bytes into descriptor @i. */
@@ -671,6 +679,7 @@ int amdgpu_sdma_plan_place(struct amdgpu_sdma_plan *plan, u32 placement,
 			   u32 engines)
 {
 	engines = min(engines, AMDGPU_SDMA_MAX_SHARES);
+	plan->placement = placement;
 	switch (placement) {
 	case AMDGPU_SDMA_PLACE_AUTO:
 		plan->shares = auto_shares(plan, engines);

@@ -80,6 +80,7 @@ struct amdgpu_sdma_cursor {
  * @moved: bytes, counted once for each destination
  * @polls: of all waits
  * @dwords: upper bound of the packets of one share that has it all
+ * @placement: that was asked for, AMDGPU_SDMA_PLACE_*
  * @shares: how many parts run in parallel
  * @end: where each share ends; it begins where the one before ends
  */
@@ -101,6 +102,7 @@ struct amdgpu_sdma_plan {
 	u64 moved;
 	u32 polls;
 	u64 dwords;
+	u32 placement;
 	u32 shares;
 	struct amdgpu_sdma_cursor end[AMDGPU_SDMA_MAX_SHARES];
 };

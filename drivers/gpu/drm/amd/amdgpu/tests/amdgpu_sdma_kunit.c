@@ -290,6 +290,32 @@ static void check_totals(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, amdgpu_sdma_plan_check(&plan), -E2BIG);
 }
 
+/* Fewer bytes and descriptors than a batch may have, but too many packets. */
+static void check_packets(struct kunit *test)
+{
+	const u32 dw = AMDGPU_SDMA_BOUNCE_DW + AMDGPU_SDMA_BARRIER_DW +
+		       AMDGPU_SDMA_RECORD_DW;
+	struct drm_amdgpu_sdma_desc *d;
+	struct amdgpu_sdma_plan plan;
+	u32 i;
+
+	d = kvcalloc(AMDGPU_SDMA_MAX_DESCS, sizeof(*d), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, d);
+	for (i = 0; i < AMDGPU_SDMA_MAX_DESCS; i++) {
+		d[i] = good(AMDGPU_SDMA_OP_SWAP);
+		d[i].src += 1;
+		d[i].flags = AMDGPU_SDMA_DESC_BARRIER | AMDGPU_SDMA_DESC_RECORD;
+		d[i].record = 0x40000;
+	}
+	i = AMDGPU_SDMA_MAX_DWORDS / dw;
+	plan_init(&plan, v4_4_2(test), d, i);
+	KUNIT_EXPECT_EQ(test, amdgpu_sdma_plan_check(&plan), 0);
+	plan_init(&plan, v4_4_2(test), d, AMDGPU_SDMA_MAX_DESCS);
+	KUNIT_EXPECT_EQ(test, amdgpu_sdma_plan_check(&plan), -E2BIG);
+	KUNIT_EXPECT_EQ(test, plan.error_index, i);
+	kvfree(d);
+}
+
 /* An engine without an operation. */
 static void check_lacking(struct kunit *test)
 {
@@ -799,6 +825,35 @@ static void emit_random_lacking(struct kunit *test)
 	run_random(test, &lacking, AMDGPU_SDMA_OP_ADD + 1, 5);
 }
 
+/* Each copy reads what the one before wrote: one barrier between two. */
+static void emit_barriers(struct kunit *test)
+{
+	struct engine e = { .test = test, .format = v4_4_2(test) };
+	const u32 num = 16, size = 256;
+	struct drm_amdgpu_sdma_desc *d;
+	struct amdgpu_sdma_plan plan;
+	u32 i;
+
+	d = kunit_kcalloc(test, num, sizeof(*d), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, d);
+	e.memory = kunit_kzalloc(test, MEMORY_ALL, GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, e.memory);
+	for (i = 0; i < num; i++) {
+		memset(e.memory + i * size, i + 1, size);
+		d[i].src = MEMORY + i * size;
+		d[i].dst = d[i].src + size;
+		d[i].size = size;
+		d[i].flags = AMDGPU_SDMA_DESC_BARRIER;
+	}
+	plan_init(&plan, e.format, d, num);
+	KUNIT_ASSERT_EQ(test, amdgpu_sdma_plan_check(&plan), 0);
+	KUNIT_ASSERT_EQ(test, amdgpu_sdma_plan_overlap(&plan), 0);
+	KUNIT_ASSERT_EQ(test, 0, place_one(&plan));
+	run_plan(&e, &plan);
+	KUNIT_EXPECT_EQ(test, e.barriers, num - 1);
+	KUNIT_EXPECT_NULL(test, memchr_inv(e.memory, 1, (num + 1) * size));
+}
+
 /* Chains: each copy continues the one before, or nearly. */
 static void emit_neighbours(struct kunit *test)
 {
@@ -1025,6 +1080,29 @@ static void place_auto(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, shares_of(test, d, 1, 16), 1);
 }
 
+/* Packets of many small copies keep an engine busy, however few their bytes. */
+static void place_auto_small(struct kunit *test)
+{
+	const u32 least = AMDGPU_SDMA_AUTO_FAN_OUT_BYTES /
+			  AMDGPU_SDMA_AUTO_SMALL_BYTES;
+	struct drm_amdgpu_sdma_desc *d;
+	u32 i;
+
+	d = kunit_kcalloc(test, 2 * least, sizeof(*d), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, d);
+	for (i = 0; i < 2 * least; i++) {
+		d[i] = good(AMDGPU_SDMA_OP_COPY);
+		d[i].size = 64;
+	}
+	KUNIT_EXPECT_EQ(test, shares_of(test, d, least - 1, 16), 1);
+	KUNIT_EXPECT_EQ(test, shares_of(test, d, least, 16), 8);
+	KUNIT_EXPECT_EQ(test, shares_of(test, d, 2 * least, 16), 16);
+	/* The mean counts: a large one among them adds nothing, up to it. */
+	d[0].size = least / 2 * AMDGPU_SDMA_AUTO_SMALL_BYTES;
+	KUNIT_EXPECT_EQ(test, shares_of(test, d, least - 1, 16), 1);
+	KUNIT_EXPECT_EQ(test, shares_of(test, d, least, 16), 8);
+}
+
 static void place_ordered(struct kunit *test)
 {
 	struct drm_amdgpu_sdma_desc d[] = {
@@ -1056,12 +1134,14 @@ static struct kunit_case amdgpu_sdma_cases[] = {
 	KUNIT_CASE(encode_sync),
 	KUNIT_CASE_PARAM(check_rule, rules_gen_params),
 	KUNIT_CASE(check_totals),
+	KUNIT_CASE(check_packets),
 	KUNIT_CASE(check_lacking),
 	KUNIT_CASE(overlap_random),
 	KUNIT_CASE(overlap_groups),
 	KUNIT_CASE(emit_random_unordered),
 	KUNIT_CASE(emit_random_ordered),
 	KUNIT_CASE(emit_random_lacking),
+	KUNIT_CASE(emit_barriers),
 	KUNIT_CASE(emit_neighbours),
 	KUNIT_CASE(emit_real_limits),
 	KUNIT_CASE(swap_bounces),
@@ -1069,6 +1149,7 @@ static struct kunit_case amdgpu_sdma_cases[] = {
 	KUNIT_CASE(wait_skips),
 	KUNIT_CASE(place_balance),
 	KUNIT_CASE(place_auto),
+	KUNIT_CASE(place_auto_small),
 	KUNIT_CASE(place_ordered),
 	{ }
 };

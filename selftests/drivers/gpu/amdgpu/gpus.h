@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Which GPUs the tests use.
+ *
+ * GPU= in the environment names them, in this order, by their PCI addresses:
+ * GPU=0000:03:00.0,0000:83:00.0. Default: all that there are.
+ */
+#ifndef SELFTESTS_AMDGPU_GPUS_H
+#define SELFTESTS_AMDGPU_GPUS_H
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MAX_GPUS	8
+
+static inline int by_name(const void *a, const void *b)
+{
+	return strcmp(a, b);
+}
+
+/* Those that GPU= wants and that are among the found. */
+static inline int choose_gpus(char names[MAX_GPUS][32], int found)
+{
+	const char *want = getenv("GPU");
+	char all[MAX_GPUS][32], *list, *word, *state;
+	int count = 0;
+
+	if (!want)
+		return found;
+	memcpy(all, names, sizeof(all));
+	list = strdup(want);
+	for (word = strtok_r(list, ",", &state); word;
+	     word = strtok_r(NULL, ",", &state))
+		for (int i = 0; i < found && count < MAX_GPUS; i++)
+			if (!strcmp(word, all[i]))
+				memcpy(names[count++], all[i], 32);
+	free(list);
+	return count;
+}
+
+/* The PCI functions that the driver is bound to, in their order or GPU='s. */
+static inline int find_gpus(char names[MAX_GPUS][32])
+{
+	DIR *dir = opendir("/sys/bus/pci/drivers/amdgpu");
+	struct dirent *entry;
+	int count = 0;
+
+	while (dir && count < MAX_GPUS && (entry = readdir(dir)))
+		if (strlen(entry->d_name) == 12 && entry->d_name[4] == ':')
+			memcpy(names[count++], entry->d_name, 13);
+	if (dir)
+		closedir(dir);
+	qsort(names, count, sizeof(names[0]), by_name);
+	return choose_gpus(names, count);
+}
+
+/* Returns a file descriptor. */
+static inline int open_render_node(const char *gpu)
+{
+	char path[300];
+	struct dirent *entry;
+	int fd = -ENOENT;
+	DIR *dir;
+
+	snprintf(path, sizeof(path), "/sys/bus/pci/devices/%s/drm", gpu);
+	dir = opendir(path);
+	while (dir && fd == -ENOENT && (entry = readdir(dir))) {
+		if (strncmp(entry->d_name, "renderD", 7))
+			continue;
+		snprintf(path, sizeof(path), "/dev/dri/%s", entry->d_name);
+		fd = open(path, O_RDWR | O_CLOEXEC);
+		if (fd < 0)
+			fd = -errno;
+	}
+	if (dir)
+		closedir(dir);
+	return fd;
+}
+
+#endif
