@@ -788,34 +788,6 @@ TEST_F(args, fan_out_with_wait)
 	EXPECT_REFUSED(-EINVAL, 0);
 }
 
-/* Copies over windows of mappings of one page each: 2048 to look up a copy. */
-TEST_F(args, too_many_mappings)
-{
-	enum { COPIES = 257, PAGES = 1024, WINDOW = PAGES * 4096 };
-	struct drm_amdgpu_sdma_desc *d = calloc(COPIES, sizeof(*d));
-	struct buffer page = self->buffer;
-	uint64_t src = VA + 64 * MIB;
-	int i;
-
-	ASSERT_NE(NULL, d);
-	page.size = 4096;
-	for (i = 0; i < 2 * PAGES; i++)
-		ASSERT_EQ(0, buffer_va(&self->gpu, &page, AMDGPU_VA_OP_MAP,
-				       src + i * 4096, GPU_RW |
-				       AMDGPU_VM_DELAY_UPDATE));
-	for (i = 0; i < COPIES; i++) {
-		copy_of(&d[i]);
-		d[i].src = src;
-		d[i].dst = src + WINDOW;
-		d[i].size = WINDOW;
-		d[i].flags = AMDGPU_SDMA_DESC_BARRIER;
-	}
-	self->batch.descs = (uintptr_t)d;
-	self->batch.num_descs = COPIES;
-	EXPECT_REFUSED(-E2BIG, COPIES - 1);
-	free(d);
-}
-
 /* What a page fault would find: a buffer that is no longer mapped. */
 TEST_F(args, unmapped_between)
 {
