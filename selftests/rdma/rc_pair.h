@@ -386,21 +386,10 @@ static inline int rcp_in_error(struct rcp_end *end)
 	       attr.qp_state == IBV_QPS_ERR;
 }
 
-/*
- * From any state; whatever was posted before is forgotten. An end that has
- * refused a request goes to the error state a little after it said so, so it
- * gets some time for that: it would disturb what follows.
- */
-static inline int rcp_connect(struct rcp_pair *pair, enum ibv_mtu mtu)
+static inline int rcp_to_connected(struct rcp_pair *pair, enum ibv_mtu mtu)
 {
-	int err, tries;
+	int err = rcp_to_init(&pair->a);
 
-	for (tries = 0; tries < 1000; tries++) {
-		if (rcp_in_error(&pair->a) == rcp_in_error(&pair->b))
-			break;
-		usleep(1000);
-	}
-	err = rcp_to_init(&pair->a);
 	if (!err)
 		err = rcp_to_init(&pair->b);
 	if (!err)
@@ -411,6 +400,30 @@ static inline int rcp_connect(struct rcp_pair *pair, enum ibv_mtu mtu)
 		err = rcp_to_rts(&pair->a);
 	if (!err)
 		err = rcp_to_rts(&pair->b);
+	return err;
+}
+
+/*
+ * From any state; whatever was posted before is forgotten. An end that has
+ * refused a request goes to the error state a little after it said so, and who
+ * was refused does so too. They get some time for that: it would disturb what
+ * follows, or what is done here.
+ */
+static inline int rcp_connect(struct rcp_pair *pair, enum ibv_mtu mtu)
+{
+	int err, tries;
+
+	for (tries = 0; tries < 1000; tries++) {
+		if (rcp_in_error(&pair->a) == rcp_in_error(&pair->b))
+			break;
+		usleep(1000);
+	}
+	for (tries = 0; tries < 10; tries++) {
+		err = rcp_to_connected(pair, mtu);
+		if (!err)
+			break;
+		usleep(10000);
+	}
 	return err;
 }
 
