@@ -8,6 +8,8 @@ CACHE=${SLUICE_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/sluice}
 JOBS=${JOBS:-$(nproc)}
 BUILD=$TOP/build
 LINUX=$BUILD/linux
+# programs of the suite amdgpu that need no patch: what is built for the base
+DRIVER_TESTS="amdgpu_bad_job amdgpu_fault amdgpu_irq amdgpu_memory amdgpu_svm svm_xnack"
 
 die()
 {

@@ -1146,15 +1146,10 @@ TEST_F(sdma, waits_of_failed)
 static int submit_at(struct gpu *gpu, const struct drm_amdgpu_sdma_desc *d,
 		     uint32_t n, uint32_t timeline, uint64_t point)
 {
-	struct drm_amdgpu_sdma_fence out = {
-		.handle = timeline, .point = point,
-	};
 	struct drm_amdgpu_sdma_batch batch = batch_of(gpu, d, n);
 
 	batch.engine_mask = 1u << (31 - __builtin_clz(gpu->info.engine_mask));
-	batch.out_fences = (uintptr_t)&out;
-	batch.num_out_fences = 1;
-	return batch_submit(gpu, &batch);
+	return batch_submit_to(gpu, &batch, timeline, point);
 }
 
 /* Takes long: only the last of the fills counts. */
@@ -1236,22 +1231,19 @@ static int wait_again(struct waiting *w, unsigned int engine)
 {
 	struct drm_amdgpu_sdma_desc d =
 		wait_desc(SYSTEM_VA, AMDGPU_SDMA_COMPARE_EQ, 1, 100);
-	struct drm_amdgpu_sdma_fence out = {
-		.handle = w->timeline[engine], .point = w->point[engine] + 1,
-	};
 	struct drm_amdgpu_sdma_batch batch = batch_of(&w->gpu, &d, 1);
+	const uint32_t timeline = w->timeline[engine];
+	const uint64_t point = w->point[engine] + 1;
 	int ret;
 
 	batch.engine_mask = 1u << engine;
-	batch.out_fences = (uintptr_t)&out;
-	batch.num_out_fences = 1;
-	ret = batch_submit(&w->gpu, &batch);
+	ret = batch_submit_to(&w->gpu, &batch, timeline, point);
 	if (ret)
 		return ret;
-	__atomic_store_n(&w->point[engine], out.point, __ATOMIC_RELEASE);
-	if (out.point <= 2)
+	__atomic_store_n(&w->point[engine], point, __ATOMIC_RELEASE);
+	if (point <= 2)
 		return 0;
-	return syncobj_wait(&w->gpu, out.handle, out.point - 2, WAIT_SECONDS);
+	return syncobj_wait(&w->gpu, timeline, point - 2, WAIT_SECONDS);
 }
 
 static void *keep_waiting(void *arg)
@@ -1365,8 +1357,8 @@ static void take_away(struct __test_metadata *_metadata,
 		.in.op = AMDGPU_CTX_OP_QUERY_STATE2,
 		.in.ctx_id = self->gpu.ctx,
 	};
-	struct drm_amdgpu_sdma_fence out = { };
 	struct buffer b, other;
+	uint32_t syncobj;
 	pthread_t thread;
 
 	ASSERT_EQ(0, buffer_map(&self->gpu, &b, MIB, AMDGPU_GEM_DOMAIN_VRAM,
@@ -1380,17 +1372,15 @@ static void take_away(struct __test_metadata *_metadata,
 	*flag = 0;
 	d[1].flags = AMDGPU_SDMA_DESC_RECORD;
 	d[1].record = SYSTEM_VA + 5 * MIB;
-	ASSERT_EQ(0, syncobj_new(&self->gpu, &out.handle));
+	ASSERT_EQ(0, syncobj_new(&self->gpu, &syncobj));
 	batch.engine_mask = 1u << engine;
-	batch.out_fences = (uintptr_t)&out;
-	batch.num_out_fences = 1;
-	ASSERT_EQ(0, batch_submit(&self->gpu, &batch));
+	ASSERT_EQ(0, batch_submit_to(&self->gpu, &batch, syncobj, 0));
 	ASSERT_EQ(0, pthread_create(&thread, NULL, set_flag_later, flag));
 	ASSERT_EQ(0, buffer_va(&self->gpu,
 			       op == AMDGPU_VA_OP_REPLACE ? &other : &b, op,
 			       BIG_VA(0), GPU_RW));
-	ASSERT_EQ(0, syncobj_wait(&self->gpu, out.handle, 0, WAIT_SECONDS));
-	EXPECT_EQ(1, syncobj_status(&self->gpu, out.handle));
+	ASSERT_EQ(0, syncobj_wait(&self->gpu, syncobj, 0, WAIT_SECONDS));
+	EXPECT_EQ(1, syncobj_status(&self->gpu, syncobj));
 	EXPECT_EQ(AMDGPU_SDMA_RECORD_DONE, r->status);
 	EXPECT_EQ(0, memcmp(self->system.cpu, b.cpu, MIB));
 	EXPECT_EQ(0, memcmp(self->system.cpu, self->vram.cpu, MIB));
@@ -1457,17 +1447,12 @@ static void make_fills(struct drm_amdgpu_sdma_desc d[FILLS])
 
 static int submit_fills(struct gpu *gpu, uint32_t timeline, uint64_t point)
 {
-	struct drm_amdgpu_sdma_fence out = {
-		.handle = timeline, .point = point,
-	};
 	struct drm_amdgpu_sdma_desc d[FILLS];
 	struct drm_amdgpu_sdma_batch batch = batch_of(gpu, d, FILLS);
 
 	make_fills(d);
 	batch.engine_mask = gpu->info.engine_mask & -gpu->info.engine_mask;
-	batch.out_fences = (uintptr_t)&out;
-	batch.num_out_fences = 1;
-	return batch_submit(gpu, &batch);
+	return batch_submit_to(gpu, &batch, timeline, point);
 }
 
 /* How many batches have ended that signal a timeline, or a negative errno. */

@@ -265,23 +265,35 @@ static inline int batch_submit(struct gpu *gpu,
 	return gpu_ioctl(gpu, DRM_IOCTL_AMDGPU_SDMA_BATCH, batch);
 }
 
+/* Its end is this point of a timeline, or with 0 a binary syncobj. */
+static inline int batch_submit_to(struct gpu *gpu,
+				  struct drm_amdgpu_sdma_batch *batch,
+				  uint32_t syncobj, uint64_t point)
+{
+	struct drm_amdgpu_sdma_fence out = {
+		.handle = syncobj, .point = point,
+	};
+
+	batch->out_fences = (uintptr_t)&out;
+	batch->num_out_fences = 1;
+	return batch_submit(gpu, batch);
+}
+
 /* Submits and waits. 0, or how the call or the batch failed. */
 static inline int batch_run(struct gpu *gpu,
 			    struct drm_amdgpu_sdma_batch *batch)
 {
-	struct drm_amdgpu_sdma_fence out = { 0 };
-	int ret = syncobj_new(gpu, &out.handle);
+	uint32_t syncobj;
+	int ret = syncobj_new(gpu, &syncobj);
 
 	if (ret)
 		return ret;
-	batch->out_fences = (uintptr_t)&out;
-	batch->num_out_fences = 1;
-	ret = batch_submit(gpu, batch);
+	ret = batch_submit_to(gpu, batch, syncobj, 0);
 	if (!ret)
-		ret = syncobj_wait(gpu, out.handle, 0, WAIT_SECONDS);
+		ret = syncobj_wait(gpu, syncobj, 0, WAIT_SECONDS);
 	if (!ret)
-		ret = syncobj_status(gpu, out.handle);
-	syncobj_free(gpu, out.handle);
+		ret = syncobj_status(gpu, syncobj);
+	syncobj_free(gpu, syncobj);
 	return ret == 1 ? 0 : ret;
 }
 

@@ -31,17 +31,13 @@
  *
  * Exits with 1 if the figures miss a goal, and says which.
  */
-#ifdef HAVE_LIBURING
-#include <liburing.h>
-#endif
-
 #include <sched.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <sys/utsname.h>
 
 #include "emulator.h"
-#include "sdma_prepared.h"
+#include "sdma_uring.h"
 
 #define MAX_COPIES	65536
 #define FROM_VA		(1024 * MIB)
@@ -264,24 +260,25 @@ static void submit(struct bench *b, uint32_t n, uint32_t placement)
 	call(b, "batch", DRM_IOCTL_AMDGPU_SDMA_BATCH, &batch);
 }
 
-static uint64_t by_batch(struct bench *b, uint32_t n)
+/* The wait for the end comes after the time is taken. */
+static uint64_t time_submit(struct bench *b, uint32_t n, uint32_t placement)
 {
 	uint64_t start = now();
 
-	submit(b, n, AMDGPU_SDMA_PLACE_ONE_ENGINE);
+	submit(b, n, placement);
 	start = since(start);
 	wait_out(b);
 	return start;
 }
 
+static uint64_t by_batch(struct bench *b, uint32_t n)
+{
+	return time_submit(b, n, AMDGPU_SDMA_PLACE_ONE_ENGINE);
+}
+
 static uint64_t by_fan(struct bench *b, uint32_t n)
 {
-	uint64_t start = now();
-
-	submit(b, n, AMDGPU_SDMA_PLACE_FAN_OUT);
-	start = since(start);
-	wait_out(b);
-	return start;
+	return time_submit(b, n, AMDGPU_SDMA_PLACE_FAN_OUT);
 }
 
 static uint64_t by_wait(struct bench *b, uint32_t n)
@@ -323,19 +320,12 @@ static struct io_uring ring;
 static uint64_t by_uring(struct bench *b, uint32_t n)
 {
 	struct drm_amdgpu_sdma_batch batch = batch_of(&b->gpu, b->descs, n);
-	struct drm_amdgpu_sdma_uring cmd = {
-		.batch = (uintptr_t)&batch,
-		.size = sizeof(batch),
-	};
 	uint64_t start = now();
-	struct io_uring_sqe *sqe = io_uring_get_sqe(&ring);
 	struct io_uring_cqe *cqe;
 
 	put_descs(b, n);
 	batch.placement = AMDGPU_SDMA_PLACE_ONE_ENGINE;
-	io_uring_prep_rw(IORING_OP_URING_CMD, sqe, b->gpu.fd, NULL, 0, 0);
-	sqe->cmd_op = DRM_AMDGPU_URING_SDMA_BATCH;
-	memcpy(sqe->cmd, &cmd, sizeof(cmd));
+	put_batch(&ring, &b->gpu, &batch);
 	b->calls++;
 	if (b->dry) {
 		ring.sq.sqe_tail--; /* the entry is free again */

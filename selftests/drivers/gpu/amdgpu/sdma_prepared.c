@@ -295,7 +295,6 @@ TEST_F(prepared, waits_are_capped)
 /* A batch that takes long, for a run to wait for. */
 static int submit_slow(struct gpu *gpu, uint64_t va, uint32_t syncobj)
 {
-	struct drm_amdgpu_sdma_fence out = { .handle = syncobj };
 	struct drm_amdgpu_sdma_desc d[REFILLS];
 	struct drm_amdgpu_sdma_batch batch = batch_of(gpu, d, REFILLS);
 	unsigned int i;
@@ -305,23 +304,18 @@ static int submit_slow(struct gpu *gpu, uint64_t va, uint32_t syncobj)
 		d[i].flags = AMDGPU_SDMA_DESC_BARRIER;
 	}
 	batch.engine_mask = 1u << (31 - __builtin_clz(gpu->info.engine_mask));
-	batch.out_fences = (uintptr_t)&out;
-	batch.num_out_fences = 1;
-	return batch_submit(gpu, &batch);
+	return batch_submit_to(gpu, &batch, syncobj, 0);
 }
 
 static int run_behind(struct gpu *gpu, uint32_t h, uint32_t syncobj,
 		      uint32_t out_syncobj)
 {
 	struct drm_amdgpu_sdma_fence in = { .handle = syncobj };
-	struct drm_amdgpu_sdma_fence out = { .handle = out_syncobj };
 	struct drm_amdgpu_sdma_batch run = run_of(gpu, h);
 
 	run.in_fences = (uintptr_t)&in;
 	run.num_in_fences = 1;
-	run.out_fences = (uintptr_t)&out;
-	run.num_out_fences = 1;
-	return batch_submit(gpu, &run);
+	return batch_submit_to(gpu, &run, out_syncobj, 0);
 }
 
 /* So many buffers that the memory of all others leaves video memory. */
