@@ -11,6 +11,7 @@
 #include <sys/wait.h>
 
 #include "../../../kselftest_harness.h"
+#include "emulator.h"
 #include "sdma_prepared.h"
 
 #define SYSTEM_VA	(1024 * MIB)
@@ -645,6 +646,59 @@ TEST_F(prepared, threads)
 		EXPECT_EQ(0, w[i].ret);
 	}
 	EXPECT_EQ(THREADS * EACH, count(self));
+}
+
+/* Batches that a file may have on their way. */
+#define ON_THEIR_WAY	1024
+
+struct runner {
+	struct worker w;
+	unsigned int runs;
+};
+
+static unsigned int runs(struct runner *r)
+{
+	return __atomic_load_n(&r->runs, __ATOMIC_ACQUIRE);
+}
+
+/* One run more than there may be. */
+static void *run_too_many(void *arg)
+{
+	struct runner *r = arg;
+	struct drm_amdgpu_sdma_batch batch = run_of(&r->w.gpu, r->w.handle);
+
+	while (!r->w.ret && runs(r) <= ON_THEIR_WAY) {
+		r->w.ret = batch_submit(&r->w.gpu, &batch);
+		__atomic_add_fetch(&r->runs, 1, __ATOMIC_RELEASE);
+	}
+	return NULL;
+}
+
+/* While the engines stand still, one call waits; then all of them run. */
+TEST_F(prepared, runs_are_capped)
+{
+	const struct drm_amdgpu_sdma_desc d = add_desc(COUNT_VA, 1);
+	struct runner r = { .w.gpu = self->gpu };
+	int port = emulator_open(), waited = 0;
+	pthread_t thread;
+
+	if (port < 0)
+		SKIP(return, "no emulator to stop the engines of");
+	ASSERT_EQ(0, prepare(&self->gpu, &d, 1, &r.w.handle));
+	/* or what stands still is the update of page tables */
+	ASSERT_EQ(0, run_prepared(&self->gpu, r.w.handle));
+	ASSERT_EQ(0, emulator_all(port, "engine all hang"));
+	ASSERT_EQ(0, pthread_create(&thread, NULL, run_too_many, &r));
+	while (runs(&r) < ON_THEIR_WAY && waited++ < 1000)
+		usleep(1000);
+	usleep(100000);
+	EXPECT_EQ(ON_THEIR_WAY, runs(&r));
+	EXPECT_EQ(0, emulator_all(port, "engine all resume"));
+	close(port);
+	ASSERT_EQ(0, pthread_join(thread, NULL));
+	EXPECT_EQ(0, r.w.ret);
+	ASSERT_EQ(0, run_prepared(&self->gpu, r.w.handle));
+	EXPECT_EQ(ON_THEIR_WAY + 3, count(self));
 }
 
 static void on_signal(int sig)

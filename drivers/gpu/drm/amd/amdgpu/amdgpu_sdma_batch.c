@@ -508,9 +508,12 @@ static int alloc_jobs(struct batch *b)
 /* A batch with waits has one job, and waits here for its share of the engine. */
 static int get_note(struct batch *b)
 {
-	b->note = amdgpu_sdma_batch_note_create(b->adev, b->fpriv, b->num_jobs);
-	if (!b->note)
-		return -ENOMEM;
+	struct amdgpu_sdma_batch_note *note;
+
+	note = amdgpu_sdma_batch_note_create(b->adev, b->fpriv, b->num_jobs);
+	if (IS_ERR(note))
+		return PTR_ERR(note);
+	b->note = note;
 	if (!b->plan.polls)
 		return 0;
 	return amdgpu_sdma_batch_note_polls(b->note, b->engines[0]->instance,

@@ -2,15 +2,17 @@
 /*
  * What SDMA batches have cost: engine time and bytes of each file, and how
  * large the batches of a device were and how long they took. Also tells traces
- * when they run and end, and gives back what they had of the engines' budgets of
- * polls.
+ * when they run and end, bounds how many a file has on their way, and gives back
+ * what they had of the engines' budgets of polls.
  */
 
 #include <linux/bitops.h>
 #include <linux/debugfs.h>
 #include <linux/dma-fence.h>
 #include <linux/kref.h>
+#include <linux/sched.h>
 #include <linux/seq_file.h>
+#include <linux/wait.h>
 
 #include <drm/drm_managed.h>
 #include <drm/drm_print.h>
@@ -42,6 +44,8 @@
  * from submission to the end. "64:3" are three batches from 64 up to 127.
  */
 
+/* Of a file, on their way: as many as have room for their packets. */
+#define MAX_FILE_BATCHES	1024
 /* Slot n counts what has n significant bits. */
 #define SLOTS	40
 
@@ -72,12 +76,16 @@ struct amdgpu_sdma_batch_dev {
 /**
  * struct amdgpu_sdma_batch_file - of a file and of its batches on their way
  * @ref: who has it
+ * @notes: batches on their way, and those about to be submitted
+ * @ended: there are fewer of them
  * @batches: that have ended
  * @bytes: of all
  * @busy: nanoseconds on engines
  */
 struct amdgpu_sdma_batch_file {
 	struct kref ref;
+	atomic_t notes;
+	wait_queue_head_t ended;
 	atomic64_t batches;
 	atomic64_t bytes;
 	atomic64_t busy;
@@ -192,8 +200,10 @@ struct amdgpu_sdma_batch_file *amdgpu_sdma_batch_file_create(void)
 	struct amdgpu_sdma_batch_file *file;
 
 	file = kzalloc_obj(*file, GFP_KERNEL_ACCOUNT);
-	if (file)
-		kref_init(&file->ref);
+	if (!file)
+		return NULL;
+	kref_init(&file->ref);
+	init_waitqueue_head(&file->ended);
 	return file;
 }
 
@@ -234,13 +244,36 @@ void amdgpu_sdma_batch_show_fdinfo(struct drm_printer *p,
 		   atomic64_read(&file->bytes));
 }
 
+/*
+ * Jobs and their fences are charged to nobody, so their number is bounded. The
+ * batches that are waited for need nothing of the caller: they end.
+ */
+static int file_get_note(struct amdgpu_sdma_batch_file *file)
+{
+	return wait_event_interruptible(file->ended,
+					atomic_add_unless(&file->notes, 1,
+							  MAX_FILE_BATCHES));
+}
+
+static void file_put_note(struct amdgpu_sdma_batch_file *file)
+{
+	atomic_dec(&file->notes);
+	if (wq_has_sleeper(&file->ended))
+		wake_up(&file->ended);
+	amdgpu_sdma_batch_file_put(file);
+}
+
 /**
  * amdgpu_sdma_batch_note_create - prepare to account for a batch
  * @adev: device
  * @fpriv: file, has got a chunk
  * @num: of jobs, at most
  *
- * Returns: a note to arm or free, or NULL without memory.
+ * Waits for earlier batches of the file if it has too many on their way. The
+ * caller holds no reservation.
+ *
+ * Returns: a note to arm or free, or an ERR_PTR(): -ENOMEM, or -ERESTARTSYS if
+ * a signal came.
  */
 struct amdgpu_sdma_batch_note *
 amdgpu_sdma_batch_note_create(struct amdgpu_device *adev,
@@ -249,14 +282,20 @@ amdgpu_sdma_batch_note_create(struct amdgpu_device *adev,
 	bool traced = trace_amdgpu_sdma_batch_run_enabled();
 	unsigned int num_cbs = traced ? 2 * num : num;
 	struct amdgpu_sdma_batch_note *note;
+	int r;
 
 	note = kzalloc(struct_size(note, cbs, num_cbs), GFP_KERNEL_ACCOUNT);
 	if (!note)
-		return NULL;
+		return ERR_PTR(-ENOMEM);
 	note->num = num_cbs;
 	note->traced = traced;
 	note->dev = adev->sdma.batch_dev;
 	note->file = amdgpu_sdma_arena_stats(fpriv);
+	r = file_get_note(note->file);
+	if (r) {
+		kfree(note);
+		return ERR_PTR(r);
+	}
 	kref_get(&note->file->ref);
 	return note;
 }
@@ -295,7 +334,7 @@ void amdgpu_sdma_batch_note_free(struct amdgpu_sdma_batch_note *note)
 	if (note->polls)
 		amdgpu_sdma_waits_put(&note->dev->waits, note->engine,
 				      note->polls);
-	amdgpu_sdma_batch_file_put(note->file);
+	file_put_note(note->file);
 	kfree(note);
 }
 
