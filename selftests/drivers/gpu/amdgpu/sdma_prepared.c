@@ -689,8 +689,8 @@ TEST_F(prepared, runs_are_capped)
 	ASSERT_EQ(0, run_prepared(&self->gpu, r.w.handle));
 	ASSERT_EQ(0, emulator_all(port, "engine all hang"));
 	ASSERT_EQ(0, pthread_create(&thread, NULL, run_too_many, &r));
-	while (runs(&r) < ON_THEIR_WAY && waited++ < 1000)
-		usleep(1000);
+	while (runs(&r) < ON_THEIR_WAY && waited++ < 500)
+		usleep(10000);
 	usleep(100000);
 	EXPECT_EQ(ON_THEIR_WAY, runs(&r));
 	EXPECT_EQ(0, emulator_all(port, "engine all resume"));
