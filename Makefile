@@ -4,7 +4,7 @@
 ENTER   := scripts/enter
 FLAVOUR ?= test
 KERNEL  ?= series
-export MIRROR JOBS
+export MIRROR JOBS CMD
 
 # KDIR or LINUX_TARBALL name the base kernel on the host.
 INPUT   := $(or $(KDIR),$(LINUX_TARBALL))
@@ -62,7 +62,7 @@ vm: kernel ## boot it, with GPUS= emulated GPUs, and open a shell or run CMD=
 	@$(ENTER) $(if $(GPUS),scripts/gpu-vm --gpus $(GPUS) --engines $(or $(ENGINES),2) \
 		--topology $(or $(TOPOLOGY),gpu) --memory 8G \
 		--setup 'userspace/emu/guest/run true',scripts/vm --topology $(or $(TOPOLOGY),bridge)) \
-		--flavour $(FLAVOUR) $(if $(CMD),-- $(CMD))
+		--flavour $(FLAVOUR) $(if $(CMD),-- bash -c "$$CMD")
 
 demo: kernel ## move FILE= by RDMA from the memory of one GPU= to that of another
 	@$(ENTER) scripts/userspace
