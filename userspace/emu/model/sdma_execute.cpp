@@ -4,6 +4,7 @@
 #include "sdma_engine.hpp"
 
 #include <algorithm>
+#include <cstring>
 #include <format>
 
 namespace sluice::emu {
@@ -245,11 +246,16 @@ SdmaEngine::Outcome SdmaEngine::run_body(Context &c, const sdma::Atomic &p)
 
 SdmaEngine::Outcome SdmaEngine::run_body(Context &c, const sdma::Fill &p)
 {
-	return stream(c, p.count, p.address, [&](u64 offset, bytes out) {
-		const auto *pattern =
-			reinterpret_cast<const std::byte *>(&p.value);
-		for (u64 i = 0; i < out.size(); i++)
-			out[i] = pattern[p.words ? (offset + i) % 4 : 0];
+	// Words are aligned, so each part begins with a whole one.
+	return stream(c, p.count, p.address, [&](u64, bytes out) {
+		u32 value = p.words ? p.value : (p.value & 0xff) * 0x01010101;
+		u64 n = std::min<u64>(sizeof(value), out.size());
+		std::memcpy(out.data(), &value, n);
+		// from then on twice as much of it each time
+		for (u64 more; n < out.size(); n += more) {
+			more = std::min(n, out.size() - n);
+			std::memcpy(&out[n], out.data(), more);
+		}
 	});
 }
 
