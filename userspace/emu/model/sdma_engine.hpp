@@ -93,6 +93,7 @@ private:
 
 	Outcome run_body(Context &c, const sdma::Nop &);
 	Outcome run_body(Context &c, const sdma::Copy &);
+	Outcome run_body(Context &c, const sdma::Window &);
 	Outcome run_body(Context &c, const sdma::Swap &);
 	Outcome exchange(Context &c, u64 a, u64 b, u64 n);
 	Outcome run_body(Context &c, const sdma::Write &);

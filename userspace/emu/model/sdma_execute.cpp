@@ -79,6 +79,32 @@ SdmaEngine::Outcome SdmaEngine::run_body(Context &c, const sdma::Copy &p)
 	return end == p.count ? Outcome::done : Outcome::more;
 }
 
+SdmaEngine::Outcome SdmaEngine::run_body(Context &c, const sdma::Window &p)
+{
+	u64 count = p.width * p.rows;
+	u64 end = std::min(count, c.q.progress + slice);
+
+	buffer_.resize(chunk);
+	while (c.q.progress < end) {
+		u64 row = c.q.progress / p.width, at = c.q.progress % p.width;
+		bytes part(buffer_.data(), std::min(chunk, p.width - at));
+		u64 ready, done = 0;
+		Access a = port_.read(c.vmid, p.source + row * p.source_pitch +
+				      at, part, ready);
+		if (ready) {
+			Access w = port_.write(c.vmid, p.destination + row *
+					       p.destination_pitch + at,
+					       part.first(ready), done);
+			if (w != Access::ok)
+				a = w;
+		}
+		c.q.progress += done;
+		if (a != Access::ok)
+			return outcome(a);
+	}
+	return c.q.progress >= count ? Outcome::done : Outcome::more;
+}
+
 // An exchange cannot be repeated once one half is stored. If the page of the
 // other half goes away between the two stores, its data is kept until the
 // page is back.

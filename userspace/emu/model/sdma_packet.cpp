@@ -23,7 +23,7 @@ bool reserved(u32 word, u32 defined)
 
 constexpr u32 op_bits = 0xff, sub_op_bits = 0xff00;
 constexpr u32 broadcast_bit = 1u << 27, tmz_bit = 1u << 18;
-constexpr u32 copy_linear = 0, copy_swap = 9;
+constexpr u32 copy_linear = 0, copy_window = 4, copy_swap = 9;
 
 bool overlap(u64 a, u64 b, u64 n)
 {
@@ -72,6 +72,31 @@ Result decode_copy(Words w)
 	if (c.destination[0] % 32 != c.destination[1] % 32)
 		return bad("broadcast destinations differ modulo 32");
 	return Packet{9, "broadcast", c};
+}
+
+// Addresses and pitches as public user space has them: multiples of 4 bytes and
+// of the element. Coordinates, and slices but the first, nobody uses.
+Result decode_window(Words w)
+{
+	u64 element = 1ull << (w[0] >> 29);
+	Window x{join(w[1], w[2]), join(w[6], w[7]),
+		 element * (field(w[4], 13, 19) + 1),
+		 element * (field(w[9], 13, 19) + 1),
+		 element * (field(w[11], 0, 14) + 1), field(w[11], 16, 14) + 1};
+
+	if (reserved(w[0], op_bits | sub_op_bits | tmz_bit | 7u << 29) ||
+	    reserved(w[4], ~0x1fffu) || reserved(w[9], ~0x1fffu) ||
+	    reserved(w[11], 0x3fff3fff) || w[3] || w[5] || w[8] || w[10] ||
+	    w[12])
+		return bad("reserved bits of sub-window copy");
+	if (element > 16)
+		return bad("element size of sub-window copy");
+	if (!aligned(x.source | x.destination | x.source_pitch |
+		     x.destination_pitch, std::max<u64>(element, 4)))
+		return bad("sub-window copy is not aligned");
+	if (x.width > x.source_pitch || x.width > x.destination_pitch)
+		return bad("rows of sub-window copy overlap");
+	return Packet{13, "window", x};
 }
 
 Result decode_write(Words w)
@@ -258,6 +283,8 @@ Result decode(Words w)
 	if (op == static_cast<u32>(Op::copy)) {
 		if (sub == copy_swap)
 			return decode_as(w, 7, decode_swap);
+		if (sub == copy_window)
+			return decode_as(w, 13, decode_window);
 		if (sub == copy_linear)
 			return decode_as(w, w[0] & broadcast_bit ? 9 : 7,
 					 decode_copy);

@@ -23,6 +23,11 @@ struct Copy {
 	u64 destination[2];
 	unsigned destinations; // 2: broadcast
 };
+// Rows of bytes: a sub-window of two linear surfaces, one slice of it, from the
+// addresses on.
+struct Window {
+	u64 source, destination, source_pitch, destination_pitch, width, rows;
+};
 struct Swap { u64 count, a, b; };
 struct Write { u64 address; u32 words; }; // data from word 4 on
 struct Indirect { u64 base; u32 words; unsigned vmid; };
@@ -54,8 +59,8 @@ struct PtePde { u64 address, mask, value, increment; u32 entries; };
 struct Timestamp { u64 address; bool set; };
 struct SrbmWrite { u32 index, value, byte_enable; };
 
-using Body = std::variant<Nop, Copy, Swap, Write, Indirect, Fence, Trap, Poll,
-			  CondExe, Atomic, Fill, PtePde, Timestamp, SrbmWrite>;
+using Body = std::variant<Nop, Copy, Window, Swap, Write, Indirect, Fence, Trap,
+			  Poll, CondExe, Atomic, Fill, PtePde, Timestamp, SrbmWrite>;
 
 struct Packet {
 	u32 words;	   // its whole length
@@ -71,7 +76,7 @@ struct Malformed {
 
 // Enough for every packet but the data of Write and the padding of Nop, of
 // which only the header needs to be there.
-constexpr u32 max_fixed_words = 10;
+constexpr u32 max_fixed_words = 13;
 constexpr u64 max_copy = 1ull << 30, max_swap = 0x3fffffe0;
 constexpr u32 poll_for_ever = 0xfff;
 

@@ -25,6 +25,10 @@ const std::vector<Sample> samples{
 	 {0x0804ffff, 0x3fffffff, 0, all, all, all, all}},
 	{"broadcast", {1 | 1u << 27, 63, 0, 64, 0, 4096, 0, 8192, 0},
 	 {0x0804ffff, 0x3fffffff, 0, all, all, all, all, all, all}},
+	{"window", {0x401 | 4u << 29, 64, 0, 0, 63 << 13, 0, 4096, 0, 0,
+		    127 << 13, 0, 15 | 31 << 16, 0},
+	 {0xe004ffff, all, all, 0, 0xffffe000, 0, all, all, 0, 0xffffe000, 0,
+	  0x3fff3fff, 0}},
 	{"swap", {0x901, 63, 0, 64, 0, 4096, 0},
 	 {0x0004ffff, 0x3fffffff, 0, all, all, all, all}},
 	{"write", {2, 64, 0, 0, 42}, {0x400ff, all, all, 0xfffff, all}},
@@ -108,6 +112,18 @@ TEST(Packet, Limits)
 		      "swap addresses are not aligned to 64 bytes");
 	expect_bad<7>({0x901, 63, 0, 64, 0, 4096 + 32, 0},
 		      "swap addresses are not aligned to 64 bytes");
+	for (u32 word : {1u, 6u}) {
+		std::array<u32, 13> w{0x401 | 4u << 29, 64, 0, 0, 63 << 13, 0,
+				      4096, 0, 0, 127 << 13, 0, 15, 0};
+		w[word] += 8;
+		expect_bad<13>(w, "sub-window copy is not aligned");
+	}
+	expect_bad<13>({0x401 | 5u << 29, 64, 0, 0, 63 << 13, 0, 4096, 0, 0,
+			127 << 13, 0, 15, 0}, "element size of sub-window copy");
+	expect_bad<13>({0x401 | 4u << 29, 64, 0, 0, 3 << 13, 0, 4096, 0, 0,
+			127 << 13, 0, 4, 0}, "rows of sub-window copy overlap");
+	expect_bad<13>({0x401 | 4u << 29, 64, 0, 0, 63 << 13, 0, 4096, 0, 0,
+			3 << 13, 0, 4, 0}, "rows of sub-window copy overlap");
 	expect_bad<7>({0x901, 0x3fffffdf + 1, 0, 0, 0, 0, 1}, "swap is too long");
 	EXPECT_TRUE(decode(std::array<u32, 7>{0x901, 0x3fffffdf, 0, 0, 0, 0, 1}));
 	expect_bad<7>({0x901, 127, 0, 64, 0, 128, 0}, "swap ranges overlap");

@@ -64,6 +64,39 @@ TEST(Sdma, Broadcast)
 	EXPECT_EQ(copy_of(r, 0, 9000), copy_of(r, 5 * MiB, 9000));
 }
 
+// Elements of 4 bytes, rows of 12 at other distances on both sides.
+TEST(Sdma, Window)
+{
+	Rig r;
+	pattern(r, 64, 100 * 32, 5);
+	pattern(r, 4 * MiB, 100 * 48, 77);
+	auto before = copy_of(r, 4 * MiB, 100 * 48);
+	r.submit({0x401 | 2u << 29, AT(64), 0, 7 << 13, 0, AT(4 * MiB), 0,
+		  11 << 13, 0, 2 | 99 << 16, 0});
+	ASSERT_TRUE(r.idle());
+	for (u64 i = 0; i < 100; i++) {
+		EXPECT_EQ(copy_of(r, 64 + 32 * i, 12),
+			  copy_of(r, 4 * MiB + 48 * i, 12)) << i;
+		for (u64 j = 12; j < 48; j++)
+			EXPECT_EQ(r.vram<u8>(4 * MiB + 48 * i + j),
+				  before[48 * i + j]);
+	}
+}
+
+// Longer than a slice, and rows longer than what is moved at once.
+TEST(Sdma, LongWindow)
+{
+	Rig r({}, 64 * MiB);
+	u64 width = 160 << 10, pitch = 192 << 10, rows = 60;
+	pattern(r, 0, rows * pitch, 3);
+	r.submit({0x401 | 4u << 29, AT(0), 0, u32(pitch / 16 - 1) << 13, 0,
+		  AT(32 * MiB), 0, u32(width / 16 - 1) << 13, 0,
+		  u32(width / 16 - 1) | u32(rows - 1) << 16, 0});
+	for (u64 i = 0; i < rows; i++)
+		ASSERT_EQ(copy_of(r, i * pitch, width),
+			  copy_of(r, 32 * MiB + i * width, width)) << i;
+}
+
 TEST(Sdma, Swap)
 {
 	Rig r;
