@@ -1,7 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0
 # Every target runs in the build root (see scripts/enter); "make help" lists them.
 
-ENTER   := scripts/enter
+# SERIES= names one series: it and those that it needs are built, booted and
+# tested in a build directory of their own. The checks and mbox take the name.
+WHOLE   := scripts/enter
+ENTER   := $(if $(SERIES),SERIES='$(SERIES)' )$(WHOLE)
+unexport SERIES
 FLAVOUR ?= test
 KERNEL  ?= series
 export MIRROR JOBS CMD
@@ -27,14 +31,15 @@ DEMO_MEMORY := $(if $(TOPOLOGY),--topology $(TOPOLOGY),$(if \
 	$(filter mi300x,$(GPU)),--memory gpu))
 
 .DEFAULT_GOAL := help
-.PHONY: help buildroot tree export apply check-series check-bisect kernel vm \
-	demo test test-debug fuzz mutations bench mbox clean
+.PHONY: help buildroot tree whole-tree export apply check-series check-bisect kernel vm \
+	demo test test-debug fuzz mutations mutants bench mbox clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
 	@echo
 	@echo 'Variables: FILE= GPU= TOPOLOGY= (demo), KDIR= or LINUX_TARBALL= (base kernel),'
 	@echo 'FLAVOUR=debug (kernel, vm), GPUS= ENGINES= CMD= (vm), KERNEL=stock (test),'
+	@echo 'SERIES= (tree, kernel, vm, test, apply, mbox, check-series, check-bisect),'
 	@echo 'MIRROR= JOBS= SLUICE_CACHE=; see docs/lab.md.'
 
 buildroot:
@@ -43,17 +48,20 @@ buildroot:
 tree: buildroot ## unpack the base kernel and apply the series: build/linux
 	@INPUT='$(INPUT)' $(ENTER) env FORCE='$(FORCE)' scripts/tree
 
+whole-tree: buildroot
+	@INPUT='$(INPUT)' $(WHOLE) env FORCE='$(FORCE)' scripts/tree
+
 export: ## write patches/ and mirrors from the commits of build/linux
-	@$(ENTER) scripts/export
+	@$(WHOLE) scripts/export
 
-apply: buildroot ## apply the series to the kernel tree KDIR=
-	@scripts/apply '$(KDIR)'
+apply: ## apply all, or SERIES= and what that needs, to the kernel tree KDIR=
+	@scripts/apply '$(KDIR)' '$(SERIES)'
 
-check-series: tree ## check patches: git am, checkpatch, kernel-doc, sparse, mirrors
-	@$(ENTER) scripts/check-series
+check-series: whole-tree ## each series by itself, or SERIES=, GATES=: see the script
+	@$(WHOLE) env GATES='$(GATES)' scripts/check-series $(SERIES)
 
-check-bisect: tree ## compile what the series touches after each patch
-	@$(ENTER) scripts/check-bisect
+check-bisect: whole-tree ## compile what each series, or SERIES=, touches after each patch
+	@$(WHOLE) scripts/check-bisect $(SERIES)
 
 kernel: tree ## build the patched kernel (FLAVOUR=test or debug)
 	@$(ENTER) scripts/kernel $(FLAVOUR)
@@ -68,7 +76,7 @@ demo: kernel ## move FILE= by RDMA from the memory of one GPU= to that of anothe
 	@$(ENTER) scripts/userspace
 	@scripts/demo $(DEMO_MEMORY) $(DEMO_ARGS) $(if $(FILE),'$(FILE)')
 
-test: tree ## every test, on the plain kernel (KERNEL=stock: on the base's)
+test: tree ## every test, on the plain kernel (KERNEL=stock: the base's; SERIES=: its own)
 	@$(ENTER) scripts/kernel $(TESTED)
 	@$(ENTER) scripts/test $(TESTED)
 
@@ -79,16 +87,18 @@ test-debug: tree ## the same under KASAN, lockdep and friends, with fault inject
 fuzz: buildroot ## fuzz the emulator, SECONDS= for each target (default 600)
 	@$(ENTER) scripts/fuzz $(SECONDS)
 
-mutations: tree ## break each guard once and see its test fail
-	@$(ENTER) scripts/mutate $(MUTATIONS)
+mutations: whole-tree ## break each guard once and see its test fail
+	@$(WHOLE) scripts/mutate $(MUTATIONS)
+
+mutants: whole-tree ## change each condition, bound and call of the pure code once
+	@$(WHOLE) scripts/mutants $(MUTANTS)
 
 bench: kernel ## figures: throughput, latency, instruction counts
 	@$(ENTER) scripts/userspace
 	@$(ENTER) scripts/bench $(BENCH_ARGS)
 
-mbox: ## the series as one mailbox: build/sluice.mbox
-	@mkdir -p build && cat $(addprefix patches/,$(shell cat patches/series)) >build/sluice.mbox
-	@echo build/sluice.mbox
+mbox: ## mailboxes to send, of all series or SERIES=: build/mbox/
+	@scripts/mbox $(SERIES)
 
 clean: ## remove build/ (the cache stays)
 	rm -rf build

@@ -75,3 +75,13 @@ objects()
 {
 	sed 's|\.c$|.o|; s|drm/amd/amdkfd/|drm/amd/amdgpu/../amdkfd/|'
 }
+
+# see_as_linux TREE COMMAND ...: run a command that finds TREE where build/linux
+# is. The compiler cache looks at paths: this way it serves all trees.
+see_as_linux()
+{
+	local tree=$1
+	shift
+	unshare --mount bash -c 'mount --bind "$1" "$2"; shift 2; exec "$@"' \
+		bash "$tree" "$LINUX" "$@"
+}

@@ -16,15 +16,14 @@
  *   it walks under rcu_read_lock().
  *
  * - the published values: they are rewritten only by a publish that follows a
- *   revoke, and a revoke returns after a grace period. Readers copy them under
- *   rcu_read_lock().
+ *   revoke, a grace period later. Readers copy them under rcu_read_lock(), or
+ *   know that no publish can follow yet.
  *
- * - what they point to, the BAR and its CPU mapping: whoever used a copy did so
+ * - what they point to, the BAR and its CPU mapping: whoever uses a copy does so
  *   under the lock that the notifier of its range takes. So after a revoke the
  *   driver evicts the pages, which invalidates all those ranges, and only then
- *   lets go of the BAR or its mapping.
+ *   lets go of the BAR or its mapping. A revoke itself waits for nobody.
  */
-#include <kunit/visibility.h>
 #include <linux/cleanup.h>
 #include <linux/debugfs.h>
 #include <linux/device.h>
@@ -33,6 +32,7 @@
 #include <linux/mutex.h>
 #include <linux/pci-p2pdma.h>
 #include <linux/rcupdate.h>
+#include <linux/sched/mm.h>
 #include <linux/seq_file.h>
 #include <linux/slab.h>
 
@@ -41,79 +41,75 @@
 #define CREATE_TRACE_POINTS
 #include <trace/events/hmm.h>
 
-/**
- * struct pgmap_alias - the alias of one pagemap, and what became of its pages
- * @live: &@copy while an alias is published, else NULL
- * @copy: the values published last
- * @name: the device that showed the memory first
- * @link: entry in pgmap_aliases
- * @mapped: see struct dev_pagemap_alias_stats
- * @fallback: likewise, by the verdict that led to it
- * @revokes: likewise
- */
-struct pgmap_alias {
-	struct dev_pagemap_alias __rcu *live;
-	struct dev_pagemap_alias copy;
-	const char *name;
-	struct list_head link;
-	atomic64_t mapped;
-	atomic64_t fallback[PGMAP_ALIAS_NR_VERDICTS];
-	atomic64_t revokes;
-};
-
-/* What show_hmm_alias_reason() has names for. */
-static_assert(PGMAP_ALIAS_DECLINED == 2 && PGMAP_ALIAS_MAP_FAILED == 7);
-
-/*
- * Serializes publish and revoke, and protects the list of what they made. A
- * driver revokes before it resets its device, and what waits for that device
- * may be the reclaim of memory: nothing is allocated under the lock.
- */
-static DEFINE_MUTEX(pgmap_alias_lock);
+/* All that was ever published and whose pagemap is still there. */
 static LIST_HEAD(pgmap_aliases);
+static DEFINE_MUTEX(pgmap_aliases_lock);
 
 /*
- * pgmap->alias is set once, by the first publish, and readers take no lock: the
- * address dependency orders what they read through it.
+ * A driver revokes before it resets its device, and the reclaim of memory may
+ * wait for that device. This is rare to happen in testing, teach lockdep about
+ * it: nothing may be allocated under the lock.
  */
-static struct pgmap_alias *pgmap_alias(const struct dev_pagemap *pgmap)
+static void pgmap_alias_init_lock(struct pgmap_alias *pa)
 {
-	return READ_ONCE(pgmap->alias);
+	mutex_init(&pa->lock);
+	if (IS_ENABLED(CONFIG_LOCKDEP)) {
+		fs_reclaim_acquire(GFP_KERNEL);
+		mutex_lock(&pa->lock);
+		mutex_unlock(&pa->lock);
+		fs_reclaim_release(GFP_KERNEL);
+	}
 }
 
-static struct pgmap_alias *
-pgmap_alias_alloc(const struct p2pdma_provider *provider)
+/* The first publish. Whoever else does the same may be faster. */
+static int pgmap_alias_attach(struct dev_pagemap *pgmap,
+			      const struct p2pdma_provider *provider)
 {
-	struct pgmap_alias *pa = kzalloc_obj(*pa);
+	struct pgmap_alias *pa __free(kfree) = kzalloc_obj(*pa);
 
-	if (pa)
-		pa->name = provider ? dev_name(provider->owner) : "none";
-	return pa;
-}
+	if (!pa)
+		return -ENOMEM;
+	pgmap_alias_init_lock(pa);
+	pa->revoked = get_completed_synchronize_rcu();
+	pa->name = provider ? dev_name(provider->owner) : "none";
 
-/* The first publish: @pgmap takes @pa. */
-static void pgmap_alias_attach(struct dev_pagemap *pgmap,
-			       struct pgmap_alias *pa)
-{
-	lockdep_assert_held(&pgmap_alias_lock);
+	guard(mutex)(&pgmap_aliases_lock);
 
+	if (pgmap->alias)
+		return 0;
 	list_add_tail(&pa->link, &pgmap_aliases);
-	/* Pairs with pgmap_alias(): initialized before it can be found. */
-	smp_store_release(&pgmap->alias, pa);
+	/*
+	 * Pairs with READ_ONCE() in pgmap_alias(): who finds the alias there
+	 * sees it initialized, by the address dependency.
+	 */
+	smp_store_release(&pgmap->alias, no_free_ptr(pa));
+	return 0;
 }
 
 static int pgmap_alias_set_live(struct pgmap_alias *pa,
 				const struct dev_pagemap_alias *alias)
 {
-	lockdep_assert_held(&pgmap_alias_lock);
+	lockdep_assert_held(&pa->lock);
 
 	if (rcu_access_pointer(pa->live))
 		return -EBUSY;
 
-	/* No reader is left: the revoke before waited for them. */
+	/* Readers of what was revoked may still be copying. */
+	cond_synchronize_rcu(pa->revoked);
 	pa->copy = *alias;
 	rcu_assign_pointer(pa->live, &pa->copy);
 	return 0;
+}
+
+static bool pgmap_alias_fits(const struct dev_pagemap *pgmap,
+			     const struct dev_pagemap_alias *alias)
+{
+	struct range bar;
+
+	if (!alias->provider)
+		return pgmap_alias_valid(&pgmap->range, NULL, alias);
+	return pci_p2pdma_provider_range(alias->provider, &bar) &&
+	       pgmap_alias_valid(&pgmap->range, &bar, alias);
 }
 
 /**
@@ -125,32 +121,32 @@ static int pgmap_alias_set_live(struct pgmap_alias *pa,
  * From here on hmm_range_fault() may report pages of @pgmap to callers that do
  * not own them, see &struct hmm_range.dma_dev and &struct hmm_range.alias_cpu.
  *
- * To publish other values, revoke the alias and evict the pages first.
+ * To publish other values, revoke the alias and evict the pages first. Only the
+ * first call for a pagemap allocates memory.
  *
  * Context: May sleep.
- * Return: 0, -EINVAL for an alias the pagemap can't have, -EBUSY if one is
- * published already, -ENOMEM.
+ * Return: 0, -EINVAL for an alias the pagemap can't have or that its provider
+ * does not show, -EBUSY if one is published already, -ENOMEM.
  */
 int dev_pagemap_publish_alias(struct dev_pagemap *pgmap,
 			      const struct dev_pagemap_alias *alias)
 {
-	struct pgmap_alias *pa __free(kfree) = NULL;
+	struct pgmap_alias *pa;
+	int err;
 
 	if (pgmap->type != MEMORY_DEVICE_PRIVATE || pgmap->nr_range != 1 ||
-	    !pgmap_alias_valid(&pgmap->range, alias))
+	    !pgmap_alias_fits(pgmap, alias))
 		return -EINVAL;
 
 	if (!pgmap_alias(pgmap)) {
-		pa = pgmap_alias_alloc(alias->provider);
-		if (!pa)
-			return -ENOMEM;
+		err = pgmap_alias_attach(pgmap, alias->provider);
+		if (err)
+			return err;
 	}
 
-	guard(mutex)(&pgmap_alias_lock);
-
-	if (!pgmap->alias)
-		pgmap_alias_attach(pgmap, no_free_ptr(pa));
-	return pgmap_alias_set_live(pgmap->alias, alias);
+	pa = pgmap_alias(pgmap);
+	guard(mutex)(&pa->lock);
+	return pgmap_alias_set_live(pa, alias);
 }
 EXPORT_SYMBOL_GPL(dev_pagemap_publish_alias);
 
@@ -158,14 +154,16 @@ EXPORT_SYMBOL_GPL(dev_pagemap_publish_alias);
  * dev_pagemap_revoke_alias() - let no further peer reach the memory
  * @pgmap: pagemap, with or without a published alias
  *
- * After return no peer gains access to a page. Those that have access keep it
- * until the page is invalidated: to end it the driver evicts all pages, by
- * migrate_device_range() for instance. Then it may reset the device, unmap
+ * After return nobody finds the alias any more. Peers that have access to a
+ * page, or have just found the alias and are about to map a page by it, keep the
+ * access until the page is invalidated: to end it the driver evicts all pages,
+ * by migrate_device_range() for instance. Then it may reset the device, unmap
  * &struct dev_pagemap_alias.kaddr, or publish another alias.
  *
  * memunmap_pages() revokes what is still published.
  *
- * Context: May sleep. Not under a lock that a reader of the alias takes.
+ * Context: May sleep, but waits neither for readers nor for memory: fit for the
+ * reset of a device that the reclaim of memory waits for.
  */
 void dev_pagemap_revoke_alias(struct dev_pagemap *pgmap)
 {
@@ -174,16 +172,15 @@ void dev_pagemap_revoke_alias(struct dev_pagemap *pgmap)
 	if (!pa)
 		return;
 
-	guard(mutex)(&pgmap_alias_lock);
+	guard(mutex)(&pa->lock);
 
 	if (!rcu_access_pointer(pa->live))
 		return;
 
 	RCU_INIT_POINTER(pa->live, NULL);
+	pa->revoked = get_state_synchronize_rcu();
 	atomic64_inc(&pa->revokes);
 	trace_dev_pagemap_revoke_alias(pa->name, pa->copy.start, pa->copy.size);
-	/* Readers may still be copying; the next publish overwrites. */
-	synchronize_rcu();
 }
 EXPORT_SYMBOL_GPL(dev_pagemap_revoke_alias);
 
@@ -197,55 +194,12 @@ void pgmap_alias_free(struct dev_pagemap *pgmap)
 	if (!pa)
 		return;
 
-	scoped_guard(mutex, &pgmap_alias_lock)
+	scoped_guard(mutex, &pgmap_aliases_lock)
 		list_del(&pa->link);
 
 	pgmap->alias = NULL;
 	kfree(pa);
 }
-EXPORT_SYMBOL_IF_KUNIT(pgmap_alias_free);
-
-/*
- * Copy the published alias. The caller keeps @pgmap alive, see the top of this
- * file. False if none is published.
- */
-bool pgmap_alias_read(const struct dev_pagemap *pgmap,
-		      struct dev_pagemap_alias *alias)
-{
-	struct pgmap_alias *pa = pgmap_alias(pgmap);
-	const struct dev_pagemap_alias *live;
-
-	if (!pa)
-		return false;
-
-	guard(rcu)();
-	live = rcu_dereference(pa->live);
-	if (!live)
-		return false;
-
-	*alias = *live;
-	return true;
-}
-EXPORT_SYMBOL_IF_KUNIT(pgmap_alias_read);
-
-/*
- * Copy the alias by which the caller has mapped a page, and still holds the
- * lock that the notifier takes. A revoke does not end that mapping: the
- * eviction that follows does, and waits for the lock. No other values are
- * published before, so @copy is what the page was mapped by.
- */
-bool pgmap_alias_read_mapped(const struct dev_pagemap *pgmap,
-			     struct dev_pagemap_alias *alias)
-{
-	struct pgmap_alias *pa = pgmap_alias(pgmap);
-
-	if (!pa)
-		return false;
-
-	*alias = pa->copy;
-	return true;
-}
-EXPORT_SYMBOL_IF_KUNIT(pgmap_alias_read_mapped);
 
 /* Count @nr pages from @pfn that a peer got access to. */
 void pgmap_alias_mapped(const struct dev_pagemap *pgmap, unsigned long pfn,
@@ -258,7 +212,6 @@ void pgmap_alias_mapped(const struct dev_pagemap *pgmap, unsigned long pfn,
 	atomic64_add(nr, &pa->mapped);
 	trace_hmm_alias_map(pa->name, pfn, nr);
 }
-EXPORT_SYMBOL_IF_KUNIT(pgmap_alias_mapped);
 
 /*
  * Count @nr pages from @pfn that a peer could not get access to. Verdicts that
@@ -274,7 +227,6 @@ void pgmap_alias_fallback(const struct dev_pagemap *pgmap, unsigned long pfn,
 	atomic64_add(nr, &pa->fallback[reason]);
 	trace_hmm_alias_fallback(pa->name, pfn, nr, reason);
 }
-EXPORT_SYMBOL_IF_KUNIT(pgmap_alias_fallback);
 
 static void pgmap_alias_sum(struct pgmap_alias *pa,
 			    struct dev_pagemap_alias_stats *stats)
@@ -283,6 +235,7 @@ static void pgmap_alias_sum(struct pgmap_alias *pa,
 
 	*stats = (struct dev_pagemap_alias_stats){
 		.mapped = atomic64_read(&pa->mapped),
+		.declined = atomic64_read(&fallback[PGMAP_ALIAS_DECLINED]),
 		.fallback_unreachable =
 			atomic64_read(&fallback[PGMAP_ALIAS_UNREACHABLE]),
 		.fallback_invisible =
@@ -318,6 +271,8 @@ static void pgmap_alias_show_one(struct seq_file *m, struct pgmap_alias *pa)
 {
 	struct dev_pagemap_alias_stats stats;
 
+	guard(mutex)(&pa->lock);
+
 	pgmap_alias_sum(pa, &stats);
 	seq_printf(m, "%s published=%d start=0x%llx size=0x%llx cpu=%d ",
 		   pa->name, !!rcu_access_pointer(pa->live),
@@ -328,15 +283,14 @@ static void pgmap_alias_show_one(struct seq_file *m, struct pgmap_alias *pa)
 	seq_printf(m, "no_cpu=%llu revoked=%llu map_failed=%llu revokes=%llu ",
 		   stats.fallback_no_cpu, stats.fallback_revoked,
 		   stats.fallback_map_failed, stats.revokes);
-	seq_printf(m, "declined=%llu\n",
-		   (u64)atomic64_read(&pa->fallback[PGMAP_ALIAS_DECLINED]));
+	seq_printf(m, "declined=%llu\n", stats.declined);
 }
 
 static int pgmap_alias_show(struct seq_file *m, void *unused)
 {
 	struct pgmap_alias *pa;
 
-	guard(mutex)(&pgmap_alias_lock);
+	guard(mutex)(&pgmap_aliases_lock);
 	list_for_each_entry(pa, &pgmap_aliases, link)
 		pgmap_alias_show_one(m, pa);
 	return 0;

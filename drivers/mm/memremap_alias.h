@@ -3,10 +3,14 @@
 #define _MM_MEMREMAP_ALIAS_H
 
 #include <linux/align.h>
+#include <linux/cleanup.h>
+#include <linux/hmm.h>
 #include <linux/memremap.h>
+#include <linux/mutex.h>
 #include <linux/overflow.h>
 #include <linux/pfn.h>
 #include <linux/range.h>
+#include <linux/rcupdate.h>
 
 /**
  * enum pgmap_alias_verdict - may a caller use the alias of a page?
@@ -34,16 +38,59 @@ enum pgmap_alias_verdict {
 	PGMAP_ALIAS_NR_VERDICTS,
 };
 
-/* Is @alias one that the memory at @range can have? */
+/**
+ * struct pgmap_alias - the alias of one pagemap, and what became of its pages
+ * @lock: serializes publish and revoke
+ * @live: &@copy while an alias is published, else NULL
+ * @copy: the values published last
+ * @revoked: the grace period after which no reader of @copy is left
+ * @name: the device that showed the memory first
+ * @link: entry in pgmap_aliases
+ * @mapped: see struct dev_pagemap_alias_stats
+ * @fallback: likewise, by the verdict that led to it
+ * @revokes: likewise
+ */
+struct pgmap_alias {
+	struct mutex lock;	/* see above */
+	struct dev_pagemap_alias __rcu *live;
+	struct dev_pagemap_alias copy;
+	unsigned long revoked;
+	const char *name;
+	struct list_head link;
+	atomic64_t mapped;
+	atomic64_t fallback[PGMAP_ALIAS_NR_VERDICTS];
+	atomic64_t revokes;
+};
+
+/*
+ * Is @alias one that the memory at @range can have? @bar is what its provider
+ * stands for, NULL if it has none.
+ */
 static inline bool pgmap_alias_valid(const struct range *range,
+				     const struct range *bar,
 				     const struct dev_pagemap_alias *alias)
 {
 	u64 end;
 
-	return (alias->provider || alias->kaddr) &&
-	       PAGE_ALIGNED(alias->start) && PAGE_ALIGNED(alias->size) &&
-	       alias->size <= range_len(range) &&
-	       !check_add_overflow((u64)alias->start, alias->size, &end);
+	if (!bar && !alias->kaddr)
+		return false;
+	if (!PAGE_ALIGNED(alias->start) || !PAGE_ALIGNED(alias->size) ||
+	    alias->size > range_len(range) ||
+	    check_add_overflow((u64)alias->start, alias->size, &end))
+		return false;
+	return !bar || (alias->start >= bar->start && end <= bar->end + 1);
+}
+
+/*
+ * The offset of a device private page from the start of its pagemap. @pfn is
+ * what an entry says, be it one of a page table or one of a HMM range. It counts
+ * in the same space as the pagemap's range, whatever space that is. Nobody else
+ * computes this, and nobody asks page_to_pfn() about device private pages.
+ */
+static inline u64 pgmap_alias_offset(const struct range *range,
+				     unsigned long pfn)
+{
+	return PFN_PHYS(pfn) - range->start;
 }
 
 /*
@@ -55,33 +102,79 @@ static inline bool pgmap_alias_shows(const struct range *range,
 				     unsigned long pfn, u64 len, u64 *offset)
 {
 	/* A page below the range wraps to an offset no alias is long enough for. */
-	*offset = PFN_PHYS(pfn) - range->start;
+	*offset = pgmap_alias_offset(range, pfn);
 	return len <= alias->size && *offset <= alias->size - len;
 }
 
+/*
+ * What the walk stores for a page that may not be used while no fault was asked
+ * for: @kept is what the entry carries from input to output, @new would be the
+ * page. An alias that is revoked leaves the DMA mappings in place until the
+ * driver evicts the pages: such an entry has to stay valid, or the invalidation
+ * that is to come would not find the mapping.
+ */
+static inline unsigned long pgmap_alias_skip(unsigned long kept,
+					     unsigned long new)
+{
+	return kept & HMM_PFN_DMA_MAPPED ? kept | new : kept;
+}
+
+/*
+ * pgmap->alias is set once, by the first publish, and readers take no lock: the
+ * address dependency orders what they read through it.
+ */
+static inline struct pgmap_alias *pgmap_alias(const struct dev_pagemap *pgmap)
+{
+	return READ_ONCE(pgmap->alias);
+}
+
+/*
+ * Copy the published alias. The caller keeps @pgmap alive, see the top of
+ * memremap_alias.c. False if none is published.
+ */
+static inline bool pgmap_alias_read(const struct dev_pagemap *pgmap,
+				    struct dev_pagemap_alias *alias)
+{
+	struct pgmap_alias *pa = pgmap_alias(pgmap);
+	const struct dev_pagemap_alias *live;
+
+	if (!pa)
+		return false;
+
+	guard(rcu)();
+	live = rcu_dereference(pa->live);
+	if (!live)
+		return false;
+
+	*alias = *live;
+	return true;
+}
+
+/*
+ * Copy the alias by which the caller has mapped a page, and still holds the
+ * lock that the notifier takes. A revoke does not end that mapping: the
+ * eviction that follows does, and waits for the lock. No other values are
+ * published before, so @copy is what the page was mapped by.
+ */
+static inline bool pgmap_alias_read_mapped(const struct dev_pagemap *pgmap,
+					   struct dev_pagemap_alias *alias)
+{
+	struct pgmap_alias *pa = pgmap_alias(pgmap);
+
+	if (!pa)
+		return false;
+
+	*alias = pa->copy;
+	return true;
+}
+
 #ifdef CONFIG_DEVICE_PRIVATE
-bool pgmap_alias_read(const struct dev_pagemap *pgmap,
-		      struct dev_pagemap_alias *alias);
-bool pgmap_alias_read_mapped(const struct dev_pagemap *pgmap,
-			     struct dev_pagemap_alias *alias);
 void pgmap_alias_mapped(const struct dev_pagemap *pgmap, unsigned long pfn,
 			unsigned long nr);
 void pgmap_alias_fallback(const struct dev_pagemap *pgmap, unsigned long pfn,
 			  unsigned long nr, enum pgmap_alias_verdict reason);
 void pgmap_alias_free(struct dev_pagemap *pgmap);
 #else
-static inline bool pgmap_alias_read(const struct dev_pagemap *pgmap,
-				    struct dev_pagemap_alias *alias)
-{
-	return false;
-}
-
-static inline bool pgmap_alias_read_mapped(const struct dev_pagemap *pgmap,
-					   struct dev_pagemap_alias *alias)
-{
-	return false;
-}
-
 static inline void pgmap_alias_mapped(const struct dev_pagemap *pgmap,
 				      unsigned long pfn, unsigned long nr)
 {
@@ -97,10 +190,5 @@ static inline void pgmap_alias_free(struct dev_pagemap *pgmap)
 {
 }
 #endif /* CONFIG_DEVICE_PRIVATE */
-
-#if IS_ENABLED(CONFIG_KUNIT)
-void hmm_device_private_skip(unsigned long hmm_pfns[], unsigned long npages,
-			     unsigned long pfn, unsigned long cpu_flags);
-#endif
 
 #endif /* _MM_MEMREMAP_ALIAS_H */

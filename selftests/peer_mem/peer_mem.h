@@ -106,6 +106,14 @@ static inline long peer_revoke(int fd)
 	return err ?: (long)arg.moved;
 }
 
+/* No peer begins to use a page, but all pages stay where they are. */
+static inline int peer_revoke_only(int fd)
+{
+	struct peer_mem_evict arg = { .flags = PEER_MEM_REVOKE_ONLY };
+
+	return peer_ioctl(fd, PEER_MEM_REVOKE, &arg);
+}
+
 static inline int peer_publish(int fd, uint64_t visible, unsigned int flags)
 {
 	struct peer_mem_publish arg = { .visible = visible, .flags = flags };

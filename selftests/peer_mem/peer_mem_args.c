@@ -98,7 +98,7 @@ FIXTURE_VARIANT(empty) {
 };
 
 FIXTURE_VARIANT_ADD(empty, flags) {
-	.arg = { .flags = 1 },
+	.arg = { .flags = 2 },
 	.err = -EINVAL,
 };
 
@@ -406,6 +406,144 @@ TEST_F(xfer, xfer)
 	struct peer_edu_xfer arg = variant->arg;
 
 	EXPECT_EQ(variant->err, peer_ioctl(self->fd, PEER_EDU_XFER, &arg));
+}
+
+FIXTURE(map) {
+	int fd;
+};
+
+FIXTURE_VARIANT(map) {
+	struct peer_edu_map arg;
+	int err;
+};
+
+FIXTURE_VARIANT_ADD(map, flags) {
+	.arg = { .addr = ADDR, .len = 8, .flags = PEER_EDU_WRITE },
+	.err = -EINVAL,
+};
+
+FIXTURE_VARIANT_ADD(map, pad) {
+	.arg = { .addr = ADDR, .len = 8, .pad = 1 },
+	.err = -EINVAL,
+};
+
+FIXTURE_VARIANT_ADD(map, addr_not_aligned) {
+	.arg = { .addr = ADDR + 4, .len = 8 },
+	.err = -EINVAL,
+};
+
+FIXTURE_VARIANT_ADD(map, len_zero) {
+	.arg = { .addr = ADDR },
+	.err = -EINVAL,
+};
+
+FIXTURE_VARIANT_ADD(map, len_too_long) {
+	.arg = { .addr = ADDR, .len = PEER_MEM_MAX_LEN + 1 },
+	.err = -EINVAL,
+};
+
+FIXTURE_VARIANT_ADD(map, wraps) {
+	.arg = { .addr = ~7UL, .len = 16 },
+	.err = -EINVAL,
+};
+
+FIXTURE_SETUP(map) {
+	self->fd = peer_open("edu", 0);
+	if (self->fd < 0)
+		SKIP(return, "no /dev/peer_edu0");
+}
+
+FIXTURE_TEARDOWN(map) {
+	close(self->fd);
+}
+
+TEST_F(map, map)
+{
+	struct peer_edu_map arg = variant->arg;
+
+	EXPECT_EQ(variant->err, peer_ioctl(self->fd, PEER_EDU_MAP, &arg));
+}
+
+FIXTURE(use) {
+	int fd;
+};
+
+FIXTURE_VARIANT(use) {
+	struct peer_edu_use arg;
+	int err;
+};
+
+FIXTURE_VARIANT_ADD(use, flags) {
+	.arg = { .len = 8, .flags = 4 },
+	.err = -EINVAL,
+};
+
+FIXTURE_VARIANT_ADD(use, pad) {
+	.arg = { .len = 8, .pad = 1 },
+	.err = -EINVAL,
+};
+
+FIXTURE_VARIANT_ADD(use, offset_not_aligned) {
+	.arg = { .offset = 4, .len = 8 },
+	.err = -EINVAL,
+};
+
+FIXTURE_VARIANT_ADD(use, len_not_aligned) {
+	.arg = { .len = 4 },
+	.err = -EINVAL,
+};
+
+FIXTURE_VARIANT_ADD(use, len_zero) {
+	.arg = { .offset = 8 },
+	.err = -EINVAL,
+};
+
+FIXTURE_VARIANT_ADD(use, len_too_long) {
+	.arg = { .len = PEER_EDU_BUF_SIZE + 8 },
+	.err = -EINVAL,
+};
+
+FIXTURE_VARIANT_ADD(use, snapshot_to_copy) {
+	.arg = { .len = 8, .flags = PEER_EDU_SNAPSHOT },
+	.err = -EINVAL,
+};
+
+FIXTURE_VARIANT_ADD(use, past_the_end) {
+	.arg = { .offset = 2 * PEER_EDU_BUF_SIZE - 8, .len = 16 },
+	.err = -EINVAL,
+};
+
+FIXTURE_VARIANT_ADD(use, wraps) {
+	.arg = { .offset = ~7UL, .len = 16 },
+	.err = -EINVAL,
+};
+
+FIXTURE_VARIANT_ADD(use, not_mapped) {
+	.arg = { .len = 8 },
+	.err = -EFAULT,
+};
+
+FIXTURE_SETUP(use) {
+	struct peer_edu_map map = { .addr = ADDR, .len = 2 * PEER_EDU_BUF_SIZE };
+	struct peer_edu_use arg = { .len = 8 };
+
+	self->fd = peer_open("edu", 0);
+	if (self->fd < 0)
+		SKIP(return, "no /dev/peer_edu0");
+	EXPECT_EQ(-ENOENT, peer_ioctl(self->fd, PEER_EDU_USE, &arg));
+	ASSERT_EQ(0, peer_ioctl(self->fd, PEER_EDU_MAP, &map));
+	EXPECT_EQ(-EBUSY, peer_ioctl(self->fd, PEER_EDU_MAP, &map));
+}
+
+FIXTURE_TEARDOWN(use) {
+	close(self->fd);
+}
+
+TEST_F(use, use)
+{
+	struct peer_edu_use arg = variant->arg;
+
+	EXPECT_EQ(variant->err, peer_ioctl(self->fd, PEER_EDU_USE, &arg));
 }
 
 /* An ioctl is known by its number and the exact size of its argument. */

@@ -11,35 +11,10 @@
 #include <sys/wait.h>
 
 #include "../kselftest_harness.h"
-#include "peer_mem.h"
+#include "topology.h"
 
 #define NR	4
 #define LEN	(NR * PAGE)
-
-struct topology {
-	const char *name;
-	unsigned int route;
-	unsigned int result;
-	bool reachable;
-};
-
-static const struct topology topologies[] = {
-	{ "unreachable", PEER_EDU_RAM, 0, false },
-	{ "bridge", PEER_EDU_HOST_BRIDGE, 0, true },
-	{ "iommu", PEER_EDU_HOST_BRIDGE, PEER_EDU_IOVA, true },
-	{ "switch", PEER_EDU_BUS_ADDR, 0, true },
-};
-
-static const struct topology *find_topology(void)
-{
-	const char *name = getenv("TOPOLOGY");
-	unsigned int i;
-
-	for (i = 0; name && i < sizeof(topologies) / sizeof(*topologies); i++)
-		if (!strcmp(name, topologies[i].name))
-			return &topologies[i];
-	return NULL;
-}
 
 FIXTURE(edu) {
 	int mem;
@@ -483,32 +458,40 @@ TEST_F_TIMEOUT(edu, revoke_under_load, 120)
 	EXPECT_EQ(0, memcmp(self->buf, self->want, LEN));
 }
 
+struct reader {
+	struct _test_data_edu *self;
+	char *buf;
+	const char *want;
+	size_t len;
+};
+
 static void *read_about(void *data)
 {
-	struct _test_data_edu *self = data;
+	struct reader *reader = data;
+	struct _test_data_edu *self = reader->self;
 	int i, err;
 
 	for (i = 0; i < 6; i++) {
-		err = read_by_edu(self, self->buf, PAGE, 0);
+		err = read_by_edu(self, reader->buf, PAGE, 0);
 		if (err && err != -EBUSY)
 			return (void *)1;
-		if (!err && memcmp(self->out, self->want, PAGE))
+		if (!err && memcmp(self->out, reader->want, PAGE))
 			return (void *)2;
 	}
 	return NULL;
 }
 
-/* The device that has the memory goes away while another reads it. */
-TEST_F_TIMEOUT(edu, unbind_memory_under_load, 120)
+static void unbind_while_read(struct __test_metadata *_metadata,
+			      struct reader *reader)
 {
+	struct _test_data_edu *self = reader->self;
 	pthread_t thread;
 	char name[32];
 	void *failed;
 	int i;
 
 	ASSERT_EQ(0, peer_name("mem", 0, name, sizeof(name)));
-	buf_in(_metadata, self);
-	ASSERT_EQ(0, pthread_create(&thread, NULL, read_about, self));
+	ASSERT_EQ(0, pthread_create(&thread, NULL, read_about, reader));
 	for (i = 0; i < 3; i++) {
 		usleep(150000);
 		ASSERT_EQ(0, peer_bind("mem", name, false));
@@ -516,11 +499,28 @@ TEST_F_TIMEOUT(edu, unbind_memory_under_load, 120)
 		ASSERT_EQ(0, peer_bind("mem", name, true));
 		self->mem = peer_open("mem", 0);
 		ASSERT_LE(0, self->mem);
-		ASSERT_LE(0, peer_to_dev(self->mem, self->buf, LEN));
+		ASSERT_LE(0, peer_to_dev(self->mem, reader->buf, reader->len));
 	}
 	pthread_join(thread, &failed);
 	EXPECT_EQ(NULL, failed);
-	EXPECT_EQ(0, memcmp(self->buf, self->want, LEN));
+	EXPECT_EQ(0, memcmp(reader->buf, reader->want, reader->len));
+}
+
+/* The device that has the memory goes away while another reads it. */
+TEST_F_TIMEOUT(edu, unbind_memory_under_load, 120)
+{
+	struct reader reader = { self, self->buf, self->want, LEN };
+
+	buf_in(_metadata, self);
+	unbind_while_read(_metadata, &reader);
+}
+
+TEST_F_TIMEOUT(edu, unbind_huge_memory_under_load, 120)
+{
+	struct reader reader = { self, self->huge, self->huge_want, HUGE };
+
+	huge_in(_metadata, self);
+	unbind_while_read(_metadata, &reader);
 }
 
 /* The client goes away; its file is of no use any more. */

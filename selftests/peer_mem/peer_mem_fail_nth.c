@@ -5,7 +5,7 @@
  * Needs CONFIG_FAULT_INJECTION with failslab and fail_page_alloc.
  */
 #include "../kselftest_harness.h"
-#include "fail_nth.h"
+#include "../kselftest_fail_nth.h"
 #include "peer_mem.h"
 
 #define NR	4

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * RDMA to memory in a peer device while its pages are moved, taken away and
- * brought back, and while the device itself goes. A thread transfers all the
- * time: no transfer may fail, and what it wrote last has to be there.
+ * brought back, and while the device itself goes. Two threads, with a pair of
+ * queue pairs each, transfer all the time by the same memory region: no transfer
+ * may fail, and what they wrote last has to be there.
  *
  * PEER_LOAD_SECONDS is how long each test goes on, 2 by default. See
  * peer_mem_rdma.c for the rest.
@@ -17,15 +18,28 @@
 #define DEVICE	"rxe_peer_load"
 #define NR	16
 #define LEN	(NR * PAGE)
-#define SLOT	2048		/* of each page, where the device writes to */
+#define THREADS	2
+#define SLOT	2048		/* of each page, where the first thread writes */
 #define COUNTER	1024		/* where the FETCH_ADDs go */
 #define CHUNK	64
+#define HOST	(LEN + PAGE)	/* ordinary memory of a thread */
 
 static const char *device;
 
+/* One who transfers, with room in ordinary memory for CHUNKs and a word. */
+struct worker {
+	FIXTURE_DATA(load) *self;
+	unsigned int nr;
+	struct rcp_pair pair;
+	char *host;
+	pthread_t thread;
+	int status;			/* of the first transfer that failed */
+	uint64_t rounds;		/* that it completed */
+};
+
 FIXTURE(load) {
 	struct rcp_dev dev;
-	struct rcp_pair pair;
+	struct worker workers[THREADS];
 	int fd;
 	char name[64];
 	char *buf;
@@ -33,12 +47,8 @@ FIXTURE(load) {
 	struct ibv_mr *mr;
 	struct ibv_mr *host_mr;
 	unsigned long touched[NR];	/* by the CPU */
-
-	pthread_t thread;
 	bool running;
 	bool stop;
-	int status;			/* of the first transfer that failed */
-	uint64_t rounds;		/* that the thread completed */
 };
 
 FIXTURE_VARIANT(load) {
@@ -46,7 +56,7 @@ FIXTURE_VARIANT(load) {
 			FIXTURE_DATA(load) *self);
 };
 
-/* What the slot of @page holds after round @round. */
+/* What @slot of @page holds after round @round. */
 static void fill_slot(char *slot, uint64_t round, unsigned int page)
 {
 	uint64_t words[CHUNK / sizeof(uint64_t)];
@@ -58,33 +68,40 @@ static void fill_slot(char *slot, uint64_t round, unsigned int page)
 	memcpy(slot, words, CHUNK);
 }
 
-static int add_one(FIXTURE_DATA(load) *self, char *page)
+static char *slot_in(struct worker *worker, char *page)
 {
-	struct ibv_sge sge = rcp_sge(self->host_mr, self->host + LEN, 8);
+	return page + SLOT + worker->nr * CHUNK;
+}
 
-	return rcp_atomic(&self->pair.a, IBV_WR_ATOMIC_FETCH_AND_ADD, &sge,
+static int add_one(struct worker *worker, char *page)
+{
+	FIXTURE_DATA(load) *self = worker->self;
+	struct ibv_sge sge = rcp_sge(self->host_mr, worker->host + LEN, 8);
+
+	return rcp_atomic(&worker->pair.a, IBV_WR_ATOMIC_FETCH_AND_ADD, &sge,
 			  (uintptr_t)page + COUNTER, self->mr->rkey, 1, 0);
 }
 
 /* Write, add, and read back one page. */
-static int transfer(FIXTURE_DATA(load) *self, unsigned int i)
+static int transfer(struct worker *worker, unsigned int i)
 {
-	char *slot = self->host + i * CHUNK, *back = self->host + LEN + 8;
+	FIXTURE_DATA(load) *self = worker->self;
+	char *slot = worker->host + i * CHUNK, *back = worker->host + LEN + 8;
 	char *page = self->buf + i * PAGE;
 	struct ibv_sge sge;
 	int status;
 
-	fill_slot(slot, self->rounds + 1, i);
+	fill_slot(slot, worker->rounds + 1, i);
 	sge = rcp_sge(self->host_mr, slot, CHUNK);
-	status = rcp_rdma(&self->pair.a, IBV_WR_RDMA_WRITE, &sge,
-			  (uintptr_t)page + SLOT, self->mr->rkey);
+	status = rcp_rdma(&worker->pair.a, IBV_WR_RDMA_WRITE, &sge,
+			  (uintptr_t)slot_in(worker, page), self->mr->rkey);
 	if (!status)
-		status = add_one(self, page);
+		status = add_one(worker, page);
 	if (status)
 		return status;
 	sge = rcp_sge(self->host_mr, back, CHUNK);
-	status = rcp_rdma(&self->pair.a, IBV_WR_RDMA_READ, &sge,
-			  (uintptr_t)page + SLOT, self->mr->rkey);
+	status = rcp_rdma(&worker->pair.a, IBV_WR_RDMA_READ, &sge,
+			  (uintptr_t)slot_in(worker, page), self->mr->rkey);
 	if (!status && memcmp(back, slot, CHUNK))
 		return -EILSEQ;
 	return status;
@@ -92,16 +109,16 @@ static int transfer(FIXTURE_DATA(load) *self, unsigned int i)
 
 static void *transfer_all_the_time(void *arg)
 {
-	FIXTURE_DATA(load) *self = arg;
+	struct worker *worker = arg;
 	unsigned int i;
 
-	while (!__atomic_load_n(&self->stop, __ATOMIC_RELAXED)) {
+	while (!__atomic_load_n(&worker->self->stop, __ATOMIC_RELAXED)) {
 		for (i = 0; i < NR; i++) {
-			self->status = transfer(self, i);
-			if (self->status)
+			worker->status = transfer(worker, i);
+			if (worker->status)
 				return NULL;
 		}
-		__atomic_fetch_add(&self->rounds, 1, __ATOMIC_RELAXED);
+		__atomic_fetch_add(&worker->rounds, 1, __ATOMIC_RELAXED);
 	}
 	return NULL;
 }
@@ -128,10 +145,19 @@ static void evict(struct __test_metadata *_metadata, FIXTURE_DATA(load) *self)
 	EXPECT_LE(0, peer_evict(self->fd));
 }
 
-static void take_alias_back(struct __test_metadata *_metadata,
-			    FIXTURE_DATA(load) *self)
+static void revoke_alias(struct __test_metadata *_metadata,
+			 FIXTURE_DATA(load) *self)
 {
 	EXPECT_LE(0, peer_revoke(self->fd));
+	EXPECT_EQ(0, peer_publish(self->fd, peer_info(self->fd).size, 0));
+}
+
+/* Between the two halves of a revocation the pages are there and not usable. */
+static void revoke_first(struct __test_metadata *_metadata,
+			 FIXTURE_DATA(load) *self)
+{
+	EXPECT_EQ(0, peer_revoke_only(self->fd));
+	usleep(rand() % 3000);
 	EXPECT_EQ(0, peer_publish(self->fd, peer_info(self->fd).size, 0));
 }
 
@@ -174,8 +200,8 @@ static void anything(struct __test_metadata *_metadata,
 {
 	static void (*const what[])(struct __test_metadata *_metadata,
 				    FIXTURE_DATA(load) *self) = {
-		cpu_touch, to_system, evict, take_alias_back, unbind, fork_and_exit,
-		prefetch,
+		cpu_touch, to_system, evict, revoke_alias, revoke_first,
+		unbind, fork_and_exit, prefetch,
 	};
 
 	what[rand() % ARRAY_SIZE(what)](_metadata, self);
@@ -184,7 +210,8 @@ static void anything(struct __test_metadata *_metadata,
 FIXTURE_VARIANT_ADD(load, cpu_touch) { cpu_touch };
 FIXTURE_VARIANT_ADD(load, to_system) { to_system };
 FIXTURE_VARIANT_ADD(load, evict) { evict };
-FIXTURE_VARIANT_ADD(load, revoke) { take_alias_back };
+FIXTURE_VARIANT_ADD(load, revoke) { revoke_alias };
+FIXTURE_VARIANT_ADD(load, revoke_first) { revoke_first };
 FIXTURE_VARIANT_ADD(load, unbind) { unbind };
 FIXTURE_VARIANT_ADD(load, fork) { fork_and_exit };
 FIXTURE_VARIANT_ADD(load, prefetch) { prefetch };
@@ -192,6 +219,8 @@ FIXTURE_VARIANT_ADD(load, anything) { anything };
 
 FIXTURE_SETUP(load)
 {
+	unsigned int i;
+
 	self->fd = peer_open("mem", 0);
 	if (self->fd < 0)
 		SKIP(return, "no /dev/peer_mem0");
@@ -199,36 +228,49 @@ FIXTURE_SETUP(load)
 	ASSERT_EQ(0, rcp_open(&self->dev, device));
 	if (!rcp_odp_caps(&self->dev))
 		SKIP(return, "%s has no on-demand paging", device);
-	ASSERT_EQ(0, rcp_init(&self->pair, &self->dev, &self->dev));
-	ASSERT_EQ(0, rcp_connect(&self->pair, IBV_MTU_4096));
 	ASSERT_LE(0, peer_evict(self->fd));
 	ASSERT_EQ(0, peer_publish(self->fd, peer_info(self->fd).size, 0));
 	self->buf = peer_map(LEN);
-	self->host = peer_map(LEN + PAGE);
+	self->host = peer_map(THREADS * HOST);
 	ASSERT_NE(NULL, self->buf);
 	ASSERT_NE(NULL, self->host);
 	self->mr = rcp_reg(&self->dev, self->buf, LEN, RCP_ODP);
-	self->host_mr = rcp_reg(&self->dev, self->host, LEN + PAGE,
+	self->host_mr = rcp_reg(&self->dev, self->host, THREADS * HOST,
 				RCP_PINNED);
 	ASSERT_NE(NULL, self->mr);
 	ASSERT_NE(NULL, self->host_mr);
+	for (i = 0; i < THREADS; i++) {
+		struct worker *worker = &self->workers[i];
+
+		worker->self = self;
+		worker->nr = i;
+		worker->host = self->host + i * HOST;
+		ASSERT_EQ(0, rcp_init(&worker->pair, &self->dev, &self->dev));
+		ASSERT_EQ(0, rcp_connect(&worker->pair, IBV_MTU_4096));
+	}
 }
 
-static void stop_thread(FIXTURE_DATA(load) *self)
+static void stop_threads(FIXTURE_DATA(load) *self)
 {
+	unsigned int i;
+
 	if (!self->running)
 		return;
 	__atomic_store_n(&self->stop, true, __ATOMIC_RELAXED);
-	pthread_join(self->thread, NULL);
+	for (i = 0; i < THREADS; i++)
+		pthread_join(self->workers[i].thread, NULL);
 	self->running = false;
 }
 
 FIXTURE_TEARDOWN(load)
 {
+	unsigned int i;
+
 	if (self->fd < 0)
 		return;
-	stop_thread(self);
-	rcp_fini(&self->pair);
+	stop_threads(self);
+	for (i = 0; i < THREADS; i++)
+		rcp_fini(&self->workers[i].pair);
 	if (self->mr)
 		ibv_dereg_mr(self->mr);
 	if (self->host_mr)
@@ -243,45 +285,106 @@ FIXTURE_TEARDOWN(load)
 static void check_pages(struct __test_metadata *_metadata,
 			FIXTURE_DATA(load) *self)
 {
-	unsigned int i;
+	unsigned int i, j;
 
 	for (i = 0; i < NR; i++) {
 		char *page = self->buf + i * PAGE, slot[CHUNK];
+		uint64_t rounds = 0;
 
-		fill_slot(slot, self->rounds, i);
-		EXPECT_EQ(0, memcmp(page + SLOT, slot, CHUNK));
-		EXPECT_EQ(self->rounds, *(uint64_t *)(page + COUNTER));
+		for (j = 0; j < THREADS; j++) {
+			struct worker *worker = &self->workers[j];
+
+			fill_slot(slot, worker->rounds, i);
+			EXPECT_EQ(0, memcmp(slot_in(worker, page), slot,
+					    CHUNK));
+			rounds += worker->rounds;
+		}
+		EXPECT_EQ(rounds, *(uint64_t *)(page + COUNTER));
 		EXPECT_EQ(self->touched[i], *(uint64_t *)page);
 	}
 }
 
+static void run_threads(struct __test_metadata *_metadata,
+			FIXTURE_DATA(load) *self)
+{
+	unsigned int i;
+
+	self->stop = false;
+	for (i = 0; i < THREADS; i++)
+		ASSERT_EQ(0, pthread_create(&self->workers[i].thread, NULL,
+					    transfer_all_the_time,
+					    &self->workers[i]));
+	self->running = true;
+}
+
 /* The transfers use the memory where it is as long as nobody disturbs. */
-static void start_thread(struct __test_metadata *_metadata,
-			 FIXTURE_DATA(load) *self)
+static void start_threads(struct __test_metadata *_metadata,
+			  FIXTURE_DATA(load) *self)
 {
 	struct peer_mem_info before, now;
+	unsigned int i;
 
 	memset(self->buf, 0, LEN);
 	ASSERT_EQ(NR, peer_to_dev(self->fd, self->buf, LEN));
 	before = peer_info(self->fd);
-	ASSERT_EQ(0, pthread_create(&self->thread, NULL,
-				    transfer_all_the_time, self));
-	self->running = true;
-	while (!__atomic_load_n(&self->rounds, __ATOMIC_RELAXED) &&
-	       !__atomic_load_n(&self->status, __ATOMIC_RELAXED))
-		usleep(1000);
+	run_threads(_metadata, self);
+	for (i = 0; i < THREADS; i++)
+		while (!__atomic_load_n(&self->workers[i].rounds,
+					__ATOMIC_RELAXED) &&
+		       !__atomic_load_n(&self->workers[i].status,
+					__ATOMIC_RELAXED))
+			usleep(1000);
 	now = peer_info(self->fd);
 	EXPECT_EQ(before.faults, now.faults);
 	EXPECT_LE(NR, now.mapped - before.mapped);
+}
+
+/* Whatever happened: what is published is used where it is. */
+static void check_used_again(struct __test_metadata *_metadata,
+			     FIXTURE_DATA(load) *self)
+{
+	struct peer_mem_info before;
+
+	ASSERT_EQ(0, peer_publish(self->fd, peer_info(self->fd).size, 0));
+	/* a page that a fork has made read-only would move to be written */
+	cpu_touch(_metadata, self);
+	ASSERT_EQ(NR, peer_to_dev(self->fd, self->buf, LEN));
+	before = peer_info(self->fd);
+	EXPECT_EQ(0, transfer(&self->workers[0], 0));
+	EXPECT_EQ(before.faults, peer_info(self->fd).faults);
+	EXPECT_LT(before.mapped, peer_info(self->fd).mapped);
+}
+
+/*
+ * The first revocation in the life of a region, while one queue pair uses pages
+ * and the other one faults them.
+ */
+static void first_revocation(struct __test_metadata *_metadata,
+			     FIXTURE_DATA(load) *self)
+{
+	unsigned int i;
+
+	ibv_dereg_mr(self->mr);
+	self->mr = rcp_reg(&self->dev, self->buf, LEN, RCP_ODP);
+	ASSERT_NE(NULL, self->mr);
+	cpu_touch(_metadata, self);
+	ASSERT_EQ(NR, peer_to_dev(self->fd, self->buf, LEN));
+	run_threads(_metadata, self);
+	usleep(rand() % 20000);
+	revoke_first(_metadata, self);
+	stop_threads(self);
+	for (i = 0; i < THREADS; i++)
+		ASSERT_EQ(0, self->workers[i].status);
 }
 
 TEST_F_TIMEOUT(load, nothing_lost, 300)
 {
 	const char *seconds = getenv("PEER_LOAD_SECONDS");
 	unsigned long disturbed = 0;
+	unsigned int i;
 	uint64_t end;
 
-	start_thread(_metadata, self);
+	start_threads(_metadata, self);
 	end = rcp_now_ms() + (seconds ? atoi(seconds) : 2) * 1000;
 	do {
 		/* best effort: what is in use at the moment stays */
@@ -290,13 +393,17 @@ TEST_F_TIMEOUT(load, nothing_lost, 300)
 		variant->disturb(_metadata, self);
 		disturbed++;
 	} while (rcp_now_ms() < end);
-	stop_thread(self);
-	EXPECT_EQ(0, self->status);
-	EXPECT_LT(0, self->rounds);
-	TH_LOG("%llu rounds, disturbed %lu times, %llu aliases lost in use",
-	       (unsigned long long)self->rounds, disturbed,
-	       (unsigned long long)peer_info(self->fd).map_failed);
+	stop_threads(self);
+	for (i = 0; i < THREADS; i++) {
+		EXPECT_EQ(0, self->workers[i].status);
+		EXPECT_LT(0, self->workers[i].rounds);
+		TH_LOG("%llu rounds, disturbed %lu times",
+		       (unsigned long long)self->workers[i].rounds, disturbed);
+	}
 	check_pages(_metadata, self);
+	check_used_again(_metadata, self);
+	for (i = 0; variant->disturb == revoke_first && i < 30; i++)
+		first_revocation(_metadata, self);
 }
 
 int main(int argc, char **argv)

@@ -405,7 +405,17 @@ TEST_F(rdma, read_only)
 	check_in_place(_metadata, self);
 }
 
-/* What is in the device cannot be flushed: no success may be reported. */
+static int flush(FIXTURE_DATA(rdma) *self, size_t off, size_t len,
+		 uint8_t type)
+{
+	return rcp_flush(&self->pair.a, (uintptr_t)self->buf + off,
+			 self->mr->rkey, len, type);
+}
+
+/*
+ * What is in the device cannot be flushed, so it is brought to system memory
+ * first. For GLOBAL this is what is in use by its alias, and no more.
+ */
 TEST_F(rdma, flush)
 {
 	int access = RCP_ACCESS | IBV_ACCESS_ON_DEMAND |
@@ -413,7 +423,7 @@ TEST_F(rdma, flush)
 	static const uint8_t types[] = {
 		IBV_FLUSH_GLOBAL, IBV_FLUSH_PERSISTENT,
 	};
-	const struct shape all = { 0, 0, LEN };
+	const struct shape all = { 0, 0, LEN }, one = { PAGE, PAGE, PAGE };
 	size_t i;
 
 	if (!self->pair.a.qpx)
@@ -422,20 +432,22 @@ TEST_F(rdma, flush)
 	self->mr = rcp_reg_access(&self->dev, self->buf, LEN,
 				  (uintptr_t)self->buf, access);
 	ASSERT_NE(NULL, self->mr);
-	all_in(_metadata, self);
 	for (i = 0; i < ARRAY_SIZE(types); i++) {
+		all_in(_metadata, self);
+		ASSERT_EQ(0, put(self, &one));
+		check_in_place(_metadata, self);
+		EXPECT_EQ(0, flush(self, PAGE, PAGE, types[i]));
+		EXPECT_EQ(PEER_MEM_NOWHERE,
+			  peer_where(self->fd, self->buf + PAGE));
+		EXPECT_EQ(NR - 1, peer_resident(self->fd, self->buf, LEN));
+		/* also those that the list of the MR does not know */
+		EXPECT_EQ(0, flush(self, 0, LEN, types[i]));
+		EXPECT_EQ(0, peer_resident(self->fd, self->buf, LEN));
+		all_in(_metadata, self);
 		ASSERT_EQ(0, put(self, &all));
-		EXPECT_EQ(IBV_WC_REM_ACCESS_ERR,
-			  rcp_flush(&self->pair.a, (uintptr_t)self->buf,
-				    self->mr->rkey, LEN, types[i]));
-		ASSERT_EQ(0, rcp_connect(&self->pair, variant->mtu));
-	}
-	check_in_place(_metadata, self);
-	ASSERT_EQ(NR, peer_to_sys(self->fd, self->buf, LEN));
-	for (i = 0; i < ARRAY_SIZE(types); i++) {
-		ASSERT_EQ(0, put(self, &all));
-		EXPECT_EQ(0, rcp_flush(&self->pair.a, (uintptr_t)self->buf,
-				       self->mr->rkey, LEN, types[i]));
+		EXPECT_EQ(0, flush(self, 0, LEN, types[i]));
+		EXPECT_EQ(0, peer_resident(self->fd, self->buf, LEN));
+		EXPECT_EQ(0, memcmp(self->buf, self->want, LEN));
 	}
 }
 
@@ -461,6 +473,21 @@ TEST_F(rdma, revoked)
 	all_in(_metadata, self);
 	EXPECT_EQ(0, put(self, &all));
 	EXPECT_LE(NR, peer_info(self->fd).revoked - self->before.revoked);
+	check_fell_back(_metadata, self);
+}
+
+/* Also if the pages are in use, and before they are evicted. */
+TEST_F(rdma, revoked_in_use)
+{
+	const struct shape all = { 0, 0, LEN };
+
+	all_in(_metadata, self);
+	EXPECT_EQ(0, put(self, &all));
+	check_in_place(_metadata, self);
+	ASSERT_EQ(0, peer_revoke_only(self->fd));
+	self->before = peer_info(self->fd);
+	EXPECT_EQ(0, put(self, &all));
+	EXPECT_EQ(NR, peer_info(self->fd).revoked - self->before.revoked);
 	check_fell_back(_metadata, self);
 }
 

@@ -10,7 +10,7 @@
  * of a new soft RoCE one.
  */
 #include "kselftest_harness.h"
-#include "fail_nth.h"
+#include "../kselftest_fail_nth.h"
 #include "peer_mem.h"
 #include "../rdma/rc_pair.h"
 

@@ -7,7 +7,8 @@
  * that pins nothing: hmm_range_fault() under an interval notifier, a DMA
  * mapping by the HMM helpers, the transfer, and the mapping undone before the
  * notifier's lock is dropped. Where pages are device private memory that has
- * an alias, the engine reads and writes the other device's BAR.
+ * an alias, the engine reads and writes the other device's BAR. For mappings that
+ * last over many transfers see peer_edu_odp.c.
  *
  * QEMU must be told that the device can address everything:
  * -device edu,dma_mask=0xffffffffffffffff
@@ -19,8 +20,6 @@
 #include <linux/idr.h>
 #include <linux/io.h>
 #include <linux/iopoll.h>
-#include <linux/kref.h>
-#include <linux/miscdevice.h>
 #include <linux/mm.h>
 #include <linux/mmu_notifier.h>
 #include <linux/module.h>
@@ -32,7 +31,7 @@
 #include <linux/slab.h>
 #include <linux/uaccess.h>
 
-#include "peer_test_uapi.h"
+#include "peer_edu.h"
 
 #define EDU_ID			0x00
 #define EDU_DMA_SRC		0x80
@@ -51,33 +50,6 @@
 #define EDU_MAX_PAGES		2
 
 static_assert(ARRAY_SIZE(((struct peer_edu_xfer *)0)->route) == EDU_MAX_PAGES);
-
-/**
- * struct peer_edu - one device
- * @ref:	held by the bound driver and by each open file
- * @lock:	one transfer at a time; protects @gone and @dead
- * @map_lock:	held while pages are mapped for the device; the notifiers of
- *		all transfers take it, so nothing may be allocated under it
- * @gone:	the driver is unbound
- * @dead:	the engine got stuck
- * @pdev:	not valid once @gone is set
- * @misc:	the character device
- * @name:	its name
- * @id:		its number
- * @regs:	BAR 0
- */
-struct peer_edu {
-	struct kref ref;
-	struct mutex lock;	/* see above */
-	struct mutex map_lock;	/* see above */
-	bool gone;
-	bool dead;
-	struct pci_dev *pdev;
-	struct miscdevice misc;
-	char name[16];
-	int id;
-	void __iomem *regs;
-};
 
 /**
  * struct peer_edu_op - one transfer
@@ -113,8 +85,8 @@ static void peer_edu_put(void *data)
 
 /* The engine */
 
-static int peer_edu_run(struct peer_edu *edu, dma_addr_t addr, u32 offset,
-			u32 len, bool write)
+int peer_edu_run(struct peer_edu *edu, dma_addr_t addr, u32 offset, u32 len,
+		 bool write)
 {
 	u64 buf = EDU_BUF + offset, cmd;
 	int err;
@@ -158,7 +130,7 @@ static int peer_edu_copy(struct peer_edu_op *op)
 
 /* The mapping */
 
-static u32 peer_edu_route(unsigned long pfn)
+u32 peer_edu_route(unsigned long pfn)
 {
 	if (pfn & HMM_PFN_P2PDMA_BUS)
 		return PEER_EDU_BUS_ADDR;
@@ -325,7 +297,6 @@ static bool peer_edu_bad(const struct peer_edu_xfer *arg)
 static int peer_edu_xfer(struct peer_edu *edu, struct peer_edu_xfer *arg)
 {
 	struct peer_edu_op op = { .edu = edu, .arg = arg };
-	int err;
 
 	if (peer_edu_bad(arg))
 		return -EINVAL;
@@ -333,51 +304,85 @@ static int peer_edu_xfer(struct peer_edu *edu, struct peer_edu_xfer *arg)
 	arg->faults = 0;
 	memset(arg->route, 0, sizeof(arg->route));
 	memset(arg->dma_addr, 0, sizeof(arg->dma_addr));
-
-	if (mutex_lock_killable(&edu->lock))
-		return -EINTR;
-	if (edu->gone)
-		err = -ENODEV;
-	else if (edu->dead)
-		err = -EIO;
-	else
-		err = peer_edu_notify_and_copy(&op);
-	mutex_unlock(&edu->lock);
-	return err;
+	return peer_edu_notify_and_copy(&op);
 }
 
-static long peer_edu_ioctl(struct file *file, unsigned int cmd,
+/* What an ioctl takes and gives. */
+union peer_edu_arg {
+	struct peer_edu_xfer xfer;
+	struct peer_edu_map map;
+	struct peer_edu_use use;
+};
+
+static int peer_edu_do(struct peer_edu_file *file, unsigned int cmd,
+		       union peer_edu_arg *arg)
+{
+	struct peer_edu *edu = file->edu;
+
+	lockdep_assert_held(&edu->lock);
+	if (edu->gone)
+		return -ENODEV;
+	if (edu->dead)
+		return -EIO;
+	switch (cmd) {
+	case PEER_EDU_XFER:
+		return peer_edu_xfer(edu, &arg->xfer);
+	case PEER_EDU_MAP:
+		return peer_edu_map_region(file, &arg->map);
+	case PEER_EDU_USE:
+		return peer_edu_use_region(file, &arg->use);
+	case PEER_EDU_UNMAP:
+		peer_edu_unmap_region(file);
+		return 0;
+	default:
+		return -ENOTTY;
+	}
+}
+
+static long peer_edu_ioctl(struct file *filp, unsigned int cmd,
 			   unsigned long uarg)
 {
-	struct peer_edu *edu = container_of(file->private_data,
-					    struct peer_edu, misc);
+	struct peer_edu_file *file = filp->private_data;
 	void __user *user = (void __user *)uarg;
-	struct peer_edu_xfer arg;
+	size_t size = _IOC_SIZE(cmd);
+	union peer_edu_arg arg;
 	int err;
 
-	if (cmd != PEER_EDU_XFER)
+	if (size > sizeof(arg))
 		return -ENOTTY;
-	if (copy_from_user(&arg, user, sizeof(arg)))
+	if (copy_from_user(&arg, user, size))
 		return -EFAULT;
-	err = peer_edu_xfer(edu, &arg);
-	if (copy_to_user(user, &arg, sizeof(arg)))
+	if (mutex_lock_killable(&file->edu->lock))
+		return -EINTR;
+	err = peer_edu_do(file, cmd, &arg);
+	mutex_unlock(&file->edu->lock);
+	if ((_IOC_DIR(cmd) & _IOC_READ) && copy_to_user(user, &arg, size))
 		return -EFAULT;
 	return err;
 }
 
 /* Under the mutex of misc_deregister(): the driver's reference is there. */
-static int peer_edu_open(struct inode *inode, struct file *file)
+static int peer_edu_open(struct inode *inode, struct file *filp)
 {
-	struct peer_edu *edu = container_of(file->private_data,
-					    struct peer_edu, misc);
+	struct peer_edu_file *file = kzalloc_obj(*file);
 
-	kref_get(&edu->ref);
+	if (!file)
+		return -ENOMEM;
+	file->edu = container_of(filp->private_data, struct peer_edu, misc);
+	kref_get(&file->edu->ref);
+	filp->private_data = file;
 	return 0;
 }
 
-static int peer_edu_close(struct inode *inode, struct file *file)
+static int peer_edu_close(struct inode *inode, struct file *filp)
 {
-	peer_edu_put(container_of(file->private_data, struct peer_edu, misc));
+	struct peer_edu_file *file = filp->private_data;
+
+	mutex_lock(&file->edu->lock);
+	peer_edu_unmap_region(file);
+	mutex_unlock(&file->edu->lock);
+	peer_edu_put(file->edu);
+	kfree(file);
 	return 0;
 }
 
@@ -447,6 +452,7 @@ static int peer_edu_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 	kref_init(&edu->ref);
 	mutex_init(&edu->lock);
 	mutex_init(&edu->map_lock);
+	INIT_LIST_HEAD(&edu->regions);
 	edu->pdev = pdev;
 	err = devm_add_action_or_reset(&pdev->dev, peer_edu_put, edu);
 	if (err)
@@ -466,6 +472,7 @@ static void peer_edu_remove(struct pci_dev *pdev)
 	misc_deregister(&edu->misc);
 	mutex_lock(&edu->lock);
 	edu->gone = true;
+	peer_edu_unmap_all(edu);
 	mutex_unlock(&edu->lock);
 	pci_clear_master(pdev);
 }

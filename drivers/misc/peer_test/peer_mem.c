@@ -77,19 +77,21 @@ static void peer_mem_leave_alone(struct peer_mem *pm)
 
 /* The alias */
 
-static void peer_mem_take_back(struct peer_mem *pm)
+static void peer_mem_revoke(struct peer_mem *pm)
 {
 	lockdep_assert_held_write(&pm->lock);
-	if (pm->visible)
-		dev_pagemap_revoke_alias(&pm->pgmap);
+	if (!pm->visible)
+		return;
+	dev_pagemap_revoke_alias(&pm->pgmap);
 	pm->visible = 0;
+	pm->stale = true;
 }
 
 /*
  * Only ever called without an alias: peers that used a longer one must have
- * been sent away by the eviction that follows peer_mem_take_back().
+ * been sent away by the eviction that follows peer_mem_revoke().
  */
-static int peer_mem_offer(struct peer_mem *pm, u64 visible, bool cpu)
+static int peer_mem_publish(struct peer_mem *pm, u64 visible, bool cpu)
 {
 	struct dev_pagemap_alias alias = {
 		.provider = pcim_p2pdma_provider(pm->pdev, PEER_MEM_BAR),
@@ -175,9 +177,21 @@ static int peer_mem_ioctl_to_sys(struct peer_mem *pm, void *arg)
 	return peer_mem_ioctl_migrate(pm, arg, false);
 }
 
-static int peer_mem_empty(struct peer_mem *pm, struct peer_mem_evict *arg,
-			  bool revoke)
+/* When all pages have left, nobody has any of them mapped. */
+static int peer_mem_empty(struct peer_mem *pm, u64 *moved)
 {
+	int err;
+
+	lockdep_assert_held_write(&pm->lock);
+	err = peer_mem_evict(pm, PEER_MEM_EVICT_TIME, moved);
+	if (!err)
+		pm->stale = false;
+	return err;
+}
+
+static int peer_mem_ioctl_evict(struct peer_mem *pm, void *data)
+{
+	struct peer_mem_evict *arg = data;
 	int err;
 
 	if (arg->flags || arg->pad)
@@ -185,21 +199,27 @@ static int peer_mem_empty(struct peer_mem *pm, struct peer_mem_evict *arg,
 	err = peer_mem_enter_alone(pm);
 	if (err)
 		return err;
-	if (revoke)
-		peer_mem_take_back(pm);
-	err = peer_mem_evict(pm, PEER_MEM_EVICT_TIME, &arg->moved);
+	err = peer_mem_empty(pm, &arg->moved);
 	peer_mem_leave_alone(pm);
 	return err;
 }
 
-static int peer_mem_ioctl_evict(struct peer_mem *pm, void *arg)
+static int peer_mem_ioctl_revoke(struct peer_mem *pm, void *data)
 {
-	return peer_mem_empty(pm, arg, false);
-}
+	struct peer_mem_evict *arg = data;
+	int err;
 
-static int peer_mem_ioctl_revoke(struct peer_mem *pm, void *arg)
-{
-	return peer_mem_empty(pm, arg, true);
+	if ((arg->flags & ~PEER_MEM_REVOKE_ONLY) || arg->pad)
+		return -EINVAL;
+	err = peer_mem_enter_alone(pm);
+	if (err)
+		return err;
+	peer_mem_revoke(pm);
+	arg->moved = 0;
+	if (!(arg->flags & PEER_MEM_REVOKE_ONLY))
+		err = peer_mem_empty(pm, &arg->moved);
+	peer_mem_leave_alone(pm);
+	return err;
 }
 
 static int peer_mem_ioctl_publish(struct peer_mem *pm, void *data)
@@ -214,13 +234,12 @@ static int peer_mem_ioctl_publish(struct peer_mem *pm, void *data)
 	err = peer_mem_enter_alone(pm);
 	if (err)
 		return err;
-	if (pm->visible) {
-		peer_mem_take_back(pm);
-		err = peer_mem_evict(pm, PEER_MEM_EVICT_TIME, &moved);
-	}
+	peer_mem_revoke(pm);
+	if (pm->stale)
+		err = peer_mem_empty(pm, &moved);
 	if (!err)
-		err = peer_mem_offer(pm, arg->visible,
-				     !(arg->flags & PEER_MEM_PUBLISH_NO_CPU));
+		err = peer_mem_publish(pm, arg->visible,
+				       !(arg->flags & PEER_MEM_PUBLISH_NO_CPU));
 	peer_mem_leave_alone(pm);
 	return err;
 }
@@ -498,7 +517,7 @@ static int peer_mem_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 	err = peer_mem_map_pages(pm);
 	if (err)
 		return err;
-	err = peer_mem_offer(pm, pm->size, true);
+	err = peer_mem_publish(pm, pm->size, true);
 	if (err)
 		return err;
 	pci_set_drvdata(pdev, pm);
@@ -521,7 +540,7 @@ static void peer_mem_remove(struct pci_dev *pdev)
 	misc_deregister(&pm->misc);
 	down_write(&pm->lock);
 	pm->gone = true;
-	peer_mem_take_back(pm);
+	peer_mem_revoke(pm);
 	peer_mem_evict(pm, MAX_SCHEDULE_TIMEOUT, &moved);
 	up_write(&pm->lock);
 }

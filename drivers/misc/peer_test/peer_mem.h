@@ -36,6 +36,8 @@ struct pci_dev;
  * @size:	bytes in the BAR and in the pagemap
  * @pgmap:	one device private page for each page of the BAR
  * @visible:	bytes of the published alias, 0 without one; under @lock
+ * @stale:	an alias was revoked, and not all pages were evicted since; under
+ *		@lock
  * @evict_src:	a block's worth of pfns for eviction; under @lock for writing,
  *		as is @evict_dst
  * @evict_dst:	where they go
@@ -61,6 +63,7 @@ struct peer_mem {
 	u64 size;
 	struct dev_pagemap pgmap;
 	u64 visible;
+	bool stale;
 	unsigned long *evict_src;
 	unsigned long *evict_dst;
 	spinlock_t alloc_lock;	/* see above */

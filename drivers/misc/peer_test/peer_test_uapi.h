@@ -70,9 +70,12 @@ struct peer_mem_migrate {
 	__u64 moved;
 };
 
+/* The first half only: the pages stay, as they do while a device is reset. */
+#define PEER_MEM_REVOKE_ONLY	0x1U
+
 /**
  * struct peer_mem_evict - PEER_MEM_EVICT and PEER_MEM_REVOKE
- * @flags:	zero
+ * @flags:	PEER_MEM_REVOKE_ONLY for PEER_MEM_REVOKE, or 0
  * @pad:	zero
  * @moved:	out: how many 4 KiB pages left the device
  *
@@ -100,8 +103,9 @@ struct peer_mem_evict {
  * @pad:	zero
  *
  * Offers the device's memory to peers. An alias that is published already is
- * first taken back as by PEER_MEM_REVOKE, pages included. A device is bound
- * with all of its memory published.
+ * first taken back as by PEER_MEM_REVOKE, pages included, and so are pages that
+ * PEER_MEM_REVOKE_ONLY has left. A device is bound with all of its memory
+ * published.
  *
  *   EBUSY	as for PEER_MEM_REVOKE; there is no alias now
  *   EOPNOTSUPP	the kernel has no peer-to-peer DMA for this device
@@ -279,6 +283,71 @@ struct peer_edu_xfer {
 	__u64 dma_addr[2];
 };
 
+/* The region has pages of 2 MiB, and takes no memory that is smaller. */
+#define PEER_EDU_HUGE		0x4U
+
+/**
+ * struct peer_edu_map - PEER_EDU_MAP
+ * @addr:	user address, a multiple of 8
+ * @len:	bytes, at most PEER_MEM_MAX_LEN
+ * @flags:	PEER_EDU_NO_ALIAS, PEER_EDU_HUGE, or 0
+ * @pad:	zero
+ *
+ * Makes a region for PEER_EDU_USE, one for each open file. It ends by
+ * PEER_EDU_UNMAP, by the last close, or when the device is unbound.
+ *
+ *   EBUSY	the file has one already
+ *   EOPNOTSUPP	the device's mappings would need bounce buffers
+ */
+struct peer_edu_map {
+	__u64 addr;
+	__u64 len;
+	__u32 flags;
+	__u32 pad;
+};
+
+/* Fault and map the range, also what is mapped already, and copy nothing. */
+#define PEER_EDU_PREFETCH	0x10U
+/* With PEER_EDU_PREFETCH: map what is there, fault nothing. */
+#define PEER_EDU_SNAPSHOT	0x20U
+
+/**
+ * struct peer_edu_use - PEER_EDU_USE
+ * @offset:	bytes from the start of the region, a multiple of 8
+ * @len:	bytes, a multiple of 8, at most PEER_EDU_BUF_SIZE without
+ *		PEER_EDU_PREFETCH
+ * @flags:	PEER_EDU_WRITE, PEER_EDU_PREFETCH, PEER_EDU_SNAPSHOT, or 0
+ * @faults:	out: 0 if all pages were mapped since an earlier call, else 1
+ * @route:	out: enum peer_edu_route of the first two pages in the range
+ * @dma_addr:	out: the address that the device has for each of them
+ * @mapped:	out: how many pages of the region are mapped now
+ * @invalidated: out: how many of its pages the notifier has unmapped so far
+ * @pad:	zero
+ *
+ * Copies as PEER_EDU_XFER does, but pages that are not mapped yet are mapped and
+ * stay so, until they are invalidated.
+ *
+ *   EBUSY	the range kept changing
+ *   EIO	the DMA engine did not finish, or the pages cannot be mapped
+ *   ENOENT	the file has no region
+ *   EPERM	the device writes and the user may not
+ *   EPROTO	the RDMA core gave a page that is smaller than those of the region
+ */
+struct peer_edu_use {
+	__u64 offset;
+	__u64 len;
+	__u32 flags;
+	__u32 faults;
+	__u32 route[2];
+	__u64 dma_addr[2];
+	__u64 mapped;
+	__u64 invalidated;
+	__u64 pad;
+};
+
 #define PEER_EDU_XFER	  _IOWR(PEER_TEST_IOC, 0x40, struct peer_edu_xfer)
+#define PEER_EDU_MAP	  _IOW(PEER_TEST_IOC, 0x41, struct peer_edu_map)
+#define PEER_EDU_USE	  _IOWR(PEER_TEST_IOC, 0x42, struct peer_edu_use)
+#define PEER_EDU_UNMAP	  _IO(PEER_TEST_IOC, 0x43)
 
 #endif /* _PEER_TEST_UAPI_H */

@@ -1,14 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Tests of what HMM and the alias of device private memory compute: no page
- * table, no device memory and no PCI device is needed.
+ * Tests of what HMM and the alias of device private memory compute, and of who
+ * waits for whom: no page table, no device and no memory of a device is needed.
  */
 #include <kunit/test.h>
+#include <linux/delay.h>
 #include <linux/hmm.h>
+#include <linux/ioport.h>
 #include <linux/memremap.h>
+#include <linux/mm.h>
+#include <linux/pagemap.h>
 #include <linux/pci.h>
 #include <linux/pci-p2pdma.h>
 #include <linux/sizes.h>
+#include <linux/workqueue.h>
 
 #include "../memremap_alias.h"
 
@@ -63,28 +68,18 @@ static void hmm_order_is_packed(struct kunit *test)
 
 /*
  * A page that may not be used any more: an entry that is mapped for DMA keeps
- * what unmapping needs, all others lose everything but the sticky flags.
+ * what unmapping needs, no other gets the page.
  */
 static void hmm_skip_keeps_mappings(struct kunit *test)
 {
-	const unsigned long flags = HMM_PFN_VALID | HMM_PFN_DEVICE_PRIVATE;
+	const unsigned long page = TEST_PFN | HMM_PFN_VALID |
+				   HMM_PFN_DEVICE_PRIVATE;
 	const unsigned long mapped = HMM_PFN_DMA_MAPPED | HMM_PFN_P2PDMA;
-	unsigned long pfns[] = {
-		TEST_PFN | flags | mapped,
-		(TEST_PFN + 1) | flags | HMM_PFN_WRITE,
-		mapped,
-		HMM_PFN_REQ_FAULT | HMM_PFN_REQ_WRITE,
-		(TEST_PFN + 4) | flags | HMM_PFN_P2PDMA_BUS |
-			HMM_PFN_DMA_MAPPED,
-	};
 
-	hmm_device_private_skip(pfns, ARRAY_SIZE(pfns), TEST_PFN, flags);
-	KUNIT_EXPECT_EQ(test, pfns[0], TEST_PFN | flags | mapped);
-	KUNIT_EXPECT_EQ(test, pfns[1], 0);
-	KUNIT_EXPECT_EQ(test, pfns[2], (TEST_PFN + 2) | flags | mapped);
-	KUNIT_EXPECT_EQ(test, pfns[3], 0);
-	KUNIT_EXPECT_EQ(test, pfns[4], (TEST_PFN + 4) | flags |
-			HMM_PFN_P2PDMA_BUS | HMM_PFN_DMA_MAPPED);
+	KUNIT_EXPECT_EQ(test, pgmap_alias_skip(mapped, page), page | mapped);
+	KUNIT_EXPECT_EQ(test, pgmap_alias_skip(HMM_PFN_P2PDMA, page),
+			HMM_PFN_P2PDMA);
+	KUNIT_EXPECT_EQ(test, pgmap_alias_skip(0, page), 0);
 }
 
 static const struct range test_range = {
@@ -105,32 +100,58 @@ static void alias_valid(struct kunit *test)
 {
 	struct dev_pagemap_alias alias = test_alias(TEST_RANGE_SIZE);
 
-	KUNIT_EXPECT_TRUE(test, pgmap_alias_valid(&test_range, &alias));
+	KUNIT_EXPECT_TRUE(test, pgmap_alias_valid(&test_range, NULL, &alias));
 
 	alias.size = 0;
-	KUNIT_EXPECT_TRUE(test, pgmap_alias_valid(&test_range, &alias));
+	KUNIT_EXPECT_TRUE(test, pgmap_alias_valid(&test_range, NULL, &alias));
 
 	/* Larger than the memory. */
 	alias.size = TEST_RANGE_SIZE + PAGE_SIZE;
-	KUNIT_EXPECT_FALSE(test, pgmap_alias_valid(&test_range, &alias));
+	KUNIT_EXPECT_FALSE(test, pgmap_alias_valid(&test_range, NULL, &alias));
 
 	/* Not of whole pages, not at a page. */
 	alias.size = PAGE_SIZE + 1;
-	KUNIT_EXPECT_FALSE(test, pgmap_alias_valid(&test_range, &alias));
+	KUNIT_EXPECT_FALSE(test, pgmap_alias_valid(&test_range, NULL, &alias));
 	alias.size = PAGE_SIZE;
 	alias.start += 1;
-	KUNIT_EXPECT_FALSE(test, pgmap_alias_valid(&test_range, &alias));
+	KUNIT_EXPECT_FALSE(test, pgmap_alias_valid(&test_range, NULL, &alias));
 
 	/* Near the end of the address space, and beyond it. */
 	alias.start = -2 * PAGE_SIZE;
-	KUNIT_EXPECT_TRUE(test, pgmap_alias_valid(&test_range, &alias));
+	KUNIT_EXPECT_TRUE(test, pgmap_alias_valid(&test_range, NULL, &alias));
 	alias.size = 3 * PAGE_SIZE;
-	KUNIT_EXPECT_FALSE(test, pgmap_alias_valid(&test_range, &alias));
+	KUNIT_EXPECT_FALSE(test, pgmap_alias_valid(&test_range, NULL, &alias));
 
 	/* Of use to nobody. */
 	alias = test_alias(PAGE_SIZE);
 	alias.kaddr = NULL;
-	KUNIT_EXPECT_FALSE(test, pgmap_alias_valid(&test_range, &alias));
+	KUNIT_EXPECT_FALSE(test, pgmap_alias_valid(&test_range, NULL, &alias));
+}
+
+/* The BAR has a page that is no memory at either end. */
+static void alias_in_bar(struct kunit *test)
+{
+	const struct range bar = {
+		.start = TEST_ALIAS_START - PAGE_SIZE,
+		.end = TEST_ALIAS_START + TEST_RANGE_SIZE + PAGE_SIZE - 1,
+	};
+	struct dev_pagemap_alias alias = test_alias(TEST_RANGE_SIZE);
+
+	alias.kaddr = NULL;
+	KUNIT_EXPECT_TRUE(test, pgmap_alias_valid(&test_range, &bar, &alias));
+	alias.start = bar.start;
+	KUNIT_EXPECT_TRUE(test, pgmap_alias_valid(&test_range, &bar, &alias));
+	alias.start -= PAGE_SIZE;
+	KUNIT_EXPECT_FALSE(test, pgmap_alias_valid(&test_range, &bar, &alias));
+	alias.start = TEST_ALIAS_START + PAGE_SIZE;
+	KUNIT_EXPECT_TRUE(test, pgmap_alias_valid(&test_range, &bar, &alias));
+	alias.start += PAGE_SIZE;
+	KUNIT_EXPECT_FALSE(test, pgmap_alias_valid(&test_range, &bar, &alias));
+	alias.size -= PAGE_SIZE;
+	KUNIT_EXPECT_TRUE(test, pgmap_alias_valid(&test_range, &bar, &alias));
+	alias.start = 0;
+	alias.size = PAGE_SIZE;
+	KUNIT_EXPECT_FALSE(test, pgmap_alias_valid(&test_range, &bar, &alias));
 }
 
 static void expect_shown(struct kunit *test, u64 size, unsigned long page,
@@ -181,6 +202,35 @@ static void alias_shows_pages(struct kunit *test)
 	expect_hidden(test, 0, last, PAGE_SIZE);
 }
 
+/*
+ * PFNs that count in a space of their own: page 0 of the pagemap is not where
+ * a struct page of that PFN is, if there is one.
+ */
+static void alias_offset_of_any_space(struct kunit *test)
+{
+	static const struct range spaces[] = {
+		{ .start = 0, .end = TEST_RANGE_SIZE - 1 },
+		{ .start = TEST_RANGE_SIZE, .end = 2 * TEST_RANGE_SIZE - 1 },
+	};
+	struct dev_pagemap_alias alias = test_alias(TEST_RANGE_SIZE);
+	unsigned long last = (TEST_RANGE_SIZE >> PAGE_SHIFT) - 1;
+	u64 offset;
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(spaces); i++) {
+		unsigned long pfn = PHYS_PFN(spaces[i].start) + last;
+
+		KUNIT_EXPECT_TRUE(test,
+				  pgmap_alias_shows(&spaces[i], &alias, pfn,
+						    PAGE_SIZE, &offset));
+		KUNIT_EXPECT_EQ(test, offset, TEST_RANGE_SIZE - PAGE_SIZE);
+		KUNIT_EXPECT_FALSE(test,
+				   pgmap_alias_shows(&spaces[i], &alias,
+						     pfn + 1, PAGE_SIZE,
+						     &offset));
+	}
+}
+
 static void alias_shows_huge_pages(struct kunit *test)
 {
 	unsigned long nr = PMD_SIZE >> PAGE_SHIFT;
@@ -202,25 +252,95 @@ static void alias_shows_huge_pages(struct kunit *test)
 	expect_hidden(test, 0, 0, PMD_SIZE);
 }
 
-#ifdef CONFIG_DEVICE_PRIVATE
-static struct dev_pagemap *test_pgmap(struct kunit *test)
+#ifdef CONFIG_PCI_P2PDMA
+static struct p2pdma_provider *test_provider(struct kunit *test)
 {
-	struct dev_pagemap *pgmap = kunit_kzalloc(test, sizeof(*pgmap),
-						  GFP_KERNEL);
+	struct p2pdma_provider *provider;
+	struct pci_dev *pdev;
 
-	KUNIT_ASSERT_NOT_NULL(test, pgmap);
+	provider = kunit_kzalloc(test, sizeof(*provider), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, provider);
+	pdev = kunit_kzalloc(test, sizeof(*pdev), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, pdev);
+	provider->owner = &pdev->dev;
+	return provider;
+}
+#else
+static struct p2pdma_provider *test_provider(struct kunit *test)
+{
+	return kunit_kzalloc(test, sizeof(struct p2pdma_provider), GFP_KERNEL);
+}
+#endif
+
+#ifdef CONFIG_DEVICE_PRIVATE
+/* Device private pages with no device behind them. */
+struct test_pgmap {
+	struct dev_pagemap pgmap;
+	struct resource *res;
+	struct work_struct work;
+	/* for the work */
+	struct dev_pagemap_alias alias;
+	int err;
+};
+
+static void test_folio_free(struct folio *folio)
+{
+}
+
+static vm_fault_t test_migrate_to_ram(struct vm_fault *vmf)
+{
+	return VM_FAULT_SIGBUS;
+}
+
+static const struct dev_pagemap_ops test_pgmap_ops = {
+	.folio_free = test_folio_free,
+	.migrate_to_ram = test_migrate_to_ram,
+};
+
+static void test_release_region(void *res)
+{
+	release_mem_region(((struct resource *)res)->start,
+			   resource_size(res));
+}
+
+static void test_unmap(void *pgmap)
+{
+	memunmap_pages(pgmap);
+}
+
+static struct test_pgmap *test_pgmap(struct kunit *test)
+{
+	struct test_pgmap *tp = kunit_kzalloc(test, sizeof(*tp), GFP_KERNEL);
+	struct dev_pagemap *pgmap;
+
+	KUNIT_ASSERT_NOT_NULL(test, tp);
+	pgmap = &tp->pgmap;
+	tp->res = request_free_mem_region(&iomem_resource, TEST_RANGE_SIZE,
+					  "hmm_kunit");
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, tp->res);
+	KUNIT_ASSERT_EQ(test, 0,
+			kunit_add_action_or_reset(test, test_release_region,
+						  tp->res));
+
 	pgmap->type = MEMORY_DEVICE_PRIVATE;
-	pgmap->range = test_range;
+	pgmap->range.start = tp->res->start;
+	pgmap->range.end = tp->res->start + TEST_RANGE_SIZE - 1;
 	pgmap->nr_range = 1;
-	return pgmap;
+	pgmap->ops = &test_pgmap_ops;
+	pgmap->owner = tp;
+	KUNIT_ASSERT_FALSE(test, IS_ERR(memremap_pages(pgmap, NUMA_NO_NODE)));
+	KUNIT_ASSERT_EQ(test, 0,
+			kunit_add_action_or_reset(test, test_unmap, pgmap));
+	return tp;
 }
 
 static void alias_publish(struct kunit *test)
 {
 	struct dev_pagemap_alias alias = test_alias(TEST_RANGE_SIZE), got;
-	struct dev_pagemap *pgmap = test_pgmap(test);
+	struct dev_pagemap *pgmap = &test_pgmap(test)->pgmap;
 
 	KUNIT_EXPECT_FALSE(test, pgmap_alias_read(pgmap, &got));
+	KUNIT_EXPECT_FALSE(test, pgmap_alias_read_mapped(pgmap, &got));
 
 	KUNIT_EXPECT_EQ(test, dev_pagemap_publish_alias(pgmap, &alias), 0);
 	alias.size = 0;
@@ -241,16 +361,17 @@ static void alias_publish(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, dev_pagemap_publish_alias(pgmap, &alias), 0);
 	KUNIT_EXPECT_TRUE(test, pgmap_alias_read(pgmap, &got));
 	KUNIT_EXPECT_EQ(test, got.size, PAGE_SIZE);
-
-	pgmap_alias_free(pgmap);
-	KUNIT_EXPECT_FALSE(test, pgmap_alias_read(pgmap, &got));
 }
 
 static void alias_publish_refused(struct kunit *test)
 {
 	struct dev_pagemap_alias alias = test_alias(TEST_RANGE_SIZE);
-	struct dev_pagemap *pgmap = test_pgmap(test);
+	struct dev_pagemap *pgmap;
 
+	pgmap = kunit_kzalloc(test, sizeof(*pgmap), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, pgmap);
+	pgmap->range = test_range;
+	pgmap->nr_range = 1;
 	pgmap->type = MEMORY_DEVICE_COHERENT;
 	KUNIT_EXPECT_EQ(test, dev_pagemap_publish_alias(pgmap, &alias),
 			-EINVAL);
@@ -262,62 +383,123 @@ static void alias_publish_refused(struct kunit *test)
 	alias.size += PAGE_SIZE;
 	KUNIT_EXPECT_EQ(test, dev_pagemap_publish_alias(pgmap, &alias),
 			-EINVAL);
+	/* No BAR stands behind this provider. */
+	alias = test_alias(TEST_RANGE_SIZE);
+	alias.provider = test_provider(test);
+	KUNIT_ASSERT_NOT_NULL(test, alias.provider);
+	KUNIT_EXPECT_EQ(test, dev_pagemap_publish_alias(pgmap, &alias),
+			-EINVAL);
 	KUNIT_EXPECT_NULL(test, pgmap->alias);
 }
 
-static void alias_counts(struct kunit *test)
+static void alias_counts_revokes(struct kunit *test)
 {
-	struct dev_pagemap_alias alias = test_alias(TEST_RANGE_SIZE);
-	struct dev_pagemap *pgmap = test_pgmap(test);
+	struct dev_pagemap_alias alias = test_alias(PAGE_SIZE);
+	struct dev_pagemap *pgmap = &test_pgmap(test)->pgmap;
 	struct dev_pagemap_alias_stats stats;
-	int i;
 
-	/* Without an alias there is nothing to count, and no revoke. */
-	pgmap_alias_mapped(pgmap, TEST_PFN, 1);
-	pgmap_alias_fallback(pgmap, TEST_PFN, 1, PGMAP_ALIAS_INVISIBLE);
+	/* Without an alias there is no revoke. */
 	dev_pagemap_revoke_alias(pgmap);
+	memset(&stats, 0xff, sizeof(stats));
 	dev_pagemap_alias_stats(pgmap, &stats);
 	KUNIT_EXPECT_TRUE(test, mem_is_zero(&stats, sizeof(stats)));
 
-	KUNIT_ASSERT_EQ(test, dev_pagemap_publish_alias(pgmap, &alias), 0);
-	pgmap_alias_mapped(pgmap, TEST_PFN, 512);
-	for (i = PGMAP_ALIAS_OK; i < PGMAP_ALIAS_NR_VERDICTS; i++)
-		pgmap_alias_fallback(pgmap, TEST_PFN, 1 << i, i);
-
 	/* Counts outlive a revoke; the second has nothing to take away. */
+	KUNIT_ASSERT_EQ(test, dev_pagemap_publish_alias(pgmap, &alias), 0);
 	dev_pagemap_revoke_alias(pgmap);
 	dev_pagemap_revoke_alias(pgmap);
-
 	dev_pagemap_alias_stats(pgmap, &stats);
-	KUNIT_EXPECT_EQ(test, stats.mapped, 512);
-	KUNIT_EXPECT_EQ(test, stats.fallback_unreachable,
-			1 << PGMAP_ALIAS_UNREACHABLE);
-	KUNIT_EXPECT_EQ(test, stats.fallback_invisible,
-			1 << PGMAP_ALIAS_INVISIBLE);
-	KUNIT_EXPECT_EQ(test, stats.fallback_no_cpu, 1 << PGMAP_ALIAS_NO_CPU);
-	KUNIT_EXPECT_EQ(test, stats.fallback_revoked, 1 << PGMAP_ALIAS_REVOKED);
-	KUNIT_EXPECT_EQ(test, stats.fallback_map_failed,
-			1 << PGMAP_ALIAS_MAP_FAILED);
 	KUNIT_EXPECT_EQ(test, stats.revokes, 1);
+}
 
-	pgmap_alias_free(pgmap);
+static void test_publish_again(struct work_struct *work)
+{
+	struct test_pgmap *tp = container_of(work, struct test_pgmap, work);
+
+	dev_pagemap_revoke_alias(&tp->pgmap);
+	tp->err = dev_pagemap_publish_alias(&tp->pgmap, &tp->alias);
+}
+
+/* Who may be copying what was revoked gets nothing of what follows. */
+static void alias_publish_waits_for_readers(struct kunit *test)
+{
+	struct dev_pagemap_alias got;
+	struct test_pgmap *tp = test_pgmap(test);
+	bool published;
+	int i;
+
+	tp->alias = test_alias(TEST_RANGE_SIZE);
+	KUNIT_ASSERT_EQ(test,
+			dev_pagemap_publish_alias(&tp->pgmap, &tp->alias), 0);
+	tp->alias.size = PAGE_SIZE;
+	INIT_WORK(&tp->work, test_publish_again);
+
+	rcu_read_lock();
+	queue_work(system_dfl_wq, &tp->work);
+	for (i = 0; i < 1000; i++) {
+		if (!pgmap_alias_read(&tp->pgmap, &got) ||
+		    got.size != TEST_RANGE_SIZE)
+			break;
+		mdelay(1);
+	}
+	mdelay(50);
+	published = pgmap_alias_read(&tp->pgmap, &got);
+	rcu_read_unlock();
+	flush_work(&tp->work);
+
+	if (i == 1000)
+		kunit_skip(test, "needs a second CPU");
+	KUNIT_EXPECT_FALSE(test, published);
+	KUNIT_EXPECT_EQ(test, tp->err, 0);
+	KUNIT_EXPECT_TRUE(test, pgmap_alias_read(&tp->pgmap, &got));
+	KUNIT_EXPECT_EQ(test, got.size, PAGE_SIZE);
+}
+
+static void test_unmap_work(struct work_struct *work)
+{
+	struct test_pgmap *tp = container_of(work, struct test_pgmap, work);
+
+	memunmap_pages(&tp->pgmap);
+}
+
+/*
+ * A walk finds a page in a page table. Before it is done the page is freed, the
+ * last one that the end of its pagemap has waited for.
+ */
+static void pgmap_waits_for_walks(struct kunit *test)
+{
+	struct test_pgmap *tp = test_pgmap(test);
+	struct dev_pagemap *pgmap = &tp->pgmap;
+	struct page *page = pfn_to_page(PHYS_PFN(pgmap->range.start));
+	bool there;
+
+	tp->alias = test_alias(TEST_RANGE_SIZE);
+	KUNIT_ASSERT_EQ(test, dev_pagemap_publish_alias(pgmap, &tp->alias), 0);
+	zone_device_page_init(page, pgmap, 0);
+	unlock_page(page);
+
+	INIT_WORK(&tp->work, test_unmap_work);
+	kunit_remove_action(test, test_unmap, pgmap);
+	queue_work(system_dfl_wq, &tp->work);
+	/* The kill of the reference takes a grace period for itself. */
+	while (!percpu_ref_is_dying(&pgmap->ref))
+		msleep(20);
+	msleep(20);
+	rcu_barrier();
+
+	rcu_read_lock();
+	put_page(page);
+	mdelay(100);
+	there = READ_ONCE(pgmap->alias);
+	rcu_read_unlock();
+	flush_work(&tp->work);
+
+	KUNIT_EXPECT_TRUE(test, there);
+	KUNIT_EXPECT_NULL(test, pgmap->alias);
 }
 #endif /* CONFIG_DEVICE_PRIVATE */
 
 #ifdef CONFIG_PCI_P2PDMA
-static struct p2pdma_provider *test_provider(struct kunit *test)
-{
-	struct p2pdma_provider *provider;
-	struct pci_dev *pdev;
-
-	provider = kunit_kzalloc(test, sizeof(*provider), GFP_KERNEL);
-	KUNIT_ASSERT_NOT_NULL(test, provider);
-	pdev = kunit_kzalloc(test, sizeof(*pdev), GFP_KERNEL);
-	KUNIT_ASSERT_NOT_NULL(test, pdev);
-	provider->owner = &pdev->dev;
-	return provider;
-}
-
 /* No device, a device that is not PCI, a provider that is none: no transfer. */
 static void provider_map_type(struct kunit *test)
 {
@@ -366,12 +548,16 @@ static struct kunit_case hmm_test_cases[] = {
 	KUNIT_CASE(hmm_order_is_packed),
 	KUNIT_CASE(hmm_skip_keeps_mappings),
 	KUNIT_CASE(alias_valid),
+	KUNIT_CASE(alias_in_bar),
 	KUNIT_CASE(alias_shows_pages),
+	KUNIT_CASE(alias_offset_of_any_space),
 	KUNIT_CASE(alias_shows_huge_pages),
 #ifdef CONFIG_DEVICE_PRIVATE
 	KUNIT_CASE(alias_publish),
 	KUNIT_CASE(alias_publish_refused),
-	KUNIT_CASE(alias_counts),
+	KUNIT_CASE(alias_counts_revokes),
+	KUNIT_CASE(alias_publish_waits_for_readers),
+	KUNIT_CASE(pgmap_waits_for_walks),
 #endif
 #ifdef CONFIG_PCI_P2PDMA
 	KUNIT_CASE(provider_map_type),

@@ -7,15 +7,22 @@
 
 #include <linux/tracepoint.h>
 
-/* The values of enum pgmap_alias_verdict that are reasons. */
-#define show_hmm_alias_reason(reason)			\
-	__print_symbolic(reason,			\
-			 { 2, "declined" },		\
-			 { 3, "unreachable" },		\
-			 { 4, "invisible" },		\
-			 { 5, "no_cpu" },		\
-			 { 6, "revoked" },		\
-			 { 7, "map_failed" })
+/* The verdicts that are reasons; the enum is in mm/memremap_alias.h. */
+TRACE_DEFINE_ENUM(PGMAP_ALIAS_DECLINED);
+TRACE_DEFINE_ENUM(PGMAP_ALIAS_UNREACHABLE);
+TRACE_DEFINE_ENUM(PGMAP_ALIAS_INVISIBLE);
+TRACE_DEFINE_ENUM(PGMAP_ALIAS_NO_CPU);
+TRACE_DEFINE_ENUM(PGMAP_ALIAS_REVOKED);
+TRACE_DEFINE_ENUM(PGMAP_ALIAS_MAP_FAILED);
+
+#define show_hmm_alias_reason(reason)				\
+	__print_symbolic(reason,				\
+			 { PGMAP_ALIAS_DECLINED, "declined" },	\
+			 { PGMAP_ALIAS_UNREACHABLE, "unreachable" }, \
+			 { PGMAP_ALIAS_INVISIBLE, "invisible" },	\
+			 { PGMAP_ALIAS_NO_CPU, "no_cpu" },	\
+			 { PGMAP_ALIAS_REVOKED, "revoked" },	\
+			 { PGMAP_ALIAS_MAP_FAILED, "map_failed" })
 
 TRACE_EVENT(hmm_alias_map,
 	    TP_PROTO(const char *name, unsigned long pfn, unsigned long nr),

@@ -102,6 +102,35 @@ static void *do_reset(void *gpu)
 }
 
 /* A reset that has begun ends first, wherever it is when the driver leaves. */
+/* Until there is no file any more to ask for one */
+static void *do_resets(void *arg)
+{
+	while (!reset_gpu(arg))
+		;
+	return NULL;
+}
+
+/* When one has ended the next one is there, whenever the driver leaves. */
+TEST_F_TIMEOUT(unplug, resets_go_on, 200)
+{
+	pthread_t thread;
+	int i;
+
+	if (reset_gpu(self->gpus[0]))
+		SKIP(return, "no debugfs");
+	for (i = 0; i < 5; i++) {
+		ASSERT_EQ(0, pthread_create(&thread, NULL, do_resets,
+					    self->gpus[0]));
+		usleep(200000 + i * 50000);
+		EXPECT_EQ(0, unbind_gpu(self->gpus[0]));
+		pthread_join(thread, NULL);
+		ASSERT_EQ(0, bind_gpu(self->gpus[0]));
+	}
+	let_go(_metadata, self);
+	works(_metadata, self->gpus[0]);
+	EXPECT_EQ(0, kmsg_complaints(self->kmsg));
+}
+
 TEST_F_TIMEOUT(unplug, unbind_during_reset, 200)
 {
 	unsigned int after;

@@ -91,6 +91,25 @@ static inline int emulator_all(int fd, const char *command)
 }
 
 /*
+ * Engines of all GPUs, by their instance: "hang", or "resume" before the driver
+ * takes them for dead.
+ */
+static inline int emulator_engines(int fd, unsigned int mask, const char *what)
+{
+	char command[32];
+	unsigned int i;
+	int ret = 0;
+
+	for (i = 0; i < 32 && !ret; i++) {
+		if (!(mask & 1u << i))
+			continue;
+		snprintf(command, sizeof(command), "engine %u %s", i, what);
+		ret = emulator_all(fd, command);
+	}
+	return ret;
+}
+
+/*
  * What all GPUs have counted under this name: the driver may know them in
  * another order than the emulator.
  */

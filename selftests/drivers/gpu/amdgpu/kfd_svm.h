@@ -418,8 +418,10 @@ static inline int svm_queue_doorbell(struct svm *svm, struct svm_queue *q,
 	return 0;
 }
 
-static inline int svm_queue_open(struct svm *svm, struct svm_gpu *gpu,
-				 struct svm_queue *q)
+/* Of a type, KFD_IOC_QUEUE_TYPE_SDMA*; @engine is for the type by engine. */
+static inline int svm_queue_open_on(struct svm *svm, struct svm_gpu *gpu,
+				    struct svm_queue *q, uint32_t type,
+				    uint32_t engine)
 {
 	char *at = mmap(NULL, 3 * SVM_PAGE, PROT_NONE,
 			MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -429,9 +431,10 @@ static inline int svm_queue_open(struct svm *svm, struct svm_gpu *gpu,
 		.write_pointer_address = (uintptr_t)at + 2 * SVM_PAGE,
 		.ring_size = SVM_PAGE,
 		.gpu_id = gpu->id,
-		.queue_type = KFD_IOC_QUEUE_TYPE_SDMA,
+		.queue_type = type,
 		.queue_percentage = 100,
 		.queue_priority = 7,
+		.sdma_engine_id = engine,
 	};
 	int i, err;
 
@@ -454,6 +457,12 @@ static inline int svm_queue_open(struct svm *svm, struct svm_gpu *gpu,
 		return -errno;
 	q->id = arg.queue_id;
 	return svm_queue_doorbell(svm, q, arg.doorbell_offset);
+}
+
+static inline int svm_queue_open(struct svm *svm, struct svm_gpu *gpu,
+				 struct svm_queue *q)
+{
+	return svm_queue_open_on(svm, gpu, q, KFD_IOC_QUEUE_TYPE_SDMA, 0);
 }
 
 static inline void svm_queue_close(struct svm *svm, struct svm_queue *q)

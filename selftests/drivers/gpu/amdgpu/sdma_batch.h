@@ -248,6 +248,20 @@ static inline int syncobj_status(struct gpu *gpu, uint32_t handle)
 	return info.status;
 }
 
+/* Engines of a mask, by their order in it; 0 if there are not so many. */
+static inline uint32_t nth_engine(uint32_t mask, unsigned int n)
+{
+	while (mask && n--)
+		mask &= mask - 1;
+	return mask & -mask;
+}
+
+/* A time of a thousandth of what the waits of a batch may take, @parts times. */
+static inline uint64_t wait_ns(const struct gpu *gpu, unsigned int parts)
+{
+	return gpu->info.max_wait_ns / 1000 * parts;
+}
+
 static inline struct drm_amdgpu_sdma_batch
 batch_of(struct gpu *gpu, const struct drm_amdgpu_sdma_desc *descs, uint32_t n)
 {
@@ -259,10 +273,23 @@ batch_of(struct gpu *gpu, const struct drm_amdgpu_sdma_desc *descs, uint32_t n)
 	};
 }
 
+/* One call, not made again: a signal ends it. */
+static inline int batch_call(struct gpu *gpu,
+			     struct drm_amdgpu_sdma_batch *batch)
+{
+	return ioctl(gpu->fd, DRM_IOCTL_AMDGPU_SDMA_BATCH, batch) ? -errno : 0;
+}
+
+/* -EAGAIN is an answer: that of AMDGPU_SDMA_BATCH_NONBLOCK. */
 static inline int batch_submit(struct gpu *gpu,
 			       struct drm_amdgpu_sdma_batch *batch)
 {
-	return gpu_ioctl(gpu, DRM_IOCTL_AMDGPU_SDMA_BATCH, batch);
+	int ret;
+
+	do {
+		ret = batch_call(gpu, batch);
+	} while (ret == -EINTR);
+	return ret;
 }
 
 /* Its end is this point of a timeline, or with 0 a binary syncobj. */

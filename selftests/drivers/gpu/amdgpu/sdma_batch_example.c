@@ -22,8 +22,8 @@ static int submit(int fd, uint32_t context, uint32_t syncobj, uint64_t flag_va,
 	/* example { */
 	struct drm_amdgpu_sdma_desc d[] = {
 		{ .op = AMDGPU_SDMA_OP_WAIT, .src = flag_va, .value = 1,
-		  .mask = ~0u, .compare = AMDGPU_SDMA_COMPARE_EQ,
-		  .polls = 1000 },
+		  .mask = ~0u, .compare = AMDGPU_SDMA_COMPARE_GE,
+		  .timeout_ns = 20 * 1000 * 1000 },
 		{ .op = AMDGPU_SDMA_OP_COPY, .src = a_va, .dst = b_va,
 		  .size = 65536 },
 		{ .op = AMDGPU_SDMA_OP_ADD, .dst = counter_va, .value = 1 },
@@ -62,13 +62,13 @@ static int prepared(int fd, uint32_t context, uint32_t syncobj,
 
 	/* prepared example { */
 	struct drm_amdgpu_sdma_batch run = {
+		.op = AMDGPU_SDMA_BATCH_RUN,
 		.ctx_id = context,
-		.flags = AMDGPU_SDMA_BATCH_RUN,
 		.out_fences = (uintptr_t)&out,
 		.num_out_fences = 1,
 	};
 
-	batch.flags = AMDGPU_SDMA_BATCH_PREPARE;	/* without fences */
+	batch.op = AMDGPU_SDMA_BATCH_PREPARE;	/* without fences */
 	if (drmIoctl(fd, DRM_IOCTL_AMDGPU_SDMA_BATCH, &batch))
 		return -1;
 	run.handle = batch.handle;

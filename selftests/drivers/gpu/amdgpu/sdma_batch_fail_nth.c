@@ -11,7 +11,7 @@
 #include <dirent.h>
 
 #include "../../../kselftest_harness.h"
-#include "../../../peer_mem/fail_nth.h"
+#include "../../../kselftest_fail_nth.h"
 #include "sdma_uring.h"
 
 #define VA		(1024 * MIB)
@@ -183,7 +183,7 @@ static void make_call(struct _test_data_fail *self, enum kind kind,
 		c->d[1] = c->d[0];
 		c->d[0] = (struct drm_amdgpu_sdma_desc) {
 			.op = AMDGPU_SDMA_OP_WAIT, .src = VA, .mask = ~0u,
-			.polls = 10,
+			.timeout_ns = wait_ns(&self->gpu, 3),
 		};
 		c->batch.num_descs = 2;
 	}
@@ -194,7 +194,7 @@ static void make_call(struct _test_data_fail *self, enum kind kind,
 	if (kind == STRIDE)
 		c->batch.desc_stride = AMDGPU_SDMA_DESC_SIZE_MIN;
 	if (kind == PREPARE) {
-		c->batch.flags = AMDGPU_SDMA_BATCH_PREPARE;
+		c->batch.op = AMDGPU_SDMA_BATCH_PREPARE;
 		return;
 	}
 	c->out[0].handle = self->syncobj;

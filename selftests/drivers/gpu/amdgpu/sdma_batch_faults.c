@@ -205,7 +205,8 @@ static void make_midway(struct _test_data_faults *self,
 	d[1] = part(2);
 	d[1].flags = AMDGPU_SDMA_DESC_BARRIER | AMDGPU_SDMA_DESC_RECORD;
 	d[1].record = TO_VA + RECORDS;
-	d[2] = wait_desc(TO_VA + RECORDS + 2048, 1, 1000);
+	d[2] = wait_eq(TO_VA + RECORDS + 2048, 1,
+		       wait_ns(&self->gpu, 250));
 	d[3] = part(3);
 	d[3].flags = AMDGPU_SDMA_DESC_BARRIER | AMDGPU_SDMA_DESC_RECORD;
 	d[3].record = TO_VA + RECORDS + sizeof(struct drm_amdgpu_sdma_record);

@@ -45,7 +45,7 @@ struct cover {
 	unsigned int places;
 };
 
-/* What a call asks for, by its flags. */
+/* What a call asks for. */
 enum kind { BATCH, PREPARE, RUN, FORGET, OTHER, KINDS };
 
 static const char * const kind_names[KINDS] = {
@@ -117,35 +117,64 @@ static uint64_t size(struct fuzz *f)
 	return 1 + below(f, below(f, 2) ? 64 : 32 * KIB);
 }
 
+static void make_wait(struct fuzz *f, struct drm_amdgpu_sdma_desc *d)
+{
+	d->src = address(f) & ~3ULL;
+	d->mask = below(f, 2) ? ~0u : 1u << below(f, 32);
+	d->value = below(f, 2) ? 0 : rnd(f) & d->mask;
+	d->compare = below(f, 4);
+	d->timeout_ns = below(f, 300000);
+}
+
+static void make_rect(struct fuzz *f, struct drm_amdgpu_sdma_desc *d)
+{
+	d->src = address(f);
+	d->dst = address(f);
+	d->size = 1 + below(f, 256);
+	d->rows = 1 + below(f, 32);
+	d->src_pitch = d->size + (below(f, 3) ? below(f, 256) : 0);
+	d->dst_pitch = d->size + (below(f, 3) ? below(f, 256) : 0);
+}
+
+static void make_signal(struct fuzz *f, struct drm_amdgpu_sdma_desc *d)
+{
+	d->dst = address(f) & ~7ULL;
+	d->value = rnd(f);
+}
+
+/* COPY, FILL, BROADCAST or SWAP. */
+static void make_move(struct fuzz *f, struct drm_amdgpu_sdma_desc *d)
+{
+	unsigned int i, more;
+
+	d->dst = address(f);
+	d->size = size(f);
+	if (d->op == AMDGPU_SDMA_OP_FILL)
+		d->value = rnd(f);
+	else
+		d->src = below(f, 4) ? address(f) : GUARD_VA;
+	if (d->op != AMDGPU_SDMA_OP_BROADCAST)
+		return;
+	more = 1 + below(f, f->gpu.info.max_broadcast - 1);
+	for (i = 0; i < more; i++)
+		d->dst_more[i] = address(f);
+}
+
 /* One that would be taken alone. */
 static void make_desc(struct fuzz *f, struct drm_amdgpu_sdma_desc *d)
 {
-	int i;
-
 	memset(d, 0, sizeof(*d));
-	d->op = below(f, AMDGPU_SDMA_OP_ADD + 1);
+	d->op = below(f, AMDGPU_SDMA_OP_COPY_RECT + 1);
 	if (d->op == AMDGPU_SDMA_OP_WAIT && below(f, 4))
 		d->op = AMDGPU_SDMA_OP_COPY;
-	if (d->op != AMDGPU_SDMA_OP_WAIT)
-		d->dst = address(f);
-	if (d->op != AMDGPU_SDMA_OP_FILL && d->op < AMDGPU_SDMA_OP_WRITE)
-		d->src = below(f, 4) ? address(f) : GUARD_VA;
-	if (d->op < AMDGPU_SDMA_OP_WAIT)
-		d->size = size(f);
-	if (d->op == AMDGPU_SDMA_OP_FILL || d->op > AMDGPU_SDMA_OP_WAIT)
-		d->value = rnd(f);
-	if (d->op > AMDGPU_SDMA_OP_WAIT)
-		d->dst &= ~7ULL;
-	if (d->op == AMDGPU_SDMA_OP_BROADCAST)
-		for (i = 0; i <= (int)below(f, 3); i++)
-			d->dst_more[i] = address(f);
-	if (d->op == AMDGPU_SDMA_OP_WAIT) {
-		d->src &= ~3ULL;
-		d->mask = below(f, 2) ? ~0u : 1u << below(f, 32);
-		d->value = below(f, 2) ? 0 : rnd(f) & d->mask;
-		d->compare = below(f, 4);
-		d->polls = 1 + below(f, 10);
-	}
+	if (d->op == AMDGPU_SDMA_OP_WAIT)
+		make_wait(f, d);
+	else if (d->op == AMDGPU_SDMA_OP_COPY_RECT)
+		make_rect(f, d);
+	else if (d->op > AMDGPU_SDMA_OP_WAIT)
+		make_signal(f, d);
+	else
+		make_move(f, d);
 	/* most batches must have an order to be taken */
 	if (below(f, 3))
 		d->flags |= AMDGPU_SDMA_DESC_BARRIER;
@@ -165,15 +194,16 @@ static void spoil(struct fuzz *f, void *p, size_t bytes)
 		((char *)p)[below(f, bytes)] ^= 1 << below(f, 8);
 }
 
-/* Not so many polls that the ring's timeout takes the batch for hung. */
-static void limit_polls(struct fuzz *f)
+/* Not so long that the ring's timeout takes the batch for hung. */
+static void limit_waits(struct fuzz *f)
 {
+	const uint64_t most = wait_ns(&f->gpu, 50);
 	uint32_t i;
 
 	for (i = 0; i < MAX_DESCS; i++)
-		if (f->call.d[i].polls > 200 &&
-		    f->call.d[i].polls <= f->gpu.info.max_polls)
-			f->call.d[i].polls = 200;
+		if (f->call.d[i].timeout_ns > most &&
+		    f->call.d[i].timeout_ns <= f->gpu.info.max_wait_ns)
+			f->call.d[i].timeout_ns = most;
 }
 
 static uint32_t any_handle(struct fuzz *f)
@@ -205,8 +235,11 @@ static void make_batch(struct fuzz *f, bool prepared)
 	for (i = 0; i < batch->num_descs; i++)
 		make_desc(f, &f->call.d[i]);
 	batch->placement = below(f, 3);
+	batch->flags = below(f, 4) ? 0 : below(f, 4);
+	if (!below(f, 4))
+		batch->records = address(f) & ~31ULL;
 	if (prepared)
-		batch->flags = AMDGPU_SDMA_BATCH_PREPARE;
+		batch->op = AMDGPU_SDMA_BATCH_PREPARE;
 	else
 		make_fences(f);
 	if (below(f, 2))
@@ -214,13 +247,13 @@ static void make_batch(struct fuzz *f, bool prepared)
 	while (!below(f, 3))
 		spoil(f, &f->call.d[below(f, batch->num_descs)],
 		      sizeof(f->call.d[0]));
-	limit_polls(f);
+	limit_waits(f);
 }
 
 static void make_forget(struct fuzz *f)
 {
 	f->call.batch = (struct drm_amdgpu_sdma_batch) {
-		.flags = AMDGPU_SDMA_BATCH_FORGET,
+		.op = AMDGPU_SDMA_BATCH_FORGET,
 		.handle = any_handle(f),
 	};
 }
@@ -265,8 +298,8 @@ static void vary(struct fuzz *f)
 		else
 			spoil(f, d, sizeof(*d));
 	} while (below(f, 2));
-	limit_polls(f);
-	if (f->call.batch.flags == AMDGPU_SDMA_BATCH_RUN)
+	limit_waits(f);
+	if (f->call.batch.op == AMDGPU_SDMA_BATCH_RUN)
 		f->call.batch.handle = any_handle(f);
 	if (!below(f, 8))
 		spoil(f, f->call.fences, sizeof(f->call.fences));
@@ -329,8 +362,8 @@ static void wait_end(struct fuzz *f)
 
 static enum kind kind_of(const struct drm_amdgpu_sdma_batch *batch)
 {
-	switch (batch->flags) {
-	case 0:
+	switch (batch->op) {
+	case AMDGPU_SDMA_BATCH_SUBMIT:
 		return BATCH;
 	case AMDGPU_SDMA_BATCH_PREPARE:
 		return PREPARE;
@@ -418,9 +451,9 @@ static void fuzz_once(struct fuzz *f)
 	}
 	f->taken++;
 	count->taken++;
-	if (batch->flags == AMDGPU_SDMA_BATCH_PREPARE)
+	if (batch->op == AMDGPU_SDMA_BATCH_PREPARE)
 		keep_handle(f, args.handle);
-	else if (batch->flags == AMDGPU_SDMA_BATCH_FORGET)
+	else if (batch->op == AMDGPU_SDMA_BATCH_FORGET)
 		drop_handle(f, batch->handle);
 	else if (fenced(f) && below(f, 4) == 0)
 		wait_end(f);

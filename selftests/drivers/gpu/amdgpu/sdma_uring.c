@@ -1,71 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * SDMA batches by io_uring: what completes when, with which result; chains of
- * file and batch; what happens to commands when their ring or task ends.
- *
- * SEED=N in the environment takes other random data.
+ * SDMA batches by io_uring: what completes when, with which result; who submits;
+ * chains of file and batch; what is refused.
  */
+#include <dirent.h>
 #include <pthread.h>
-#include <signal.h>
-#include <sys/wait.h>
 
-#include "../../../kselftest_harness.h"
-#include "sdma_uring.h"
-
-#define SYSTEM_VA	(1024 * MIB)
-#define VRAM_VA		(2048 * MIB)
-#define SIZE		(4 * MIB)
-#define PART		(64 * KIB)
-/* A word that no test sets: a wait for it gives up. */
-#define NEVER_VA	(SYSTEM_VA + SIZE - 4096)
-/* Reads of a wait that lasts long, by the pace of an emulated engine too. */
-#define LONG_WAIT	400
-
-FIXTURE(uring)
-{
-	struct gpu gpu;
-	struct buffer system;
-	struct buffer vram;
-	struct io_uring ring;
-	unsigned int seed;
-};
-
-FIXTURE_SETUP(uring)
-{
-	self->seed = env("SEED", 1);
-	if (gpu_open(&self->gpu, 0))
-		SKIP(return, "no GPU with SDMA batches");
-	if (!(self->gpu.info.features & AMDGPU_SDMA_FEATURE_URING))
-		SKIP(return, "no io_uring");
-	ASSERT_EQ(0, buffer_map(&self->gpu, &self->system, SIZE,
-				AMDGPU_GEM_DOMAIN_GTT, SYSTEM_VA));
-	ASSERT_EQ(0, buffer_map(&self->gpu, &self->vram, SIZE,
-				AMDGPU_GEM_DOMAIN_VRAM, VRAM_VA));
-	randomize(self->system.cpu, SIZE, &self->seed);
-	memset(self->system.cpu + SIZE - 4096, 0, 4096);
-	memset(self->vram.cpu, 0, SIZE);
-	ASSERT_EQ(0, io_uring_queue_init(64, &self->ring, 0));
-}
-
-FIXTURE_TEARDOWN(uring)
-{
-	if (self->gpu.fd < 0)
-		return;
-	io_uring_queue_exit(&self->ring);
-	close(self->gpu.fd);
-}
-
-/* A copy of a part of system memory, to the same place in video memory. */
-static struct drm_amdgpu_sdma_desc part(unsigned int i)
-{
-	return copy_desc(SYSTEM_VA + i * PART, VRAM_VA + i * PART, PART);
-}
-
-static bool copied(struct _test_data_uring *self, unsigned int i)
-{
-	return !memcmp(self->system.cpu + i * PART, self->vram.cpu + i * PART,
-		       PART);
-}
+#include "sdma_hold.h"
+#include "sdma_ring.h"
 
 /* The batch has ended when its command completes. */
 TEST_F(uring, batch)
@@ -110,7 +52,7 @@ TEST_F(uring, prepared)
 	unsigned int i;
 	uint32_t h;
 
-	batch.flags = AMDGPU_SDMA_BATCH_PREPARE;
+	batch.op = AMDGPU_SDMA_BATCH_PREPARE;
 	ASSERT_EQ(0, run_by(&self->ring, &self->gpu, &batch));
 	h = batch.handle;
 	ASSERT_NE(0, h);
@@ -122,9 +64,104 @@ TEST_F(uring, prepared)
 	}
 	batch = run_of(&self->gpu, h);
 	batch.ctx_id = 0;
-	batch.flags = AMDGPU_SDMA_BATCH_FORGET;
+	batch.op = AMDGPU_SDMA_BATCH_FORGET;
 	ASSERT_EQ(0, run_by(&self->ring, &self->gpu, &batch));
 	EXPECT_EQ(-ENOENT, run_by(&self->ring, &self->gpu, &batch));
+}
+
+/* Threads that io_uring has made for this process. */
+static int count_workers(void)
+{
+	DIR *dir = opendir("/proc/self/task");
+	struct dirent *entry;
+	int n = 0;
+
+	while (dir && (entry = readdir(dir))) {
+		char path[300], comm[32] = "";
+		FILE *f;
+
+		snprintf(path, sizeof(path), "/proc/self/task/%s/comm",
+			 entry->d_name);
+		f = fopen(path, "r");
+		if (!f)
+			continue;
+		if (fgets(comm, sizeof(comm), f))
+			n += !strncmp(comm, "iou-wrk-", 8);
+		fclose(f);
+	}
+	if (dir)
+		closedir(dir);
+	return n;
+}
+
+/* What need not wait is submitted by the caller: no worker is made. */
+TEST_F(uring, inline)
+{
+	struct drm_amdgpu_sdma_batch batch;
+	struct drm_amdgpu_sdma_desc d;
+	unsigned int i;
+	uint32_t h;
+
+	/* the first batch of a file makes what the file keeps, and may sleep */
+	d = part(0);
+	batch = batch_of(&self->gpu, &d, 1);
+	ASSERT_EQ(0, batch_run(&self->gpu, &batch));
+	ASSERT_EQ(0, prepare(&self->gpu, &d, 1, &h));
+	for (i = 0; i < 20; i++) {
+		d = part(i);
+		batch = i % 2 ? run_of(&self->gpu, h) :
+				batch_of(&self->gpu, &d, 1);
+		ASSERT_EQ(0, run_by(&self->ring, &self->gpu, &batch));
+		EXPECT_NE(0, batch.engines_used);
+		ASSERT_TRUE(copied(self, i % 2 ? 0 : i));
+	}
+	EXPECT_EQ(0, count_workers());
+}
+
+/* The error of a call that fails at once needs none either. */
+TEST_F(uring, inline_error)
+{
+	struct drm_amdgpu_sdma_desc d = copy_desc(SYSTEM_VA, 512 * MIB, PART);
+	struct drm_amdgpu_sdma_batch batch = batch_of(&self->gpu, &d, 1);
+
+	EXPECT_EQ(-ENOENT, run_by(&self->ring, &self->gpu, &batch));
+	EXPECT_EQ(AMDGPU_SDMA_ERROR_DESC, batch.error_array);
+	EXPECT_EQ(0, batch.error_index);
+	EXPECT_EQ(0, count_workers());
+}
+
+/*
+ * What would have to wait for earlier batches: a worker does, or with NONBLOCK
+ * the command says so.
+ */
+TEST_F(uring, blocks_in_a_worker)
+{
+	const struct drm_amdgpu_sdma_desc d = part(0);
+	struct drm_amdgpu_sdma_batch full = batch_of(&self->gpu, &d, 1), batch;
+	struct hold hold;
+	int i, workers = 0;
+
+	if (hold_open(&self->gpu, &hold))
+		SKIP(return, "no sw_sync to hold batches back with");
+	ASSERT_LT(0, hold_many(&self->gpu, &hold, &full));
+	batch = full;
+	batch.flags = AMDGPU_SDMA_BATCH_NONBLOCK;
+	EXPECT_EQ(-EAGAIN, run_by(&self->ring, &self->gpu, &batch));
+	EXPECT_EQ(0, count_workers());
+	batch.flags = 0;
+	put_batch(&self->ring, &self->gpu, &batch);
+	ASSERT_EQ(1, io_uring_submit(&self->ring));
+	for (i = 0; i < 100 && !workers; i++) {
+		usleep(10000);
+		workers = count_workers();
+	}
+	EXPECT_EQ(1, workers);
+	EXPECT_EQ(0, batch.engines_used);
+	EXPECT_FALSE(copied(self, 0));
+	hold_release(&hold);
+	ASSERT_EQ(0, next_result(&self->ring, NULL));
+	EXPECT_NE(0, batch.engines_used);
+	EXPECT_TRUE(copied(self, 0));
 }
 
 static int new_file(void)
@@ -221,14 +258,6 @@ TEST_F(uring, chain_sqpoll)
 		run_chains(_metadata, self);
 }
 
-static const unsigned int setups[] = {
-	IORING_SETUP_SQE128,
-	IORING_SETUP_CQE32,
-	IORING_SETUP_SQE128 | IORING_SETUP_CQE32,
-	IORING_SETUP_COOP_TASKRUN,
-	IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN,
-};
-
 TEST_F(uring, setups)
 {
 	struct drm_amdgpu_sdma_batch batch;
@@ -272,7 +301,7 @@ TEST_F(uring, in_fences)
 TEST_F(uring, fence_error)
 {
 	struct drm_amdgpu_sdma_desc d[] = {
-		wait_desc(NEVER_VA, 1, 5), part(0),
+		wait_eq(NEVER_VA, 1, 200000), part(0),
 	};
 	struct drm_amdgpu_sdma_batch batch = batch_of(&self->gpu, d, 2);
 	struct drm_amdgpu_sdma_batch next = batch_of(&self->gpu, d + 1, 1);
@@ -341,38 +370,6 @@ TEST_F(uring, restricted)
 	io_uring_queue_exit(&ring);
 }
 
-/* Whatever was cancelled, the ring and the GPU go on. */
-static void check_works(struct __test_metadata *_metadata,
-			struct _test_data_uring *self)
-{
-	struct drm_amdgpu_sdma_desc d = part(0);
-	struct drm_amdgpu_sdma_batch batch = batch_of(&self->gpu, &d, 1);
-
-	EXPECT_EQ(0, run_by(&self->ring, &self->gpu, &batch));
-	EXPECT_TRUE(copied(self, 0));
-}
-
-/* The ring ends before the engine has: nobody waits for that. */
-TEST_F(uring, ring_exit)
-{
-	struct drm_amdgpu_sdma_desc d[] = {
-		wait_desc(NEVER_VA, 1, LONG_WAIT), part(0),
-	};
-	struct drm_amdgpu_sdma_batch batch;
-	struct io_uring ring;
-	unsigned int i;
-
-	for (i = 0; i < 10; i++) {
-		ASSERT_EQ(0, io_uring_queue_init(8, &ring, 0));
-		batch = batch_of(&self->gpu, d, 2);
-		put_batch(&ring, &self->gpu, &batch);
-		ASSERT_EQ(1, io_uring_submit(&ring));
-		usleep(next_random(&self->seed) % 20000);
-		io_uring_queue_exit(&ring);
-	}
-	check_works(_metadata, self);
-}
-
 struct submitter {
 	struct io_uring *ring;
 	struct gpu *gpu;
@@ -404,309 +401,6 @@ TEST_F(uring, thread_exit)
 		ASSERT_EQ(1, s.ret);
 		ASSERT_EQ(0, next_result(&self->ring, NULL))
 			TH_LOG("round %u", i);
-	}
-}
-
-/*
- * A child submits to a ring that is the parent's too, and calls exec after
- * @delay microseconds: that cancels its commands. What the command completes
- * with, or -EPIPE if not once.
- */
-static int submit_and_exec(struct gpu *gpu, struct drm_amdgpu_sdma_batch *batch,
-			   unsigned int delay)
-{
-	struct io_uring_cqe *cqe;
-	struct io_uring ring;
-	int ret, status;
-	pid_t child;
-
-	ret = io_uring_queue_init(8, &ring, 0);
-	if (ret)
-		return ret;
-	child = fork();
-	if (!child) {
-		put_batch(&ring, gpu, batch);
-		if (io_uring_submit(&ring) != 1)
-			_exit(1);
-		usleep(delay);
-		execl("/bin/true", "true", NULL);
-		_exit(2);
-	}
-	if (child < 0 || waitpid(child, &status, 0) != child || status)
-		ret = -ECHILD;
-	else
-		ret = next_result(&ring, NULL);
-	if (!io_uring_peek_cqe(&ring, &cqe))
-		ret = -EPIPE;
-	io_uring_queue_exit(&ring);
-	return ret;
-}
-
-/*
- * A command that was submitted is cancelled; the batch goes on: its fence says
- * how it ended.
- */
-TEST_F(uring, cancel)
-{
-	uint32_t *flag = (uint32_t *)(self->system.cpu + SIZE / 2);
-	struct drm_amdgpu_sdma_desc d[] = {
-		wait_desc(SYSTEM_VA + SIZE / 2, 1, 2000), part(0),
-	};
-	struct drm_amdgpu_sdma_batch batch = batch_of(&self->gpu, d, 2);
-	struct drm_amdgpu_sdma_fence out = { };
-
-	*flag = 0;
-	ASSERT_EQ(0, syncobj_new(&self->gpu, &out.handle));
-	batch.out_fences = (uintptr_t)&out;
-	batch.num_out_fences = 1;
-	EXPECT_EQ(-ECANCELED, submit_and_exec(&self->gpu, &batch, 50000));
-	EXPECT_EQ(0, syncobj_status(&self->gpu, out.handle));
-	__atomic_store_n(flag, 1, __ATOMIC_RELEASE);
-	ASSERT_EQ(0, syncobj_wait(&self->gpu, out.handle, 0, WAIT_SECONDS));
-	EXPECT_EQ(1, syncobj_status(&self->gpu, out.handle));
-	EXPECT_TRUE(copied(self, 0));
-}
-
-/* Cancelled at any moment of the command: it completes once. */
-TEST_F_TIMEOUT(uring, cancel_storm, 280)
-{
-	const unsigned int n = env("ROUNDS", 100);
-	struct drm_amdgpu_sdma_desc d[] = {
-		part(0), part(1), wait_desc(NEVER_VA, 1, 2), part(2),
-	};
-	unsigned int i, done = 0, timed_out = 0;
-	struct drm_amdgpu_sdma_batch batch;
-	int ret;
-
-	for (i = 0; i < n; i++) {
-		batch = batch_of(&self->gpu, d, 2 + i % 3);
-		ret = submit_and_exec(&self->gpu, &batch,
-				      next_random(&self->seed) % 4000);
-		ASSERT_TRUE(!ret || ret == -ETIME || ret == -ECANCELED ||
-			    ret == -EINTR) TH_LOG("round %u: %d", i, ret);
-		done += !ret;
-		timed_out += ret == -ETIME;
-	}
-	TH_LOG("%u done, %u timed out, %u cancelled", done, timed_out,
-	       n - done - timed_out);
-	check_works(_metadata, self);
-}
-
-/* Asks for commands to be cancelled; the answer comes with user data @data. */
-static void put_cancel(struct io_uring *ring, uint64_t data, int fd,
-		       uint64_t wanted, unsigned int flags)
-{
-	struct io_uring_sqe *sqe = io_uring_get_sqe(ring);
-
-	if (flags & IORING_ASYNC_CANCEL_FD)
-		io_uring_prep_cancel_fd(sqe, fd, flags);
-	else
-		io_uring_prep_cancel64(sqe, wanted, flags);
-	sqe->user_data = data;
-	io_uring_submit(ring);
-}
-
-/* Results of the @n commands that complete next, by their user data. */
-static int next_results(struct io_uring *ring, unsigned int n, int *results)
-{
-	uint64_t data;
-	int ret;
-
-	while (n--) {
-		ret = next_result(ring, &data);
-		if (ret == -ETIMEDOUT)
-			return ret;
-		results[data] = ret;
-	}
-	return 0;
-}
-
-/*
- * Batches that wait, the first for a flag and the others for the first. A
- * cancellation finds those that it should, and the batches go on.
- */
-TEST_F(uring, async_cancel)
-{
-	uint32_t *flag = (uint32_t *)(self->system.cpu + SIZE / 2);
-	struct drm_amdgpu_sdma_desc d[] = {
-		wait_desc(SYSTEM_VA + SIZE / 2, 1, 2000),
-		part(0), part(1), part(2), part(3),
-	};
-	struct io_uring_sync_cancel_reg second = {
-		.addr = 2, .fd = -1, .timeout = { -1, -1 },
-	};
-	enum { BATCHES = 4, CANCEL = BATCHES };
-	struct drm_amdgpu_sdma_fence out[BATCHES] = { };
-	struct drm_amdgpu_sdma_batch batch[BATCHES];
-	int i, fd = self->gpu.fd, results[BATCHES + 1] = { };
-	struct io_uring *ring = &self->ring;
-	struct io_uring_cqe *cqe;
-
-	*flag = 0;
-	for (i = 0; i < BATCHES; i++) {
-		ASSERT_EQ(0, syncobj_new(&self->gpu, &out[i].handle));
-		batch[i] = batch_of(&self->gpu, i ? &d[i + 1] : d, i ? 1 : 2);
-		batch[i].out_fences = (uintptr_t)&out[i];
-		batch[i].num_out_fences = 1;
-		batch[i].in_fences = (uintptr_t)&out[0];
-		batch[i].num_in_fences = !!i;
-		put_batch(ring, &self->gpu, &batch[i])->user_data = i;
-		ASSERT_EQ(1, io_uring_submit(ring));
-		while (!__atomic_load_n(&batch[i].engines_used,
-					__ATOMIC_ACQUIRE))
-			usleep(1000);
-	}
-	/* once the last worker has left it to the fence */
-	do {
-		put_cancel(ring, CANCEL, fd, 3, 0);
-		ASSERT_EQ(0, next_results(ring, 1, results));
-	} while (results[CANCEL] == -EALREADY);
-	ASSERT_EQ(0, next_results(ring, 1, results));
-	EXPECT_EQ(0, results[CANCEL]);
-	EXPECT_EQ(-ECANCELED, results[3]);
-	put_cancel(ring, CANCEL, fd, 3, 0);
-	EXPECT_EQ(-ENOENT, next_result(ring, NULL));
-	EXPECT_EQ(0, io_uring_register_sync_cancel(ring, &second));
-	ASSERT_EQ(0, next_results(ring, 1, results));
-	EXPECT_EQ(-ECANCELED, results[2]);
-	put_cancel(ring, CANCEL, fd, 0, IORING_ASYNC_CANCEL_FD |
-		   IORING_ASYNC_CANCEL_ALL);
-	ASSERT_EQ(0, next_results(ring, 3, results));
-	EXPECT_EQ(2, results[CANCEL]);
-	EXPECT_EQ(-ECANCELED, results[0]);
-	EXPECT_EQ(-ECANCELED, results[1]);
-	EXPECT_EQ(0, syncobj_status(&self->gpu, out[0].handle));
-
-	__atomic_store_n(flag, 1, __ATOMIC_RELEASE);
-	for (i = 0; i < BATCHES; i++) {
-		ASSERT_EQ(0, syncobj_wait(&self->gpu, out[i].handle, 0,
-					  WAIT_SECONDS));
-		EXPECT_EQ(1, syncobj_status(&self->gpu, out[i].handle));
-		EXPECT_TRUE(copied(self, i));
-	}
-	EXPECT_NE(0, io_uring_peek_cqe(ring, &cqe));
-}
-
-/* A timeout that is linked to the command cancels it. */
-TEST_F(uring, link_timeout)
-{
-	struct __kernel_timespec limit = { .tv_nsec = 20000000 };
-	struct drm_amdgpu_sdma_desc d = wait_desc(NEVER_VA, 1, LONG_WAIT);
-	struct drm_amdgpu_sdma_batch batch = batch_of(&self->gpu, &d, 1);
-	struct io_uring_sqe *sqe;
-	int tries, results[2];
-
-	/* not one that fires while a worker still submits */
-	for (tries = 0; tries < 20; tries++) {
-		sqe = put_batch(&self->ring, &self->gpu, &batch);
-		sqe->flags |= IOSQE_IO_LINK;
-		sqe->user_data = 0;
-		sqe = io_uring_get_sqe(&self->ring);
-		io_uring_prep_link_timeout(sqe, &limit, 0);
-		sqe->user_data = 1;
-		ASSERT_EQ(2, io_uring_submit(&self->ring));
-		ASSERT_EQ(0, next_results(&self->ring, 2, results));
-		if (results[1] == -ETIME)
-			break;
-		limit.tv_nsec += limit.tv_nsec / 2;
-	}
-	EXPECT_EQ(-ECANCELED, results[0]);
-	EXPECT_EQ(-ETIME, results[1]);
-}
-
-/* Whether a command ends with @result if cancelling it is answered so. */
-static bool fits(int answer, int result)
-{
-	bool ended = !result || result == -ETIME;
-
-	if (!answer)
-		return result == -ECANCELED;
-	if (answer == -ENOENT)
-		return ended;
-	return answer == -EALREADY &&
-	       (ended || result == -ECANCELED || result == -EINTR);
-}
-
-/* By request, at any moment of the command: each answer fits the result. */
-TEST_F_TIMEOUT(uring, async_cancel_storm, 280)
-{
-	const unsigned int n = env("ROUNDS", 100);
-	struct drm_amdgpu_sdma_desc d[] = {
-		part(0), part(1), wait_desc(NEVER_VA, 1, 2), part(2),
-	};
-	unsigned int i, found = 0, late = 0;
-	struct drm_amdgpu_sdma_batch batch;
-	int results[2];
-
-	for (i = 0; i < n; i++) {
-		io_uring_queue_exit(&self->ring);
-		ASSERT_EQ(0, io_uring_queue_init(8, &self->ring,
-						 setups[i % ARRAY_SIZE(setups)]));
-		batch = batch_of(&self->gpu, d, 2 + i % 3);
-		put_batch(&self->ring, &self->gpu, &batch)->user_data = 0;
-		ASSERT_EQ(1, io_uring_submit(&self->ring));
-		usleep(next_random(&self->seed) % 4000);
-		put_cancel(&self->ring, 1, self->gpu.fd, 0, 0);
-		ASSERT_EQ(0, next_results(&self->ring, 2, results));
-		ASSERT_TRUE(fits(results[1], results[0]))
-			TH_LOG("round %u: %d, %d", i, results[1], results[0]);
-		found += !results[1];
-		late += results[1] == -ENOENT;
-	}
-	TH_LOG("%u cancelled, %u too late, %u by a worker", found, late,
-	       n - found - late);
-	check_works(_metadata, self);
-}
-
-static void submit_for_ever(unsigned int seed)
-{
-	struct drm_amdgpu_sdma_desc d[] = {
-		fill_desc(VRAM_VA, PART, 0xdddddddd),
-		wait_desc(VRAM_VA, 0, 20),
-	};
-	struct drm_amdgpu_sdma_batch batch[8];
-	struct io_uring ring;
-	struct buffer vram;
-	struct gpu gpu;
-	unsigned int i;
-
-	if (gpu_open(&gpu, 0) ||
-	    buffer_map(&gpu, &vram, SIZE, AMDGPU_GEM_DOMAIN_VRAM, VRAM_VA) ||
-	    io_uring_queue_init(8, &ring, seed % 2 ? IORING_SETUP_SQPOLL : 0))
-		_exit(1);
-	while (1) {
-		for (i = 0; i < 8; i++) {
-			batch[i] = batch_of(&gpu, d, 1 + i % 2);
-			put_batch(&ring, &gpu, &batch[i]);
-		}
-		io_uring_submit(&ring);
-		for (i = 0; i < 8; i++)
-			next_result(&ring, NULL);
-	}
-}
-
-/* Processes are killed at some moment; the memory here is untouched. */
-TEST_F(uring, killed)
-{
-	struct drm_amdgpu_sdma_desc d = part(0);
-	struct drm_amdgpu_sdma_batch batch;
-	unsigned int round;
-	int status;
-
-	for (round = 0; round < 12; round++) {
-		pid_t child = fork();
-
-		ASSERT_LE(0, child);
-		if (!child)
-			submit_for_ever(round);
-		usleep(50000 + next_random(&self->seed) % 100000);
-		ASSERT_EQ(0, kill(child, SIGKILL));
-		ASSERT_EQ(child, waitpid(child, &status, 0));
-		ASSERT_TRUE(WIFSIGNALED(status));
-		EXPECT_EQ(0, self->vram.cpu[PART]);
-		batch = batch_of(&self->gpu, &d, 1);
-		ASSERT_EQ(0, run_by(&self->ring, &self->gpu, &batch));
-		ASSERT_TRUE(copied(self, 0));
 	}
 }
 
@@ -819,6 +513,12 @@ TEST_F(uring, refused_read_only)
 TEST_F(uring, refused_batch_flags)
 {
 	EXPECT_SPOILED(-EINVAL, a.batch.flags = 1u << 31, OP, 0);
+}
+
+TEST_F(uring, refused_batch_op)
+{
+	EXPECT_SPOILED(-EINVAL, a.batch.op = AMDGPU_SDMA_BATCH_FORGET + 1, OP,
+		       0);
 }
 
 TEST_HARNESS_MAIN

@@ -208,6 +208,127 @@ TEST_F(reset, while_migrating) {
 	TH_LOG("lost in %d of %d resets", lost, round);
 }
 
+/*
+ * Peers write while the GPU is reset. If the last one was told that its write
+ * has succeeded, then that is there; else the memory is lost, and whoever looks
+ * is told so. Nothing else is there.
+ */
+TEST_F(reset, writes) {
+	uint32_t seed = 1, last = 1;
+	int result, tries = 0;
+	struct resetter r;
+	bool over, done;
+
+	ASSERT_EQ(0, reset_soon(&r, self->gpu, 300000));
+	do {
+		over = r.over;
+		pattern_fill(self->host, LEN, ++seed);
+		done = !link_write(&self->link, self->host_mr, self->host,
+				   self->mr, self->buf, LEN);
+		if (done)
+			last = seed;
+		else
+			rcp_connect(&self->link.pair, IBV_MTU_4096);
+	} while (!over || (!done && ++tries < 5));
+	pthread_join(r.thread, NULL);
+	ASSERT_EQ(0, r.err);
+	result = svm_look(self->buf, LEN, last);
+	TH_LOG("%u writes, the last one %s", seed - 1, done ? "right" : "lost");
+	EXPECT_EQ(done, result);
+	if (!done)
+		check_works_again(_metadata, self);
+}
+
+/* A job that never ends, until somebody writes a word: 1024 bytes from its start */
+static int submit_waiting(struct gpu *gpu, struct buffer *b, uint64_t *fence)
+{
+	const uint64_t at = b->va + 1024;
+	const uint32_t packet[8] = {
+		8 | 1U << 31 | 3U << 28, LO(at), HI(at), 1, ~0U,
+		0xfffU << 16 | 10,
+	};
+
+	memset(b->cpu, 0, b->size);
+	memcpy(b->cpu, packet, sizeof(packet));
+	return submit(gpu, &b, 1, 8, fence);
+}
+
+/* Wait for a line of the kernel's log with one of two texts. 0: the first one */
+static int wait_for_line(int kmsg, const char *first, const char *second)
+{
+	char line[8192];
+	double end = now() + 60;
+	ssize_t n;
+
+	while (now() < end) {
+		n = read(kmsg, line, sizeof(line) - 1);
+		if (n <= 0) {
+			usleep(500);
+			continue;
+		}
+		line[n] = 0;
+		if (strstr(line, first))
+			return 0;
+		if (strstr(line, second))
+			return 1;
+	}
+	return -ETIMEDOUT;
+}
+
+/*
+ * A reset that spares the memory: the job that hangs ends when recovery has
+ * begun, which notices it, and leaves the hardware alone. 1: it was too late
+ */
+static int spare_by_reset(FIXTURE_DATA(reset) *self)
+{
+	int ret, kmsg = kmsg_open();
+	struct buffer b;
+	struct gpu gpu;
+	uint64_t fence;
+
+	ret = open_gpu(&gpu, self->gpu->pci);
+	if (!ret)
+		ret = new_mapped_buffer(&gpu, &b, 65536, AMDGPU_GEM_DOMAIN_GTT);
+	if (!ret)
+		ret = submit_waiting(&gpu, &b, &fence);
+	if (!ret)
+		ret = wait_for_line(kmsg, "Dumping IP State", "GPU reset begin");
+	if (!ret) {
+		((volatile uint32_t *)b.cpu)[256] = 1;
+		ret = wait_for_line(kmsg, "skipping HW reset", "VRAM is lost");
+	}
+	close(gpu.fd);
+	close(kmsg);
+	return ret;
+}
+
+/*
+ * The reset takes from peers what they have mapped, also where the memory stays:
+ * they may not write while nobody listens. They have to ask again.
+ */
+TEST_F_TIMEOUT(reset, peers_ask_again, 200) {
+	unsigned long long mapped;
+	int tries, spared = 1;
+
+	for (tries = 0; spared && tries < 5; tries++) {
+		if (tries)
+			check_works_again(_metadata, self);
+		ASSERT_EQ(1, transfer(self));
+		mapped = svm_alias(self->gpu).mapped;
+		ASSERT_EQ(1, transfer(self));
+		ASSERT_EQ(mapped, svm_alias(self->gpu).mapped);
+		spared = spare_by_reset(self);
+		ASSERT_LE(0, spared);
+	}
+	if (spared)
+		SKIP(return, "no reset that spares the memory");
+	for (tries = 0; tries < 500 && !svm_alias(self->gpu).published; tries++)
+		usleep(10000);
+	EXPECT_EQ(1, transfer(self));
+	EXPECT_EQ(NR, svm_away(&self->svm, self->buf, LEN));
+	EXPECT_EQ(mapped + NR, svm_alias(self->gpu).mapped);
+}
+
 /* A peer that has mapped the pages before gets nothing after the reset. */
 TEST_F(reset, peer_access) {
 	ASSERT_EQ(1, transfer(self));

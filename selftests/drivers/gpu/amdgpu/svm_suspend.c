@@ -14,6 +14,8 @@
 
 #define NR	256ul
 #define LEN	(NR * SVM_PAGE)
+#define MAX_BUFFERS	16
+#define MAX_RANGES	64
 
 /* Returns when all devices are resumed. */
 static int suspend(void)
@@ -111,11 +113,78 @@ TEST_F_TIMEOUT(suspend, child, 120) {
 	EXPECT_EQ(0, status);
 }
 
-/* Lost memory on another GPU is in the way. All goes on as if nothing was. */
-TEST_F_TIMEOUT(suspend, refused, 120) {
+/* A GPU that was reset takes memory, which survives suspend. */
+static void check_works(struct __test_metadata *_metadata,
+			FIXTURE_DATA(suspend) *self, struct svm_gpu *gpu)
+{
+	char *range = svm_map(LEN);
+
+	ASSERT_NE(NULL, range);
+	pattern_fill(range, LEN, 4);
+	ASSERT_EQ(0, svm_prefetch(&self->svm, range, LEN, gpu));
+	EXPECT_EQ(NR, svm_away(&self->svm, range, LEN));
+	ASSERT_EQ(0, suspend());
+	EXPECT_EQ(0, svm_away(&self->svm, range, LEN));
+	ASSERT_EQ(0, svm_prefetch(&self->svm, range, LEN, gpu));
+	EXPECT_EQ(NR, svm_away(&self->svm, range, LEN));
+	EXPECT_EQ(1, svm_look(range, LEN, 4));
+	munmap(range, LEN);
+}
+
+/* Ranges on a GPU that take whatever place is free first */
+static void check_place(struct __test_metadata *_metadata,
+			FIXTURE_DATA(suspend) *self, struct svm_gpu *gpu,
+			char *lost)
+{
+	char *range[MAX_RANGES];
+	int i;
+
+	for (i = 0; i < MAX_RANGES; i++) {
+		range[i] = svm_map(LEN);
+		ASSERT_NE(NULL, range[i]);
+		pattern_fill(range[i], LEN, 10 + i);
+		ASSERT_EQ(0, svm_prefetch(&self->svm, range[i], LEN, gpu));
+	}
+	EXPECT_EQ(0, svm_look(lost, LEN, 3));
+	EXPECT_EQ(NR, svm_away(&self->svm, lost, LEN));
+	for (i = 0; i < MAX_RANGES; i++) {
+		EXPECT_EQ(1, svm_look(range[i], LEN, 10 + i));
+		munmap(range[i], LEN);
+	}
+}
+
+/* What a reset has lost stays lost, and is nobody else's, whatever is scarce. */
+static void check_lost(struct __test_metadata *_metadata,
+		       FIXTURE_DATA(suspend) *self, char *lost)
+{
+	struct buffer b[MAX_BUFFERS];
+	struct gpu gpu;
+	int i;
+
+	check_place(_metadata, self, &self->svm.gpu[1], lost);
+	ASSERT_EQ(0, open_gpu(&gpu, self->svm.gpu[1].pci));
+	/* more than the GPU has; what does not fit goes to system memory */
+	for (i = 0; i < MAX_BUFFERS; i++) {
+		if (new_buffer(&gpu, &b[i], 64 * MIB, AMDGPU_GEM_DOMAIN_VRAM) ||
+		    map_cpu(&gpu, &b[i], NULL))
+			break;
+		*(volatile uint32_t *)b[i].cpu = i;
+	}
+	EXPECT_LT(1, i);
+	close(gpu.fd);
+	EXPECT_EQ(0, svm_look(lost, LEN, 3));
+	EXPECT_EQ(NR, svm_away(&self->svm, lost, LEN));
+}
+
+/*
+ * A process that keeps memory which a reset has lost does not keep the system
+ * from being suspended. It has its lost memory afterwards, too.
+ */
+TEST_F_TIMEOUT(suspend, lost, 120) {
 	struct svm_alias before = svm_alias(self->gpu);
 	struct svm_gpu *other = &self->svm.gpu[1];
 	char *lost = svm_map(LEN);
+	int i;
 
 	if (self->svm.nr < 2)
 		SKIP(return, "this needs two GPUs");
@@ -126,12 +195,52 @@ TEST_F_TIMEOUT(suspend, refused, 120) {
 	ASSERT_EQ(0, svm_reset(other));
 	if (svm_look(lost, LEN, 3))
 		SKIP(return, "the memory survives resets of this GPU");
-	EXPECT_EQ(-EBUSY, suspend());
-	check_goes_back(_metadata, self);
+	for (i = 0; i < 2; i++) {
+		ASSERT_EQ(0, suspend());
+		check_goes_back(_metadata, self);
+		check_lost(_metadata, self, lost);
+	}
 	EXPECT_EQ(before.published, svm_alias(self->gpu).published);
 	munmap(lost, LEN);
+	for (i = 0; i < 500 && !svm_alias(other).published; i++)
+		usleep(10000);
+	EXPECT_EQ(before.published, svm_alias(other).published);
+	check_works(_metadata, self, other);
+}
+
+/* The process that kept it ends. */
+TEST_F_TIMEOUT(suspend, lost_by_others, 120) {
+	struct svm_gpu *other = &self->svm.gpu[1];
+	int status, go[2], ready[2];
+	struct svm svm;
+	char byte = 0, *lost;
+	pid_t pid;
+
+	if (self->svm.nr < 2)
+		SKIP(return, "this needs two GPUs");
+	ASSERT_EQ(0, pipe(go));
+	ASSERT_EQ(0, pipe(ready));
+	pid = fork();
+	ASSERT_LE(0, pid);
+	if (!pid) {
+		close(go[1]);
+		lost = svm_map(LEN);
+		pattern_fill(lost, LEN, 3);
+		if (svm_open(&svm) ||
+		    svm_prefetch(&svm, lost, LEN, &svm.gpu[1]) ||
+		    write(ready[1], &byte, 1) != 1 ||
+		    read(go[0], &byte, 1) < 0)
+			_exit(2);
+		_exit(svm_look(lost, LEN, 3) ? 1 : 0);
+	}
+	close(ready[1]);
+	ASSERT_EQ(1, read(ready[0], &byte, 1));
+	ASSERT_EQ(0, svm_reset(other));
 	EXPECT_EQ(0, suspend());
-	check_goes_back(_metadata, self);
+	close(go[1]);
+	ASSERT_EQ(pid, waitpid(pid, &status, 0));
+	EXPECT_EQ(0, status);
+	check_works(_metadata, self, other);
 }
 
 TEST_HARNESS_MAIN

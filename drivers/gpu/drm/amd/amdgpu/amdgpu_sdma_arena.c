@@ -45,13 +45,10 @@
  * struct amdgpu_sdma_arena - a file's command memory
  * @lock: protects all members; not held while memory is allocated
  * @chunks: that no thread is building a batch in, least recently used first
- * @kept: of prepared batches that no thread is submitting
  * @kept_bytes: of all chunks of prepared batches
  * @num_kept: how many those are
  * @prepared: prepared batches
  * @bytes: of all chunks
- * @polls: of all chunks, and of threads that are about to get one
- * @puts: counts what @freed tells
  * @used: units of the address range
  * @freed: somebody put a chunk back, or gave one up
  * @vram_lock: for who makes @sample or @scratch; taken before reservations
@@ -62,13 +59,10 @@
 struct amdgpu_sdma_arena {
 	struct mutex lock; /* see above */
 	struct list_head chunks;
-	struct list_head kept;
 	u64 kept_bytes;
 	u32 num_kept;
 	struct xarray prepared;
 	u64 bytes;
-	u32 polls;
-	u32 puts;
 	DECLARE_BITMAP(used, UNITS);
 	wait_queue_head_t freed;
 	struct mutex vram_lock; /* see above */
@@ -96,7 +90,6 @@ static struct amdgpu_sdma_arena *arena_create(void)
 	mutex_init(&arena->vram_lock);
 	bitmap_set(arena->used, SCRATCH_UNIT, SCRATCH_UNITS + 1);
 	INIT_LIST_HEAD(&arena->chunks);
-	INIT_LIST_HEAD(&arena->kept);
 	xa_init_flags(&arena->prepared, XA_FLAGS_ALLOC1 | XA_FLAGS_ACCOUNT);
 	init_waitqueue_head(&arena->freed);
 	arena->stats = amdgpu_sdma_batch_file_create();
@@ -233,8 +226,6 @@ static void chunk_forget(struct amdgpu_device *adev,
 	mutex_lock(&arena->lock);
 	bitmap_clear(arena->used, chunk_unit(adev, chunk), chunk->size / UNIT);
 	arena->bytes -= chunk->size;
-	arena->polls -= chunk->polls;
-	arena->puts++;
 	mutex_unlock(&arena->lock);
 	wake_up(&arena->freed);
 	dma_fence_put(chunk->fence);
@@ -337,22 +328,22 @@ static struct amdgpu_sdma_chunk *chunk_take(struct amdgpu_sdma_arena *arena,
 		if (best->size == size)
 			break;
 	}
-	if (best) {
+	if (best)
 		list_del(&best->node);
-		arena->polls -= best->polls;
-		best->polls = 0;
-	}
 	return best;
 }
 
 /* The chunk that ends first, most likely: of those not being built in. */
-static struct amdgpu_sdma_chunk *chunk_oldest(struct amdgpu_sdma_arena *arena)
+static struct amdgpu_sdma_chunk *chunk_oldest(struct amdgpu_sdma_arena *arena,
+					      bool idle)
 {
 	struct amdgpu_sdma_chunk *chunk;
 
 	mutex_lock(&arena->lock);
 	chunk = list_first_entry_or_null(&arena->chunks,
 					 struct amdgpu_sdma_chunk, node);
+	if (chunk && idle && !chunk_idle(chunk))
+		chunk = NULL;
 	if (chunk)
 		list_del(&chunk->node);
 	mutex_unlock(&arena->lock);
@@ -361,11 +352,17 @@ static struct amdgpu_sdma_chunk *chunk_oldest(struct amdgpu_sdma_arena *arena)
 
 /* The arena is full: wait for a batch to end and free what it used. */
 static int arena_shrink(struct amdgpu_device *adev, struct amdgpu_fpriv *fpriv,
-			struct amdgpu_sdma_arena *arena, u64 size)
+			struct amdgpu_sdma_arena *arena, u64 size,
+			bool nonblock)
 {
 	struct amdgpu_sdma_chunk *chunk;
 	int r;
 
+	if (nonblock) {
+		chunk = chunk_oldest(arena, true);
+		return chunk ? chunk_destroy(adev, fpriv, arena, chunk) :
+			       -EAGAIN;
+	}
 	/* If all are being built in, each of those threads puts one back. */
 	r = wait_event_interruptible(arena->freed,
 				     !list_empty_careful(&arena->chunks) ||
@@ -373,7 +370,7 @@ static int arena_shrink(struct amdgpu_device *adev, struct amdgpu_fpriv *fpriv,
 				     MAX_BYTES);
 	if (r)
 		return r;
-	chunk = chunk_oldest(arena);
+	chunk = chunk_oldest(arena, false);
 	if (!chunk)
 		return 0; /* somebody was quicker: look again */
 	if (chunk->fence) {
@@ -384,87 +381,6 @@ static int arena_shrink(struct amdgpu_device *adev, struct amdgpu_fpriv *fpriv,
 		}
 	}
 	return chunk_destroy(adev, fpriv, arena, chunk);
-}
-
-/*
- * The fence of a batch with waits that has not ended, or NULL; forgets the
- * waits of those that have.
- */
-static struct dma_fence *polls_reap_list(struct amdgpu_sdma_arena *arena,
-					 struct list_head *chunks)
-{
-	struct dma_fence *fence = NULL;
-	struct amdgpu_sdma_chunk *chunk;
-
-	lockdep_assert_held(&arena->lock);
-	list_for_each_entry(chunk, chunks, node) {
-		if (!chunk->polls)
-			continue;
-		if (chunk_idle(chunk)) {
-			arena->polls -= chunk->polls;
-			chunk->polls = 0;
-		} else if (!fence) {
-			fence = chunk->fence;
-		}
-	}
-	return fence;
-}
-
-static struct dma_fence *polls_reap(struct amdgpu_sdma_arena *arena)
-{
-	struct dma_fence *kept = polls_reap_list(arena, &arena->kept);
-	struct dma_fence *fence = polls_reap_list(arena, &arena->chunks);
-
-	return fence ?: kept;
-}
-
-/*
- * Charges @polls to the file if it may have them. If not, @fence is that of a
- * batch to wait for; it is NULL if all are being built.
- */
-static bool polls_try(struct amdgpu_sdma_arena *arena, u32 polls,
-		      struct dma_fence **fence, u32 *puts)
-{
-	bool ok;
-
-	mutex_lock(&arena->lock);
-	*puts = arena->puts;
-	*fence = polls_reap(arena);
-	ok = arena->polls + polls <= AMDGPU_SDMA_MAX_FILE_POLLS;
-	if (ok)
-		arena->polls += polls;
-	else
-		dma_fence_get(*fence);
-	mutex_unlock(&arena->lock);
-	return ok;
-}
-
-/* Waits for earlier waits of the file to end if it has too many. */
-static int polls_get(struct amdgpu_sdma_arena *arena, u32 polls)
-{
-	struct dma_fence *fence;
-	int r = 0;
-	u32 puts;
-
-	while (!r && !polls_try(arena, polls, &fence, &puts)) {
-		if (fence)
-			r = dma_fence_wait(fence, true);
-		else
-			r = wait_event_interruptible(arena->freed,
-						     READ_ONCE(arena->puts) !=
-						     puts);
-		dma_fence_put(fence);
-	}
-	return r;
-}
-
-static void polls_put(struct amdgpu_sdma_arena *arena, u32 polls)
-{
-	mutex_lock(&arena->lock);
-	arena->polls -= polls;
-	arena->puts++;
-	mutex_unlock(&arena->lock);
-	wake_up(&arena->freed);
 }
 
 static int vram_create(struct amdgpu_device *adev, struct amdgpu_fpriv *fpriv,
@@ -542,14 +458,14 @@ static u64 chunk_size(u64 bytes)
 /* Of @size to @max bytes. */
 static struct amdgpu_sdma_chunk *
 chunk_get(struct amdgpu_device *adev, struct amdgpu_fpriv *fpriv,
-	  struct amdgpu_sdma_arena *arena, u64 size, u32 max)
+	  struct amdgpu_sdma_arena *arena, u64 size, u32 max, bool nonblock)
 {
 	struct amdgpu_sdma_chunk *chunk;
 	bool room;
 	int r;
 
 	if (size > MAX_BYTES)
-		return ERR_PTR(-E2BIG);
+		return ERR_PTR(-EMSGSIZE);
 	while (1) {
 		mutex_lock(&arena->lock);
 		chunk = chunk_take(arena, size, max);
@@ -559,7 +475,7 @@ chunk_get(struct amdgpu_device *adev, struct amdgpu_fpriv *fpriv,
 			return chunk;
 		if (room)
 			return chunk_create(adev, fpriv, arena, size);
-		r = arena_shrink(adev, fpriv, arena, size);
+		r = arena_shrink(adev, fpriv, arena, size, nonblock);
 		if (r)
 			return ERR_PTR(r);
 	}
@@ -570,7 +486,8 @@ chunk_get(struct amdgpu_device *adev, struct amdgpu_fpriv *fpriv,
  * @adev: device
  * @fpriv: file
  * @bytes: of packets
- * @polls: of all waits
+ * @waits: the batch has waits
+ * @nonblock: do not wait
  *
  * Waits for earlier batches of the file if it has as much as it may have. The
  * caller holds no reservation, and puts the chunk back.
@@ -579,7 +496,7 @@ chunk_get(struct amdgpu_device *adev, struct amdgpu_fpriv *fpriv,
  */
 struct amdgpu_sdma_chunk *
 amdgpu_sdma_chunk_get(struct amdgpu_device *adev, struct amdgpu_fpriv *fpriv,
-		      u64 bytes, u32 polls)
+		      u64 bytes, bool waits, bool nonblock)
 {
 	struct amdgpu_sdma_arena *arena = arena_get(fpriv);
 	struct amdgpu_sdma_chunk *chunk;
@@ -587,21 +504,13 @@ amdgpu_sdma_chunk_get(struct amdgpu_device *adev, struct amdgpu_fpriv *fpriv,
 
 	if (!arena)
 		return ERR_PTR(-ENOMEM);
-	if (!polls)
-		return chunk_get(adev, fpriv, arena, chunk_size(bytes),
-				 U32_MAX);
-	r = sample_get(adev, fpriv, arena);
-	if (!r)
-		r = polls_get(arena, polls);
+	r = waits ? sample_get(adev, fpriv, arena) : 0;
 	if (r)
 		return ERR_PTR(r);
-	chunk = chunk_get(adev, fpriv, arena, chunk_size(bytes), U32_MAX);
-	if (IS_ERR(chunk)) {
-		polls_put(arena, polls);
-		return chunk;
-	}
-	chunk->polls = polls;
-	chunk->sample = arena->sample->va;
+	chunk = chunk_get(adev, fpriv, arena, chunk_size(bytes), U32_MAX,
+			  nonblock);
+	if (!IS_ERR(chunk))
+		chunk->sample = waits ? arena->sample->va : 0;
 	return chunk;
 }
 
@@ -629,24 +538,6 @@ int amdgpu_sdma_chunk_cpu(struct amdgpu_sdma_chunk *chunk, void **cpu)
 	return r < 0 ? r : amdgpu_bo_kmap(bo, cpu);
 }
 
-static void chunk_put(struct amdgpu_sdma_arena *arena, struct list_head *to,
-		      struct amdgpu_sdma_chunk *chunk, struct dma_fence *fence)
-{
-	mutex_lock(&arena->lock);
-	if (fence) {
-		dma_fence_put(chunk->fence);
-		chunk->fence = dma_fence_get(fence);
-	} else if (chunk_idle(chunk)) {
-		arena->polls -= chunk->polls;
-		chunk->polls = 0;
-	}
-	arena->puts++;
-	list_add_tail(&chunk->node, to);
-	mutex_unlock(&arena->lock);
-	if (wq_has_sleeper(&arena->freed))
-		wake_up(&arena->freed);
-}
-
 /**
  * amdgpu_sdma_chunk_put - put a chunk back
  * @fpriv: file
@@ -659,7 +550,15 @@ void amdgpu_sdma_chunk_put(struct amdgpu_fpriv *fpriv,
 {
 	struct amdgpu_sdma_arena *arena = fpriv->sdma_arena;
 
-	chunk_put(arena, &arena->chunks, chunk, fence);
+	mutex_lock(&arena->lock);
+	if (fence) {
+		dma_fence_put(chunk->fence);
+		chunk->fence = dma_fence_get(fence);
+	}
+	list_add_tail(&chunk->node, &arena->chunks);
+	mutex_unlock(&arena->lock);
+	if (wq_has_sleeper(&arena->freed))
+		wake_up(&arena->freed);
 }
 
 /* What prepared batches have, batches cannot wait for: so it is bounded. */
@@ -694,16 +593,17 @@ static void kept_uncharge(struct amdgpu_sdma_arena *arena, u64 size)
  * @fpriv: file
  * @bytes: of packets
  * @waits: the batch has waits
+ * @nonblock: do not wait
  *
  * The caller holds no reservation.
  *
- * Returns: a chunk for amdgpu_sdma_chunk_keep() or
- * amdgpu_sdma_chunk_put_kept(), or an ERR_PTR(): -EMFILE if the file has as
- * many as it may have, -ENOSPC if it has as much memory in them.
+ * Returns: a chunk for amdgpu_sdma_chunk_put_kept(), or an ERR_PTR(): -EMFILE if
+ * the file has as many as it may have, -ENOSPC if it has as much memory in them.
  */
 struct amdgpu_sdma_chunk *
 amdgpu_sdma_chunk_get_kept(struct amdgpu_device *adev,
-			   struct amdgpu_fpriv *fpriv, u64 bytes, bool waits)
+			   struct amdgpu_fpriv *fpriv, u64 bytes, bool waits,
+			   bool nonblock)
 {
 	struct amdgpu_sdma_arena *arena = arena_get(fpriv);
 	struct amdgpu_sdma_chunk *chunk;
@@ -718,7 +618,7 @@ amdgpu_sdma_chunk_get_kept(struct amdgpu_device *adev,
 	if (r)
 		return ERR_PTR(r);
 	/* No larger one: what was charged is what it has. */
-	chunk = chunk_get(adev, fpriv, arena, size, size);
+	chunk = chunk_get(adev, fpriv, arena, size, size, nonblock);
 	if (IS_ERR(chunk)) {
 		kept_uncharge(arena, size);
 		return chunk;
@@ -728,75 +628,17 @@ amdgpu_sdma_chunk_get_kept(struct amdgpu_device *adev,
 }
 
 /**
- * amdgpu_sdma_chunk_keep - nobody submits a prepared batch any more
- * @fpriv: file
- * @chunk: the batch's
- * @fence: end of the run that was submitted, or NULL if none was
- */
-void amdgpu_sdma_chunk_keep(struct amdgpu_fpriv *fpriv,
-			    struct amdgpu_sdma_chunk *chunk,
-			    struct dma_fence *fence)
-{
-	struct amdgpu_sdma_arena *arena = fpriv->sdma_arena;
-
-	chunk_put(arena, &arena->kept, chunk, fence);
-}
-
-/* Until amdgpu_sdma_chunk_keep(), polls_reap() does not see the chunk. */
-static void chunk_unkeep(struct amdgpu_sdma_arena *arena,
-			 struct amdgpu_sdma_chunk *chunk)
-{
-	mutex_lock(&arena->lock);
-	list_del(&chunk->node);
-	mutex_unlock(&arena->lock);
-}
-
-/**
- * amdgpu_sdma_chunk_reuse - before a prepared batch is submitted
- * @fpriv: file
- * @chunk: the batch's, from amdgpu_sdma_chunk_keep()
- * @polls: of its waits
- *
- * With waits: waits for the run before, and for others of the file if it has
- * too many. The caller holds no reservation.
- *
- * Returns: 0, or an error if a signal ended the wait: then there is nothing to
- * put back.
- */
-int amdgpu_sdma_chunk_reuse(struct amdgpu_fpriv *fpriv,
-			    struct amdgpu_sdma_chunk *chunk, u32 polls)
-{
-	struct amdgpu_sdma_arena *arena = fpriv->sdma_arena;
-	int r;
-
-	if (!polls) {
-		chunk_unkeep(arena, chunk);
-		return 0;
-	}
-	r = chunk->fence ? dma_fence_wait(chunk->fence, true) : 0;
-	if (!r)
-		r = polls_get(arena, polls);
-	if (r)
-		return r;
-	mutex_lock(&arena->lock);
-	list_del(&chunk->node);
-	/* of the run before, unless somebody has noticed that it ended */
-	arena->polls -= chunk->polls;
-	chunk->polls = polls;
-	mutex_unlock(&arena->lock);
-	return 0;
-}
-
-/**
  * amdgpu_sdma_chunk_put_kept - put the chunk of a prepared batch back
  * @fpriv: file
- * @chunk: from amdgpu_sdma_chunk_get_kept() or amdgpu_sdma_chunk_reuse()
+ * @chunk: from amdgpu_sdma_chunk_get_kept()
+ * @fence: end of the last run, or NULL if there was none
  */
 void amdgpu_sdma_chunk_put_kept(struct amdgpu_fpriv *fpriv,
-				struct amdgpu_sdma_chunk *chunk)
+				struct amdgpu_sdma_chunk *chunk,
+				struct dma_fence *fence)
 {
 	kept_uncharge(fpriv->sdma_arena, chunk->size);
-	amdgpu_sdma_chunk_put(fpriv, chunk, NULL);
+	amdgpu_sdma_chunk_put(fpriv, chunk, fence);
 }
 
 /**

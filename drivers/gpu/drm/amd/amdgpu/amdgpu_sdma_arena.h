@@ -20,7 +20,6 @@ struct xarray;
  * @va: GPU address: slots in the first page, packets behind
  * @sample: GPU address, in video memory, that waits work in
  * @size: bytes
- * @polls: of the batch in it, until that has ended
  * @fence: end of the batch that used it last, or NULL
  */
 struct amdgpu_sdma_chunk {
@@ -30,7 +29,6 @@ struct amdgpu_sdma_chunk {
 	u64 va;
 	u64 sample;
 	u32 size;
-	u32 polls;
 	struct dma_fence *fence;
 };
 
@@ -39,7 +37,7 @@ struct amdgpu_sdma_chunk {
 
 struct amdgpu_sdma_chunk *
 amdgpu_sdma_chunk_get(struct amdgpu_device *adev, struct amdgpu_fpriv *fpriv,
-		      u64 bytes, u32 polls);
+		      u64 bytes, bool waits, bool nonblock);
 int amdgpu_sdma_scratch_get(struct amdgpu_device *adev,
 			    struct amdgpu_fpriv *fpriv, u64 *va);
 int amdgpu_sdma_chunk_cpu(struct amdgpu_sdma_chunk *chunk, void **cpu);
@@ -50,14 +48,11 @@ struct amdgpu_sdma_batch_file *
 amdgpu_sdma_arena_stats(struct amdgpu_fpriv *fpriv);
 struct amdgpu_sdma_chunk *
 amdgpu_sdma_chunk_get_kept(struct amdgpu_device *adev,
-			   struct amdgpu_fpriv *fpriv, u64 bytes, bool waits);
-void amdgpu_sdma_chunk_keep(struct amdgpu_fpriv *fpriv,
-			    struct amdgpu_sdma_chunk *chunk,
-			    struct dma_fence *fence);
-int amdgpu_sdma_chunk_reuse(struct amdgpu_fpriv *fpriv,
-			    struct amdgpu_sdma_chunk *chunk, u32 polls);
+			   struct amdgpu_fpriv *fpriv, u64 bytes, bool waits,
+			   bool nonblock);
 void amdgpu_sdma_chunk_put_kept(struct amdgpu_fpriv *fpriv,
-				struct amdgpu_sdma_chunk *chunk);
+				struct amdgpu_sdma_chunk *chunk,
+				struct dma_fence *fence);
 struct xarray *amdgpu_sdma_arena_prepared(struct amdgpu_fpriv *fpriv);
 void amdgpu_sdma_arena_fini(struct amdgpu_device *adev,
 			    struct amdgpu_fpriv *fpriv);

@@ -6,8 +6,6 @@
 #include <drm/gpu_scheduler.h>
 
 struct amdgpu_ctx;
-struct amdgpu_device;
-struct amdgpu_fpriv;
 struct dma_fence;
 struct drm_device;
 struct drm_file;
@@ -15,21 +13,19 @@ struct drm_file;
 /**
  * struct amdgpu_sdma_batch_call - a submission whose end somebody waits for
  * @args: arguments and results
+ * @nonblock: fail instead of waiting for earlier batches
  * @fence: out: a reference to the fence, NULL if nothing was submitted
  */
 struct amdgpu_sdma_batch_call {
 	struct drm_amdgpu_sdma_batch args;
+	bool nonblock;
 	struct dma_fence *fence;
 };
 
 int amdgpu_sdma_batch_ioctl(struct drm_device *dev, void *data,
 			    struct drm_file *filp);
-int amdgpu_sdma_batch_submit(struct drm_device *dev, void *data,
-			     struct drm_file *filp);
-void amdgpu_sdma_batch_info(struct amdgpu_device *adev,
-			    struct amdgpu_fpriv *fpriv,
-			    struct drm_amdgpu_info_sdma_batch *info);
-
+int amdgpu_sdma_batch_call(struct drm_device *dev, void *data,
+			   struct drm_file *filp);
 void amdgpu_sdma_batch_ctx_fini(struct amdgpu_ctx *ctx);
 long amdgpu_sdma_batch_ctx_flush(struct amdgpu_ctx *ctx, long timeout);
 bool amdgpu_sdma_batch_ctx_guilty(struct amdgpu_ctx *ctx);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 /*
- * What SDMA batches have cost: engine time and bytes of each file, and how
- * large the batches of a device were and how long they took. Also tells traces
- * when they run and end, bounds how many a file has on their way, and gives back
- * what they had of the engines' budgets of polls.
+ * What SDMA batches cost: engine time and bytes of each file, and how large the
+ * batches of a device were and how long they took. Also tells traces when they
+ * run and end, and bounds what a file has on its way: how many batches, and how
+ * much work for each engine.
  */
 
 #include <linux/bitops.h>
@@ -19,9 +19,10 @@
 
 #include "amdgpu.h"
 #include "amdgpu_sdma_arena.h"
+#include "amdgpu_sdma_batch_limits.h"
 #include "amdgpu_sdma_batch_stats.h"
 #include "amdgpu_sdma_batch_trace.h"
-#include "amdgpu_sdma_batch_waits.h"
+#include "amdgpu_sdma_batch_turns.h"
 #include "amdgpu_sdma_plan.h"
 
 /**
@@ -61,7 +62,8 @@ struct histogram {
  * @descs: of each
  * @sizes: bytes of each
  * @latencies: microseconds of each
- * @waits: of those that have not ended
+ * @turns: of those with waits
+ * @limits: of each
  */
 struct amdgpu_sdma_batch_dev {
 	atomic64_t batches;
@@ -70,31 +72,39 @@ struct amdgpu_sdma_batch_dev {
 	struct histogram descs;
 	struct histogram sizes;
 	struct histogram latencies;
-	struct amdgpu_sdma_waits waits;
+	struct amdgpu_sdma_turns turns;
+	struct amdgpu_sdma_batch_limits limits;
 };
 
 /**
  * struct amdgpu_sdma_batch_file - of a file and of its batches on their way
  * @ref: who has it
+ * @lock: protects @notes and @queued; taken in interrupts
  * @notes: batches on their way, and those about to be submitted
- * @ended: there are fewer of them
+ * @queued: work of those for each engine, in bytes
+ * @ended: there is less of both
  * @batches: that have ended
  * @bytes: of all
  * @busy: nanoseconds on engines
  */
 struct amdgpu_sdma_batch_file {
 	struct kref ref;
-	atomic_t notes;
+	spinlock_t lock; /* see above */
+	u32 notes;
+	u64 queued[AMDGPU_SDMA_MAX_SHARES];
 	wait_queue_head_t ended;
 	atomic64_t batches;
 	atomic64_t bytes;
 	atomic64_t busy;
 };
 
-/* Called when one job has ended, or runs. */
+/* Called when one job has ended, or runs; of each job, what it is charged. */
 struct note_cb {
 	struct dma_fence_cb cb;
 	struct amdgpu_sdma_batch_note *note;
+	struct amdgpu_sdma_turn *turn;
+	u64 work;
+	u32 engine;
 };
 
 /**
@@ -104,8 +114,8 @@ struct note_cb {
  * @submitted: when
  * @bytes: it is to write
  * @descs: of it
- * @polls: that it has of the budget of @engine
- * @engine: instance
+ * @charged: jobs, the first of @cbs, for which the file is charged
+ * @longest_wait: of all its waits together
  * @context: of the batch's fence
  * @seqno: of the batch's fence
  * @pending: callbacks that have not been called
@@ -122,8 +132,8 @@ struct amdgpu_sdma_batch_note {
 	ktime_t submitted;
 	u64 bytes;
 	u32 descs;
-	u32 polls;
-	u32 engine;
+	u32 charged;
+	ktime_t longest_wait;
 	u64 context;
 	u64 seqno;
 	atomic_t pending;
@@ -140,6 +150,11 @@ static void count(struct histogram *h, u64 value)
 	atomic64_inc(&h->slots[min(fls64(value), SLOTS - 1)]);
 }
 
+static void batch_dev_fini(struct drm_device *ddev, void *dev)
+{
+	amdgpu_sdma_turns_fini(&((struct amdgpu_sdma_batch_dev *)dev)->turns);
+}
+
 /**
  * amdgpu_sdma_batch_dev_init - prepare a device
  * @adev: device, before its files
@@ -153,9 +168,20 @@ int amdgpu_sdma_batch_dev_init(struct amdgpu_device *adev)
 	dev = drmm_kzalloc(adev_to_drm(adev), sizeof(*dev), GFP_KERNEL);
 	if (!dev)
 		return -ENOMEM;
-	amdgpu_sdma_waits_init(&dev->waits);
+	amdgpu_sdma_turns_init(&dev->turns);
 	adev->sdma.batch_dev = dev;
-	return 0;
+	return drmm_add_action_or_reset(adev_to_drm(adev), batch_dev_fini, dev);
+}
+
+struct amdgpu_sdma_turns *amdgpu_sdma_batch_turns(struct amdgpu_device *adev)
+{
+	return &adev->sdma.batch_dev->turns;
+}
+
+struct amdgpu_sdma_batch_limits *
+amdgpu_sdma_batch_limits(struct amdgpu_device *adev)
+{
+	return &adev->sdma.batch_dev->limits;
 }
 
 static void show_histogram(struct seq_file *m, const char *name,
@@ -203,6 +229,7 @@ struct amdgpu_sdma_batch_file *amdgpu_sdma_batch_file_create(void)
 	if (!file)
 		return NULL;
 	kref_init(&file->ref);
+	spin_lock_init(&file->lock);
 	init_waitqueue_head(&file->ended);
 	return file;
 }
@@ -244,43 +271,127 @@ void amdgpu_sdma_batch_show_fdinfo(struct drm_printer *p,
 		   atomic64_read(&file->bytes));
 }
 
-/*
- * Jobs and their fences are charged to nobody, so their number is bounded. The
- * batches that are waited for need nothing of the caller: they end.
- */
-static int file_get_note(struct amdgpu_sdma_batch_file *file)
+/* What an idle engine gets may be as much as a batch has. */
+static bool has_room(const struct amdgpu_sdma_batch_file *file,
+		     const struct amdgpu_sdma_batch_note *note, u64 max)
 {
-	return wait_event_interruptible(file->ended,
-					atomic_add_unless(&file->notes, 1,
-							  MAX_FILE_BATCHES));
+	u32 i;
+
+	for (i = 0; i < note->charged; i++) {
+		const struct note_cb *job = &note->cbs[i];
+		u64 queued = file->queued[job->engine];
+
+		if (queued && queued + job->work > max)
+			return false;
+	}
+	return true;
 }
 
-static void file_put_note(struct amdgpu_sdma_batch_file *file)
+/* Charges a batch to the file, if it may have that much on its way. */
+static bool file_try_note(struct amdgpu_sdma_batch_file *file,
+			  const struct amdgpu_sdma_batch_note *note, u64 max)
 {
-	atomic_dec(&file->notes);
+	bool ok;
+	u32 i;
+
+	spin_lock_irq(&file->lock);
+	ok = file->notes < MAX_FILE_BATCHES &&
+	     has_room(file, note, max);
+	if (ok) {
+		file->notes++;
+		for (i = 0; i < note->charged; i++)
+			file->queued[note->cbs[i].engine] += note->cbs[i].work;
+	}
+	spin_unlock_irq(&file->lock);
+	return ok;
+}
+
+/*
+ * Jobs and their fences are charged to nobody, and others wait for their engine:
+ * so both are bounded. The batches that are waited for need nothing of the
+ * caller: they end.
+ */
+static int file_get_note(struct amdgpu_sdma_batch_file *file,
+			 const struct amdgpu_sdma_batch_note *note, u64 max,
+			 bool nonblock)
+{
+	int r = 0;
+
+	if (!file_try_note(file, note, max))
+		r = nonblock ? -EAGAIN :
+			       wait_event_interruptible(file->ended,
+							file_try_note(file,
+								      note,
+								      max));
+	if (!r)
+		kref_get(&file->ref);
+	return r;
+}
+
+static void file_put_note(struct amdgpu_sdma_batch_file *file,
+			  const struct amdgpu_sdma_batch_note *note)
+{
+	unsigned long flags;
+	u32 i;
+
+	spin_lock_irqsave(&file->lock, flags);
+	file->notes--;
+	for (i = 0; i < note->charged; i++)
+		file->queued[note->cbs[i].engine] -= note->cbs[i].work;
+	spin_unlock_irqrestore(&file->lock, flags);
 	if (wq_has_sleeper(&file->ended))
 		wake_up(&file->ended);
 	amdgpu_sdma_batch_file_put(file);
+}
+
+static void note_put_turns(struct amdgpu_sdma_batch_note *note)
+{
+	unsigned int i;
+
+	for (i = 0; i < note->num; i++)
+		amdgpu_sdma_turn_put(note->cbs[i].turn);
+}
+
+static int note_charge(struct amdgpu_sdma_batch_note *note,
+		       const struct amdgpu_sdma_batch_charge *charge)
+{
+	unsigned int i;
+
+	for (i = 0; i < charge->jobs; i++) {
+		struct note_cb *job = &note->cbs[i];
+
+		job->engine = charge->engines[i];
+		job->work = charge->work[i];
+		if (!charge->longest_wait)
+			continue;
+		job->turn = amdgpu_sdma_turn_create(&note->dev->turns);
+		if (!job->turn)
+			return -ENOMEM;
+	}
+	note->charged = charge->jobs;
+	note->longest_wait = ns_to_ktime(charge->longest_wait);
+	return 0;
 }
 
 /**
  * amdgpu_sdma_batch_note_create - prepare to account for a batch
  * @adev: device
  * @fpriv: file, has got a chunk
- * @num: of jobs, at most
+ * @charge: what the batch is charged
  *
- * Waits for earlier batches of the file if it has too many on their way. The
- * caller holds no reservation.
+ * Waits for earlier batches of the file if it has too many on their way, or too
+ * much work for one of the engines. The caller holds no reservation.
  *
- * Returns: a note to arm or free, or an ERR_PTR(): -ENOMEM, or -ERESTARTSYS if
- * a signal came.
+ * Returns: a note to arm or free, or an ERR_PTR(): -ENOMEM, -EAGAIN instead of
+ * waiting, or -ERESTARTSYS if a signal came.
  */
 struct amdgpu_sdma_batch_note *
 amdgpu_sdma_batch_note_create(struct amdgpu_device *adev,
-			      struct amdgpu_fpriv *fpriv, unsigned int num)
+			      struct amdgpu_fpriv *fpriv,
+			      const struct amdgpu_sdma_batch_charge *charge)
 {
 	bool traced = trace_amdgpu_sdma_batch_run_enabled();
-	unsigned int num_cbs = traced ? 2 * num : num;
+	unsigned int num_cbs = traced ? 2 * charge->jobs : charge->jobs;
 	struct amdgpu_sdma_batch_note *note;
 	int r;
 
@@ -291,36 +402,15 @@ amdgpu_sdma_batch_note_create(struct amdgpu_device *adev,
 	note->traced = traced;
 	note->dev = adev->sdma.batch_dev;
 	note->file = amdgpu_sdma_arena_stats(fpriv);
-	r = file_get_note(note->file);
-	if (r) {
-		kfree(note);
-		return ERR_PTR(r);
-	}
-	kref_get(&note->file->ref);
-	return note;
-}
-
-/**
- * amdgpu_sdma_batch_note_polls - get polls for a batch
- * @note: not armed yet; has them until it is gone
- * @engine: instance on which the batch waits
- * @polls: of all of its waits
- *
- * Waits until the engine has so many to give.
- *
- * Returns: 0, or -ERESTARTSYS if a signal came.
- */
-int amdgpu_sdma_batch_note_polls(struct amdgpu_sdma_batch_note *note,
-				 u32 engine, u32 polls)
-{
-	int r;
-
-	r = amdgpu_sdma_waits_get(&note->dev->waits, engine, polls);
-	if (r)
-		return r;
-	note->engine = engine;
-	note->polls = polls;
-	return 0;
+	r = note_charge(note, charge);
+	if (!r)
+		r = file_get_note(note->file, note, charge->max_work,
+				  charge->nonblock);
+	if (!r)
+		return note;
+	note_put_turns(note);
+	kfree(note);
+	return ERR_PTR(r);
 }
 
 /**
@@ -331,10 +421,8 @@ void amdgpu_sdma_batch_note_free(struct amdgpu_sdma_batch_note *note)
 {
 	if (!note)
 		return;
-	if (note->polls)
-		amdgpu_sdma_waits_put(&note->dev->waits, note->engine,
-				      note->polls);
-	file_put_note(note->file);
+	note_put_turns(note);
+	file_put_note(note->file, note);
 	kfree(note);
 }
 
@@ -372,11 +460,14 @@ static void note_end(struct amdgpu_sdma_batch_note *note, ktime_t end)
  */
 static void note_job_done(struct dma_fence *finished, struct dma_fence_cb *cb)
 {
-	struct amdgpu_sdma_batch_note *note = container_of(cb, struct note_cb,
-							   cb)->note;
+	struct note_cb *ncb = container_of(cb, struct note_cb, cb);
+	struct amdgpu_sdma_batch_note *note = ncb->note;
 	ktime_t end = finished->timestamp;
+	s64 time = job_time(finished);
 
-	atomic64_add(job_time(finished), &note->file->busy);
+	atomic64_add(time, &note->file->busy);
+	amdgpu_sdma_turn_end(ncb->turn, min(ns_to_ktime(time),
+					    note->longest_wait));
 	if (finished->error)
 		WRITE_ONCE(note->failed, true);
 	if (!note->joined)
@@ -440,6 +531,7 @@ void amdgpu_sdma_batch_note_arm(struct amdgpu_sdma_batch_note *note,
 	for (i = 0; i < num; i++) {
 		struct drm_sched_fence *s_fence = jobs[i]->base.s_fence;
 
+		jobs[i]->sdma_turn = note->cbs[i].turn;
 		note_watch(note, i, &s_fence->finished, note_job_done);
 		if (note->traced)
 			note_watch(note, num + i, &s_fence->scheduled,

@@ -4,12 +4,15 @@
 
 #include <linux/types.h>
 
+#include "amdgpu_sdma_plan.h"
+
 struct amdgpu_device;
 struct amdgpu_fpriv;
 struct amdgpu_job;
 struct amdgpu_sdma_batch_file;
+struct amdgpu_sdma_batch_limits;
 struct amdgpu_sdma_batch_note;
-struct amdgpu_sdma_plan;
+struct amdgpu_sdma_turns;
 struct dma_fence;
 struct drm_printer;
 
@@ -22,11 +25,32 @@ u64 amdgpu_sdma_batch_usage(struct amdgpu_fpriv *fpriv);
 void amdgpu_sdma_batch_show_fdinfo(struct drm_printer *p,
 				   struct amdgpu_fpriv *fpriv);
 
+struct amdgpu_sdma_turns *amdgpu_sdma_batch_turns(struct amdgpu_device *adev);
+struct amdgpu_sdma_batch_limits *
+amdgpu_sdma_batch_limits(struct amdgpu_device *adev);
+
+/**
+ * struct amdgpu_sdma_batch_charge - what a batch is charged to its file
+ * @jobs: how many, at most
+ * @engines: instance of the engine of each
+ * @work: of each, in bytes
+ * @max_work: that the file may have on its way for each engine
+ * @longest_wait: nanoseconds of all waits together; 0 without waits
+ * @nonblock: fail instead of waiting
+ */
+struct amdgpu_sdma_batch_charge {
+	unsigned int jobs;
+	u32 engines[AMDGPU_SDMA_MAX_SHARES];
+	u64 work[AMDGPU_SDMA_MAX_SHARES];
+	u64 max_work;
+	u64 longest_wait;
+	bool nonblock;
+};
+
 struct amdgpu_sdma_batch_note *
 amdgpu_sdma_batch_note_create(struct amdgpu_device *adev,
-			      struct amdgpu_fpriv *fpriv, unsigned int num);
-int amdgpu_sdma_batch_note_polls(struct amdgpu_sdma_batch_note *note,
-				 u32 engine, u32 polls);
+			      struct amdgpu_fpriv *fpriv,
+			      const struct amdgpu_sdma_batch_charge *charge);
 void amdgpu_sdma_batch_note_free(struct amdgpu_sdma_batch_note *note);
 void amdgpu_sdma_batch_note_arm(struct amdgpu_sdma_batch_note *note,
 				struct amdgpu_job *const *jobs,

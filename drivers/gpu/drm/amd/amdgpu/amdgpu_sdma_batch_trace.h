@@ -46,7 +46,7 @@ TRACE_EVENT(amdgpu_sdma_batch_submit,
 			     __field(u32, placed)
 			     __field(u32, shares)
 			     __field(u32, engines)
-			     __field(u32, polls)
+			     __field(u64, wait_ns)
 			     ),
 	    TP_fast_assign(
 			   __entry->context = fence->context;
@@ -59,12 +59,12 @@ TRACE_EVENT(amdgpu_sdma_batch_submit,
 					     AMDGPU_SDMA_PLACE_ONE_ENGINE;
 			   __entry->shares = plan->shares;
 			   __entry->engines = engines;
-			   __entry->polls = plan->polls;
+			   __entry->wait_ns = plan->wait_ns;
 			   ),
-	    TP_printk("fence=%llu:%llu, descs=%u, bytes=%llu, placement=%u, placed=%u, shares=%u, engines=0x%x, polls=%u",
+	    TP_printk("fence=%llu:%llu, descs=%u, bytes=%llu, placement=%u, placed=%u, shares=%u, engines=0x%x, wait_ns=%llu",
 		      __entry->context, __entry->seqno, __entry->descs,
 		      __entry->bytes, __entry->placement, __entry->placed,
-		      __entry->shares, __entry->engines, __entry->polls)
+		      __entry->shares, __entry->engines, __entry->wait_ns)
 );
 
 TRACE_EVENT(amdgpu_sdma_batch_job,

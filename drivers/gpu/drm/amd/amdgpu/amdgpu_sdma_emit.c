@@ -1,96 +1,24 @@
 // SPDX-License-Identifier: MIT
 /*
  * The packets of a planned SDMA batch: splits at the engine's limits, merges
- * neighbours, and puts waits, barriers and records between. As testable without
- * a device as the plan itself.
+ * neighbours, and puts barriers and records between. As testable without a
+ * device as the plan itself.
  */
 
 #include <kunit/visibility.h>
 #include <linux/align.h>
 #include <linux/bitops.h>
+#include <linux/math64.h>
 #include <linux/minmax.h>
 
 #include "amdgpu.h"
-#include "amdgpu_sdma_plan.h"
-
-/* Cycles between two reads of a wait: the longest that the packet has. */
-#define WAIT_INTERVAL	0xffff
-
-static void close_guard(struct amdgpu_sdma_stream *s)
-{
-	if (!s->guard)
-		return;
-	amdgpu_sdma_put_cond(s->guard, s->slot + AMDGPU_SDMA_SLOT_STATUS,
-			     AMDGPU_SDMA_STATUS_OK,
-			     s->p - s->guard - AMDGPU_SDMA_COND_DW);
-	s->guard = NULL;
-}
-
-/* The engine takes what is left of an aligned IB as NOPs. */
-static bool close_ib(struct amdgpu_sdma_stream *s)
-{
-	u32 length = s->p - s->ib;
-
-	close_guard(s);
-	if (!length)
-		return true;
-	if (s->num_ibs == AMDGPU_SDMA_MAX_IBS ||
-	    s->end - s->ib < ALIGN(length, 8))
-		return false;
-	while (length % 8) {
-		*s->p++ = 0;
-		length++;
-	}
-	s->ibs[s->num_ibs].offset = s->ib - s->base;
-	s->ibs[s->num_ibs].length = length;
-	s->num_ibs++;
-	s->ib = s->p;
-	return true;
-}
-
-/*
- * Room for packets of @dw dwords in one IB and behind one guard. False if there
- * is none: then the bounds above are wrong.
- */
-static bool reserve(struct amdgpu_sdma_stream *s, u32 dw)
-{
-	u32 need = dw + AMDGPU_SDMA_COND_DW;
-
-	if (s->p - s->ib + need > AMDGPU_SDMA_MAX_IB_DW && !close_ib(s))
-		return false;
-	if (s->end - s->p < need)
-		return false;
-	if (s->guard && s->p - s->guard + dw > s->format->max_skip)
-		close_guard(s);
-	if (s->guarded && !s->guard) {
-		s->guard = s->p;
-		s->p += AMDGPU_SDMA_COND_DW;
-	}
-	return true;
-}
-
-/* What follows does not begin before what came before is in memory. */
-static void put_barrier(struct amdgpu_sdma_stream *s)
-{
-	u64 addr = s->slot + AMDGPU_SDMA_SLOT_BARRIER;
-
-	s->sequence++;
-	s->p = amdgpu_sdma_put_fence(s->p, s->format, addr, s->sequence);
-	/*
-	 * Not a user's wait: the engine itself has stored it, or will. To give
-	 * up would let what follows run too early; the ring's timeout ends it
-	 * if somebody's shader overwrites the word.
-	 */
-	s->p = amdgpu_sdma_put_poll(s->p, addr, AMDGPU_SDMA_POLL_EQ,
-				    s->sequence, ~0, 0,
-				    AMDGPU_SDMA_POLL_FOR_EVER);
-}
+#include "amdgpu_sdma_stream.h"
 
 static bool emit_barrier(struct amdgpu_sdma_stream *s)
 {
-	if (!reserve(s, AMDGPU_SDMA_BARRIER_DW))
+	if (!amdgpu_sdma_stream_reserve(s, AMDGPU_SDMA_BARRIER_DW))
 		return false;
-	put_barrier(s);
+	amdgpu_sdma_stream_barrier(s);
 	return true;
 }
 
@@ -99,7 +27,7 @@ static bool emit_copy(struct amdgpu_sdma_stream *s, u64 src, u64 dst, u64 size)
 	while (size) {
 		u64 n = min(size, s->format->max_copy);
 
-		if (!reserve(s, s->format->copy_dw))
+		if (!amdgpu_sdma_stream_reserve(s, s->format->copy_dw))
 			return false;
 		s->p = amdgpu_sdma_put_copy(s->p, s->format, src, dst, n);
 		src += n;
@@ -115,7 +43,7 @@ static bool emit_pair(struct amdgpu_sdma_stream *s, u64 src, u64 dst, u64 dst2,
 	while (size) {
 		u64 n = min(size, s->format->max_copy);
 
-		if (!reserve(s, AMDGPU_SDMA_BROADCAST_DW))
+		if (!amdgpu_sdma_stream_reserve(s, AMDGPU_SDMA_BROADCAST_DW))
 			return false;
 		s->p = amdgpu_sdma_put_broadcast(s->p, s->format, src, dst,
 						 dst2, n);
@@ -181,7 +109,7 @@ static void put_copy_and_wait(struct amdgpu_sdma_stream *s, u64 src, u64 dst,
 			      u64 size)
 {
 	s->p = amdgpu_sdma_put_copy(s->p, s->format, src, dst, size);
-	put_barrier(s);
+	amdgpu_sdma_stream_barrier(s);
 }
 
 /*
@@ -194,7 +122,7 @@ static bool emit_bounce(struct amdgpu_sdma_stream *s, u64 a, u64 b, u64 size)
 	while (size) {
 		u64 n = min_t(u64, size, s->format->max_bounce);
 
-		if (!reserve(s, AMDGPU_SDMA_BOUNCE_DW))
+		if (!amdgpu_sdma_stream_reserve(s, AMDGPU_SDMA_BOUNCE_DW))
 			return false;
 		put_copy_and_wait(s, a, s->scratch, n);
 		put_copy_and_wait(s, b, a, n);
@@ -218,7 +146,7 @@ static bool emit_swap(struct amdgpu_sdma_stream *s, u64 a, u64 b, u64 size)
 	while (size) {
 		u64 n = min(size, s->format->max_swap);
 
-		if (!reserve(s, AMDGPU_SDMA_SWAP_DW))
+		if (!amdgpu_sdma_stream_reserve(s, AMDGPU_SDMA_SWAP_DW))
 			return false;
 		s->p = amdgpu_sdma_put_swap(s->p, a, b, n);
 		a += n;
@@ -234,7 +162,7 @@ static bool emit_fill_edge(struct amdgpu_sdma_stream *s, u64 dst, u32 pattern,
 {
 	unsigned int i;
 
-	if (!reserve(s, size * AMDGPU_SDMA_FILL_DW))
+	if (!amdgpu_sdma_stream_reserve(s, size * AMDGPU_SDMA_FILL_DW))
 		return false;
 	for (i = 0; i < size; i++)
 		s->p = amdgpu_sdma_put_fill_bytes(s->p, s->format, dst + i,
@@ -256,7 +184,7 @@ static bool emit_fill(struct amdgpu_sdma_stream *s, u64 dst, u32 pattern,
 	while (size > 3) {
 		u64 n = min(ALIGN_DOWN(size, 4), s->format->max_fill);
 
-		if (!reserve(s, AMDGPU_SDMA_FILL_DW))
+		if (!amdgpu_sdma_stream_reserve(s, AMDGPU_SDMA_FILL_DW))
 			return false;
 		s->p = amdgpu_sdma_put_fill(s->p, s->format, dst, pattern, n);
 		dst += n;
@@ -265,83 +193,10 @@ static bool emit_fill(struct amdgpu_sdma_stream *s, u64 dst, u32 pattern,
 	return emit_fill_edge(s, dst, pattern, size);
 }
 
-/*
- * Make the sample one value if the wait's condition holds and another if not:
- * COND_EXE only knows equality. The sample is in video memory, because PCIe has
- * none of these atomics. Returns the value for "holds".
- */
-static u32 put_compare(struct amdgpu_sdma_stream *s,
-		       const struct drm_amdgpu_sdma_desc *d)
-{
-	u64 at = s->sample;
-	u32 value = lower_32_bits(d->value);
-
-	s->p = amdgpu_sdma_put_atomic(s->p, AMDGPU_SDMA_ATOMIC_AND32, at,
-				      d->mask);
-	switch (d->compare) {
-	case AMDGPU_SDMA_COMPARE_GE:
-		s->p = amdgpu_sdma_put_atomic(s->p, AMDGPU_SDMA_ATOMIC_UMIN32,
-					      at, value);
-		return value;
-	case AMDGPU_SDMA_COMPARE_LE:
-		s->p = amdgpu_sdma_put_atomic(s->p, AMDGPU_SDMA_ATOMIC_UMAX32,
-					      at, value);
-		return value;
-	case AMDGPU_SDMA_COMPARE_NE:
-		s->p = amdgpu_sdma_put_atomic(s->p, AMDGPU_SDMA_ATOMIC_XOR32,
-					      at, value);
-		s->p = amdgpu_sdma_put_atomic(s->p, AMDGPU_SDMA_ATOMIC_UMIN32,
-					      at, 1);
-		return 1;
-	default:
-		return value;
-	}
-}
-
-static const enum amdgpu_sdma_poll_func poll_func[] = {
-	[AMDGPU_SDMA_COMPARE_EQ] = AMDGPU_SDMA_POLL_EQ,
-	[AMDGPU_SDMA_COMPARE_NE] = AMDGPU_SDMA_POLL_NE,
-	[AMDGPU_SDMA_COMPARE_GE] = AMDGPU_SDMA_POLL_GE,
-	[AMDGPU_SDMA_COMPARE_LE] = AMDGPU_SDMA_POLL_LE,
-};
-
-/*
- * A POLL_REGMEM that gives up goes on with the next packet. So: say that it
- * gave up; poll; look once more; take it back if the condition holds. All that
- * follows is behind guards that skip it unless it was taken back.
- */
-static bool emit_wait(struct amdgpu_sdma_stream *s,
-		      const struct drm_amdgpu_sdma_desc *d)
-{
-	u64 status = s->slot + AMDGPU_SDMA_SLOT_STATUS;
-	u64 sample = s->sample;
-	u32 holds;
-
-	if (!reserve(s, AMDGPU_SDMA_WAIT_DW))
-		return false;
-	s->p = amdgpu_sdma_put_fence(s->p, s->format, status,
-				     AMDGPU_SDMA_STATUS_TIMEOUT);
-	s->p = amdgpu_sdma_put_poll(s->p, d->src, poll_func[d->compare],
-				    lower_32_bits(d->value), d->mask,
-				    WAIT_INTERVAL, d->polls);
-	s->p = amdgpu_sdma_put_copy(s->p, s->format, d->src, sample, 4);
-	put_barrier(s);
-	holds = put_compare(s, d);
-	put_barrier(s);
-	s->p = amdgpu_sdma_put_cond(s->p, sample, holds, AMDGPU_SDMA_FENCE_DW);
-	s->p = amdgpu_sdma_put_fence(s->p, s->format, status,
-				     AMDGPU_SDMA_STATUS_OK);
-	/* The next guard reads the status. */
-	put_barrier(s);
-	close_guard(s);
-	s->guarded = true;
-	return true;
-}
-
 static bool emit_signal(struct amdgpu_sdma_stream *s,
 			const struct drm_amdgpu_sdma_desc *d)
 {
-	if (!reserve(s, AMDGPU_SDMA_ATOMIC_DW))
+	if (!amdgpu_sdma_stream_reserve(s, AMDGPU_SDMA_ATOMIC_DW))
 		return false;
 	if (d->op == AMDGPU_SDMA_OP_ADD)
 		s->p = amdgpu_sdma_put_atomic(s->p, AMDGPU_SDMA_ATOMIC_ADD64,
@@ -351,20 +206,52 @@ static bool emit_signal(struct amdgpu_sdma_stream *s,
 	return true;
 }
 
-/* The first fence only waits for the data, so that the time is the end's. */
-static bool emit_record(struct amdgpu_sdma_stream *s, u64 record)
+/* Rows one by one: what no other packet can do. */
+static bool emit_rows(struct amdgpu_sdma_stream *s,
+		      const struct drm_amdgpu_sdma_desc *d, u64 row, u64 end)
 {
-	u64 status = record + offsetof(struct drm_amdgpu_sdma_record, status);
-	u64 reserved = record +
-		       offsetof(struct drm_amdgpu_sdma_record, reserved);
-
-	if (!reserve(s, AMDGPU_SDMA_RECORD_DW))
-		return false;
-	s->p = amdgpu_sdma_put_fence(s->p, s->format, reserved, 0);
-	s->p = amdgpu_sdma_put_timestamp(s->p, record);
-	s->p = amdgpu_sdma_put_fence(s->p, s->format, status,
-				     AMDGPU_SDMA_RECORD_DONE);
+	for (; row < end; row++)
+		if (!emit_copy(s, d->src + row * d->src_pitch,
+			       d->dst + row * d->dst_pitch, d->size))
+			return false;
 	return true;
+}
+
+static bool emit_windows(struct amdgpu_sdma_stream *s,
+			 const struct drm_amdgpu_sdma_desc *d, u32 element,
+			 u64 row, u64 end)
+{
+	struct amdgpu_sdma_window w = {
+		.src_pitch = d->src_pitch, .dst_pitch = d->dst_pitch,
+		.width = d->size, .element = element,
+	};
+
+	for (; row < end; row += w.rows) {
+		w.src = d->src + row * d->src_pitch;
+		w.dst = d->dst + row * d->dst_pitch;
+		w.rows = min_t(u64, end - row, s->format->max_window);
+		if (!amdgpu_sdma_stream_reserve(s, AMDGPU_SDMA_SUBWIN_DW))
+			return false;
+		s->p = amdgpu_sdma_put_subwin(s->p, s->format, &w);
+	}
+	return true;
+}
+
+/* @offset and @size are whole rows, unless the rectangle is one range. */
+static bool emit_rect(struct amdgpu_sdma_stream *s,
+		      const struct drm_amdgpu_sdma_desc *d, u64 offset,
+		      u64 size)
+{
+	u32 element;
+	u64 row, end;
+
+	if (sdma_is_linear(d))
+		return emit_copy(s, d->src + offset, d->dst + offset, size);
+	row = div64_u64(offset, d->size);
+	end = div64_u64(offset + size, d->size);
+	element = amdgpu_sdma_subwin_element(s->format, d);
+	return element ? emit_windows(s, d, element, row, end) :
+			 emit_rows(s, d, row, end);
 }
 
 static bool emit_part(struct amdgpu_sdma_stream *s,
@@ -380,45 +267,72 @@ static bool emit_part(struct amdgpu_sdma_stream *s,
 		return emit_broadcast(s, d, offset, size);
 	case AMDGPU_SDMA_OP_SWAP:
 		return emit_swap(s, d->src + offset, d->dst + offset, size);
-	case AMDGPU_SDMA_OP_WAIT:
-		return emit_wait(s, d);
+	case AMDGPU_SDMA_OP_COPY_RECT:
+		return emit_rect(s, d, offset, size);
 	default:
 		return emit_signal(s, d);
 	}
 }
 
-/* @next goes on, in both ranges, where a copy of @size bytes ends. */
-static bool continues(const struct drm_amdgpu_sdma_desc *d, u64 size,
-		      const struct drm_amdgpu_sdma_desc *next)
+/* @next goes on, in both ranges, where a plain copy of @size bytes ends. */
+static bool continues(const struct amdgpu_sdma_head *d, u64 size,
+		      const struct amdgpu_sdma_head *next)
 {
 	return next->src == d->src + size && next->dst == d->dst + size &&
-	       sdma_is_plain_copy(d) && sdma_is_plain_copy(next);
+	       sdma_is_plain_copy(next);
 }
 
 /*
  * The short way for a run of plain copies, of one packet each. Ends before what
- * is anything else, and where there might be no room.
+ * is anything else, and where there might be no room. A test compares it with
+ * the long way.
  */
 static u32 emit_plain_copies(const struct amdgpu_sdma_plan *plan, u32 i,
 			     u32 end, struct amdgpu_sdma_stream *s)
 {
-	const struct drm_amdgpu_sdma_desc *d = &plan->descs[i];
+	const struct amdgpu_sdma_head *next, *d = sdma_head(plan, i);
+	const struct amdgpu_sdma_format *f = s->format;
 	u32 *limit = min(s->end, s->ib + AMDGPU_SDMA_MAX_IB_DW) -
-		     s->format->copy_dw - AMDGPU_SDMA_COND_DW;
+		     f->copy_dw - AMDGPU_SDMA_COND_DW;
 	u32 *p = s->p;
 
-	if (s->guarded)
+	if (s->guarded || plan->long_way)
 		return i;
-	for (; i < end && p <= limit; i++, d++) {
-		if (!sdma_is_plain_copy(d) || d->size > s->format->max_copy)
+	for (; i < end && p <= limit; i++, d = next) {
+		next = (const void *)d + plan->stride;
+		if (!sdma_is_plain_copy(d) || d->size > f->max_copy)
 			break;
-		if (i + 1 < end && continues(d, d->size, d + 1))
+		if (i + 1 < end && continues(d, d->size, next))
 			break;
-		p = amdgpu_sdma_put_copy(p, s->format, d->src, d->dst,
-					 d->size);
+		p = amdgpu_sdma_put_copy(p, f, d->src, d->dst, d->size);
 	}
 	s->p = p;
 	return i;
+}
+
+/* How far the copies go that continue the one before, up to @size bytes. */
+static u32 merge_copies(const struct amdgpu_sdma_plan *plan, u32 i, u32 end,
+			u64 *size)
+{
+	const struct amdgpu_sdma_head *d = sdma_head(plan, i);
+	u32 next = i + 1;
+
+	if (!sdma_is_plain_copy(d))
+		return next;
+	while (next < end && continues(d, *size, sdma_head(plan, next)))
+		*size += sdma_head(plan, next++)->size;
+	return next;
+}
+
+static bool emit_recorded(struct amdgpu_sdma_stream *s,
+			  const struct drm_amdgpu_sdma_desc *d, u64 offset,
+			  u64 size)
+{
+	if (!(d->flags & AMDGPU_SDMA_DESC_RECORD))
+		return emit_part(s, d, offset, size);
+	return amdgpu_sdma_stream_record_begin(s, d->record) &&
+	       emit_part(s, d, offset, size) &&
+	       amdgpu_sdma_stream_record_end(s, d->record);
 }
 
 /*
@@ -429,24 +343,24 @@ static u32 emit_desc(const struct amdgpu_sdma_plan *plan, u32 i, u64 offset,
 		     const struct amdgpu_sdma_cursor *end,
 		     struct amdgpu_sdma_stream *s)
 {
-	const struct drm_amdgpu_sdma_desc *d = &plan->descs[i];
-	u64 size = i < end->desc ? d->size : end->offset;
-	u32 next = i + 1;
+	struct drm_amdgpu_sdma_desc tmp;
+	const struct drm_amdgpu_sdma_desc *d = sdma_desc(plan, i, &tmp);
+	u64 size = i < end->desc ? sdma_bytes(d) : end->offset;
+	u32 next = merge_copies(plan, i, end->desc, &size);
+	bool ok;
 
-	while (next < end->desc && continues(d, size, &plan->descs[next]))
-		size += plan->descs[next++].size;
-	if (!emit_part(s, d, offset, size - offset))
-		return 0;
-	if (d->flags & AMDGPU_SDMA_DESC_RECORD && !emit_record(s, d->record))
-		return 0;
-	return next;
+	if (d->op == AMDGPU_SDMA_OP_WAIT)
+		ok = amdgpu_sdma_stream_wait(s, d);
+	else
+		ok = emit_recorded(s, d, offset, size - offset);
+	return ok ? next : 0;
 }
 
 static bool needs_barrier(const struct amdgpu_sdma_plan *plan, u32 i)
 {
 	/* A wait has let all before it end, and holds back what follows. */
-	return i && sdma_is_ordered(&plan->descs[i]) &&
-	       !sdma_is_wait(&plan->descs[i - 1]);
+	return i && sdma_is_ordered(sdma_head(plan, i)) &&
+	       !sdma_is_wait(sdma_head(plan, i - 1));
 }
 
 static bool emit_range(const struct amdgpu_sdma_plan *plan,
@@ -470,11 +384,23 @@ static bool emit_range(const struct amdgpu_sdma_plan *plan,
 	return true;
 }
 
+/* Each share of several makes the waits in front of all for itself. */
+static bool emit_prelude(const struct amdgpu_sdma_plan *plan,
+			 struct amdgpu_sdma_stream *s)
+{
+	const struct amdgpu_sdma_cursor begin = { }, end = {
+		.desc = plan->shares > 1 ? plan->prelude : 0,
+	};
+
+	return emit_range(plan, begin, &end, s);
+}
+
 /**
  * amdgpu_sdma_plan_emit - store the packets of a share
  * @plan: placed
  * @share: which
- * @s: has @format, @base, @end and @slot; the rest is zero
+ * @s: has @format, @base, @end, @slot and @instance, @sample if the plan has
+ *	waits, @scratch if it needs that; the rest is zero
  *
  * Returns: 0, or -ENOSPC if there is less room than amdgpu_sdma_plan_dwords()
  * asked for. The share is empty if @s has no IBs then.
@@ -483,15 +409,21 @@ int amdgpu_sdma_plan_emit(const struct amdgpu_sdma_plan *plan, u32 share,
 			  struct amdgpu_sdma_stream *s)
 {
 	const struct amdgpu_sdma_cursor begin = sdma_share_begin(plan, share);
+	const struct amdgpu_sdma_cursor *end = &plan->end[share];
+	u64 record = plan->records +
+		     s->instance * sizeof(struct drm_amdgpu_sdma_record);
 	bool ok;
 
 	/* There may be more engines than work. */
-	if (plan->shares > 1 && begin.desc == plan->end[share].desc &&
-	    begin.offset == plan->end[share].offset)
+	if (plan->shares > 1 && begin.desc == end->desc &&
+	    begin.offset == end->offset)
 		return 0;
-	s->p = s->base;
-	s->ib = s->base;
-	ok = emit_range(plan, begin, &plan->end[share], s) && close_ib(s);
-	return ok ? 0 : -ENOSPC;
+	s->mhz = plan->mhz;
+	amdgpu_sdma_stream_begin(s);
+	ok = !plan->records || amdgpu_sdma_stream_record_begin(s, record);
+	ok = ok && emit_prelude(plan, s) && emit_range(plan, begin, end, s);
+	if (ok && plan->records)
+		ok = amdgpu_sdma_stream_record_share(s, record);
+	return ok && amdgpu_sdma_stream_close_ib(s) ? 0 : -ENOSPC;
 }
 EXPORT_SYMBOL_IF_KUNIT(amdgpu_sdma_plan_emit);

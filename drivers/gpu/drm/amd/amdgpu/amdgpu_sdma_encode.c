@@ -6,13 +6,14 @@
 
 #include <kunit/visibility.h>
 #include <linux/bits.h>
+#include <linux/log2.h>
 #include <linux/sizes.h>
 #include <linux/wordpart.h>
 
 #include <drm/amdgpu_drm.h>
 
 #include "amdgpu.h"
-#include "amdgpu_sdma_encode.h"
+#include "amdgpu_sdma_plan.h"
 #include "vega10_sdma_pkt_open.h"
 
 /* Not in the packet header file: exchange two linear ranges. */
@@ -31,6 +32,10 @@
 	 BIT(AMDGPU_SDMA_OP_WAIT) | BIT(AMDGPU_SDMA_OP_WRITE) |		\
 	 BIT(AMDGPU_SDMA_OP_ADD))
 
+/* What 7.0 lacks. */
+#define PAIRS_AND_WINDOWS						\
+	(BIT(AMDGPU_SDMA_OP_BROADCAST) | BIT(AMDGPU_SDMA_OP_COPY_RECT))
+
 /*
  * Longest packets are those of the driver's own moves of memory, see struct
  * amdgpu_buffer_funcs of each generation: the fields of the packet header files
@@ -38,11 +43,13 @@
  * space uses it on 4.4.2 and its kin only.
  */
 static const struct amdgpu_sdma_format sdma_v4_0_format = {
-	.native = OPS_OF_ALL | BIT(AMDGPU_SDMA_OP_BROADCAST),
+	.native = OPS_OF_ALL | PAIRS_AND_WINDOWS,
 	.max_copy = SZ_4M,
 	.max_fill = SZ_4M,
 	.max_bounce = AMDGPU_SDMA_SCRATCH_SIZE,
 	.broadcast_align = 32,
+	.max_window = 1 << 14,
+	.max_pitch = 1 << 19,
 	.max_skip = 0x3fff,
 	.copy_dw = 7,
 	.copy_header = SDMA_PKT_COPY_LINEAR_HEADER_OP(SDMA_OP_COPY),
@@ -52,11 +59,13 @@ static const struct amdgpu_sdma_format sdma_v4_0_format = {
 
 /* The long packets of 4.4.2 without its swap. */
 static const struct amdgpu_sdma_format sdma_v4_4_format = {
-	.native = OPS_OF_ALL | BIT(AMDGPU_SDMA_OP_BROADCAST),
+	.native = OPS_OF_ALL | PAIRS_AND_WINDOWS,
 	.max_copy = SZ_1G,
 	.max_fill = SZ_1G,
 	.max_bounce = AMDGPU_SDMA_SCRATCH_SIZE,
 	.broadcast_align = 32,
+	.max_window = 1 << 14,
+	.max_pitch = 1 << 19,
 	.max_skip = 0x3fff,
 	.copy_dw = 7,
 	.copy_header = SDMA_PKT_COPY_LINEAR_HEADER_OP(SDMA_OP_COPY),
@@ -65,7 +74,7 @@ static const struct amdgpu_sdma_format sdma_v4_4_format = {
 };
 
 static const struct amdgpu_sdma_format sdma_v4_4_2_format = {
-	.native = OPS_OF_ALL | BIT(AMDGPU_SDMA_OP_BROADCAST) |
+	.native = OPS_OF_ALL | PAIRS_AND_WINDOWS |
 		  BIT(AMDGPU_SDMA_OP_SWAP),
 	.max_copy = SZ_1G,
 	.max_fill = SZ_1G,
@@ -74,6 +83,8 @@ static const struct amdgpu_sdma_format sdma_v4_4_2_format = {
 	.swap_align = 64,
 	.max_bounce = AMDGPU_SDMA_SCRATCH_SIZE,
 	.broadcast_align = 32,
+	.max_window = 1 << 14,
+	.max_pitch = 1 << 19,
 	.max_skip = 0x3fff,
 	.copy_dw = 7,
 	.copy_header = SDMA_PKT_COPY_LINEAR_HEADER_OP(SDMA_OP_COPY),
@@ -83,11 +94,13 @@ static const struct amdgpu_sdma_format sdma_v4_4_2_format = {
 
 /* From here on a fence says how its memory is cached: not at all. */
 static const struct amdgpu_sdma_format sdma_v5_0_format = {
-	.native = OPS_OF_ALL | BIT(AMDGPU_SDMA_OP_BROADCAST),
+	.native = OPS_OF_ALL | PAIRS_AND_WINDOWS,
 	.max_copy = SZ_4M,
 	.max_fill = SZ_4M,
 	.max_bounce = AMDGPU_SDMA_SCRATCH_SIZE,
 	.broadcast_align = 32,
+	.max_window = 1 << 14,
+	.max_pitch = 1 << 19,
 	.max_skip = 0x3fff,
 	.copy_dw = 7,
 	.copy_header = SDMA_PKT_COPY_LINEAR_HEADER_OP(SDMA_OP_COPY),
@@ -98,11 +111,13 @@ static const struct amdgpu_sdma_format sdma_v5_0_format = {
 
 /* And 6.x and 7.1, whose packet header files differ in what is not used. */
 static const struct amdgpu_sdma_format sdma_v5_2_format = {
-	.native = OPS_OF_ALL | BIT(AMDGPU_SDMA_OP_BROADCAST),
+	.native = OPS_OF_ALL | PAIRS_AND_WINDOWS,
 	.max_copy = SZ_1G,
 	.max_fill = SZ_1G,
 	.max_bounce = AMDGPU_SDMA_SCRATCH_SIZE,
 	.broadcast_align = 32,
+	.max_window = 1 << 14,
+	.max_pitch = 1 << 19,
 	.max_skip = 0x3fff,
 	.copy_dw = 7,
 	.copy_header = SDMA_PKT_COPY_LINEAR_HEADER_OP(SDMA_OP_COPY),
@@ -114,7 +129,7 @@ static const struct amdgpu_sdma_format sdma_v5_2_format = {
 /*
  * Its copies end with a dword on compression, which the packet header file that
  * the driver uses for it does not have. So it does not tell how long a
- * broadcast is: there is none.
+ * broadcast or a sub-window copy is: there is none.
  */
 static const struct amdgpu_sdma_format sdma_v7_0_format = {
 	.native = OPS_OF_ALL,
@@ -199,9 +214,12 @@ EXPORT_SYMBOL_IF_KUNIT(amdgpu_sdma_format);
  */
 u32 amdgpu_sdma_ops(const struct amdgpu_sdma_format *f)
 {
-	/* A copy to each destination is as good; and three copies for a swap. */
+	/*
+	 * A copy to each destination, or of each row, is as good; and three
+	 * copies for a swap.
+	 */
 	return f->native | BIT(AMDGPU_SDMA_OP_BROADCAST) |
-	       BIT(AMDGPU_SDMA_OP_SWAP);
+	       BIT(AMDGPU_SDMA_OP_SWAP) | BIT(AMDGPU_SDMA_OP_COPY_RECT);
 }
 EXPORT_SYMBOL_IF_KUNIT(amdgpu_sdma_ops);
 
@@ -221,20 +239,6 @@ static u32 *put_copy_head(u32 *p, u32 header, u64 size, u64 src)
 	return put64(p, src);
 }
 
-u32 *amdgpu_sdma_put_copy(u32 *p, const struct amdgpu_sdma_format *f, u64 src,
-			  u64 dst, u64 size)
-{
-	u32 *end = p + f->copy_dw;
-
-	p = put_copy_head(p, f->copy_header, size, src);
-	p = put64(p, dst);
-	/* Nothing is compressed. */
-	while (p < end)
-		*p++ = 0;
-	return p;
-}
-EXPORT_SYMBOL_IF_KUNIT(amdgpu_sdma_put_copy);
-
 u32 *amdgpu_sdma_put_broadcast(u32 *p, const struct amdgpu_sdma_format *f,
 			       u64 src, u64 dst, u64 dst2, u64 size)
 {
@@ -244,6 +248,62 @@ u32 *amdgpu_sdma_put_broadcast(u32 *p, const struct amdgpu_sdma_format *f,
 	return put64(p, dst2);
 }
 EXPORT_SYMBOL_IF_KUNIT(amdgpu_sdma_put_broadcast);
+
+/**
+ * amdgpu_sdma_subwin_element - can a sub-window packet copy a rectangle?
+ * @f: format
+ * @d: COPY_RECT
+ *
+ * The packet counts in elements of a power of two of bytes, up to 16. Addresses
+ * are multiples of 4, as public user space has them, and pitches of 4 elements,
+ * which some generations want; the larger the element, the longer may a row be.
+ *
+ * Returns: bytes of an element, or 0 if no packet can.
+ */
+unsigned int amdgpu_sdma_subwin_element(const struct amdgpu_sdma_format *f,
+					const struct drm_amdgpu_sdma_desc *d)
+{
+	u64 pitch = max(d->src_pitch, d->dst_pitch);
+	u32 e;
+
+	if (!(f->native & BIT(AMDGPU_SDMA_OP_COPY_RECT)))
+		return 0;
+	for (e = 16; e >= 4; e /= 2)
+		if (IS_ALIGNED(d->src | d->dst | d->size, e) &&
+		    IS_ALIGNED(d->src_pitch | d->dst_pitch, 4 * e))
+			return d->size <= (u64)e * f->max_window &&
+			       pitch <= (u64)e * f->max_pitch ? e : 0;
+	return 0;
+}
+EXPORT_SYMBOL_IF_KUNIT(amdgpu_sdma_subwin_element);
+
+/* One side of a window: its first element is the address's. */
+static u32 *put_side(u32 *p, u64 addr, u64 pitch)
+{
+	p = put64(p, addr);
+	*p++ = 0;
+	*p++ = SDMA_PKT_COPY_LINEAR_SUBWIN_DW_4_SRC_PITCH(pitch - 1);
+	/* There is one slice. */
+	*p++ = 0;
+	return p;
+}
+
+/* Sizes are stored less one. */
+u32 *amdgpu_sdma_put_subwin(u32 *p, const struct amdgpu_sdma_format *f,
+			    const struct amdgpu_sdma_window *w)
+{
+	u32 sub = SDMA_SUBOP_COPY_LINEAR_SUB_WIND, shift = ilog2(w->element);
+
+	*p++ = f->copy_header | SDMA_PKT_COPY_LINEAR_SUBWIN_HEADER_SUB_OP(sub) |
+	       SDMA_PKT_COPY_LINEAR_SUBWIN_HEADER_ELEMENTSIZE(shift);
+	p = put_side(p, w->src, w->src_pitch >> shift);
+	p = put_side(p, w->dst, w->dst_pitch >> shift);
+	*p++ = SDMA_PKT_COPY_LINEAR_SUBWIN_DW_11_RECT_X((w->width >> shift) - 1) |
+	       SDMA_PKT_COPY_LINEAR_SUBWIN_DW_11_RECT_Y(w->rows - 1);
+	*p++ = 0;
+	return p;
+}
+EXPORT_SYMBOL_IF_KUNIT(amdgpu_sdma_put_subwin);
 
 u32 *amdgpu_sdma_put_swap(u32 *p, u64 a, u64 b, u64 size)
 {

@@ -3,6 +3,7 @@
 #define __AMDGPU_SDMA_ENCODE_H__
 
 #include <linux/types.h>
+#include <linux/wordpart.h>
 
 /**
  * struct amdgpu_sdma_format - what the packets of one SDMA generation can do
@@ -16,6 +17,8 @@
  *	@max_copy
  * @broadcast_align: the destinations of a broadcast packet are equal modulo
  *	this
+ * @max_window: rows of a sub-window packet, and elements in a row
+ * @max_pitch: elements from one row to the next
  * @max_skip: dwords that a COND_EXE packet can skip
  * @copy_dw: dwords of a COPY packet with one destination
  * @copy_header: header of a COPY packet
@@ -30,6 +33,8 @@ struct amdgpu_sdma_format {
 	u32 swap_align;
 	u32 max_bounce;
 	u32 broadcast_align;
+	u32 max_window;
+	u32 max_pitch;
 	u32 max_skip;
 	u32 copy_dw;
 	u32 copy_header;
@@ -43,6 +48,7 @@ struct amdgpu_sdma_format {
 /* Dwords of each packet; of COPY the most, see also copy_dw. */
 #define AMDGPU_SDMA_COPY_DW		8
 #define AMDGPU_SDMA_BROADCAST_DW	9
+#define AMDGPU_SDMA_SUBWIN_DW		13
 #define AMDGPU_SDMA_SWAP_DW		7
 #define AMDGPU_SDMA_FILL_DW		5
 #define AMDGPU_SDMA_FENCE_DW		4
@@ -73,13 +79,50 @@ enum amdgpu_sdma_atomic {
 	AMDGPU_SDMA_ATOMIC_ADD64 = 0x6f,
 };
 
+/**
+ * struct amdgpu_sdma_window - rows of bytes for a sub-window packet
+ * @src: first byte that is read
+ * @dst: first byte that is written
+ * @src_pitch: bytes from one row to the next
+ * @dst_pitch: the same where it is written
+ * @width: bytes in a row
+ * @rows: how many
+ * @element: bytes in which the packet counts; all but @rows are multiples
+ */
+struct amdgpu_sdma_window {
+	u64 src;
+	u64 dst;
+	u64 src_pitch;
+	u64 dst_pitch;
+	u64 width;
+	u32 rows;
+	u32 element;
+};
+
 const struct amdgpu_sdma_format *amdgpu_sdma_format(u32 ip_version);
 u32 amdgpu_sdma_ops(const struct amdgpu_sdma_format *f);
 
-u32 *amdgpu_sdma_put_copy(u32 *p, const struct amdgpu_sdma_format *f, u64 src,
-			  u64 dst, u64 size);
+/* Here, because a batch may have thousands. Nothing is compressed. */
+static inline u32 *amdgpu_sdma_put_copy(u32 *p,
+					const struct amdgpu_sdma_format *f,
+					u64 src, u64 dst, u64 size)
+{
+	p[0] = f->copy_header;
+	p[1] = size - 1;
+	p[2] = 0;
+	p[3] = lower_32_bits(src);
+	p[4] = upper_32_bits(src);
+	p[5] = lower_32_bits(dst);
+	p[6] = upper_32_bits(dst);
+	if (f->copy_dw > 7)
+		p[7] = 0;
+	return p + f->copy_dw;
+}
+
 u32 *amdgpu_sdma_put_broadcast(u32 *p, const struct amdgpu_sdma_format *f,
 			       u64 src, u64 dst, u64 dst2, u64 size);
+u32 *amdgpu_sdma_put_subwin(u32 *p, const struct amdgpu_sdma_format *f,
+			    const struct amdgpu_sdma_window *w);
 u32 *amdgpu_sdma_put_swap(u32 *p, u64 a, u64 b, u64 size);
 u32 *amdgpu_sdma_put_fill(u32 *p, const struct amdgpu_sdma_format *f, u64 dst,
 			  u32 value, u64 size);

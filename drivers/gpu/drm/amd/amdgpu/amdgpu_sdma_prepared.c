@@ -30,25 +30,40 @@
 
 #include <linux/bsearch.h>
 #include <linux/dma-fence.h>
-#include <linux/sched/signal.h>
 #include <linux/sort.h>
 
-#include <drm/drm_exec.h>
-
 #include "amdgpu.h"
+#include "amdgpu_gmc.h"
 #include "amdgpu_sdma_arena.h"
+#include "amdgpu_sdma_batch_ctx.h"
+#include "amdgpu_sdma_batch_internal.h"
+#include "amdgpu_sdma_batch_limits.h"
+#include "amdgpu_sdma_batch_stats.h"
 #include "amdgpu_sdma_prepared.h"
 
-/**
- * amdgpu_sdma_prepared_create - begin to prepare a batch
- * @plan: placed
- * @mask: engines, by instance, that it may run on, or 0 for all
- *
- * Returns: a batch that only the caller knows, or NULL without memory.
+/*
+ * Packets that wait, bounce or write records name their engine or its memory.
+ * Any other batch may run on all engines that its caller allows.
  */
-struct amdgpu_sdma_prepared *
-amdgpu_sdma_prepared_create(const struct amdgpu_sdma_plan *plan, u32 mask)
+static bool must_be_bound(const struct amdgpu_sdma_plan *plan)
 {
+	return plan->waits || plan->bounces || plan->recorded || plan->records;
+}
+
+static u32 allowed_instances(const struct amdgpu_sdma_batch *b)
+{
+	u32 i, mask = 0;
+
+	for (i = 0; i < b->bctx->num; i++)
+		if (b->mask & BIT(i))
+			mask |= BIT(b->bctx->engines[i].instance);
+	return mask;
+}
+
+static struct amdgpu_sdma_prepared *
+prepared_create(const struct amdgpu_sdma_batch *b)
+{
+	const struct amdgpu_sdma_plan *plan = &b->plan;
 	struct amdgpu_sdma_prepared *p;
 
 	p = kvzalloc(struct_size(p, jobs, plan->shares), GFP_KERNEL_ACCOUNT);
@@ -59,60 +74,51 @@ amdgpu_sdma_prepared_create(const struct amdgpu_sdma_plan *plan, u32 mask)
 	p->plan = *plan;
 	p->plan.descs = NULL;
 	p->num_jobs = plan->shares;
-	p->mask = mask;
+	p->bound = must_be_bound(plan);
+	p->mask = allowed_instances(b);
 	return p;
 }
 
 static void prepared_free(struct amdgpu_fpriv *fpriv,
 			  struct amdgpu_sdma_prepared *p)
 {
-	if (p->chunk) {
-		/* cannot fail: it waits for nothing without polls */
-		amdgpu_sdma_chunk_reuse(fpriv, p->chunk, 0);
-		amdgpu_sdma_chunk_put_kept(fpriv, p->chunk);
-	}
+	if (p->chunk)
+		amdgpu_sdma_chunk_put_kept(fpriv, p->chunk, p->fence);
 	dma_fence_put(p->fence);
 	mutex_destroy(&p->lock);
 	kvfree(p->used);
 	kvfree(p);
 }
 
-/**
- * amdgpu_sdma_prepared_put - drop a reference
- * @fpriv: file
- * @p: batch, or NULL; not locked if this is the last reference
- */
-void amdgpu_sdma_prepared_put(struct amdgpu_fpriv *fpriv,
-			      struct amdgpu_sdma_prepared *p)
+static void prepared_put(struct amdgpu_fpriv *fpriv,
+			 struct amdgpu_sdma_prepared *p)
 {
-	if (p && refcount_dec_and_test(&p->ref))
+	if (refcount_dec_and_test(&p->ref))
 		prepared_free(fpriv, p);
 }
 
 /**
- * amdgpu_sdma_prepared_publish - give a batch to user space
- * @fpriv: file
- * @p: complete; the table takes the caller's reference if this succeeds
- * @handle: result
- *
- * Returns: 0 or a negative error.
+ * amdgpu_sdma_prepared_end - the call has ended
+ * @b: call; holds no reservation any more
  */
-int amdgpu_sdma_prepared_publish(struct amdgpu_fpriv *fpriv,
-				 struct amdgpu_sdma_prepared *p, u32 *handle)
+void amdgpu_sdma_prepared_end(struct amdgpu_sdma_batch *b)
 {
-	return xa_alloc(amdgpu_sdma_arena_prepared(fpriv), handle, p,
-			xa_limit_31b, GFP_KERNEL_ACCOUNT);
+	if (b->locked)
+		mutex_unlock(&b->prepared->lock);
+	if (b->prepared)
+		prepared_put(b->fpriv, b->prepared);
 }
 
-/**
- * amdgpu_sdma_prepared_find - look a batch up
- * @fpriv: file
- * @handle: from amdgpu_sdma_prepared_publish()
- *
- * Returns: the batch, with a reference for the caller, or NULL.
- */
-struct amdgpu_sdma_prepared *
-amdgpu_sdma_prepared_find(struct amdgpu_fpriv *fpriv, u32 handle)
+/* The file's table takes the caller's reference if this succeeds. */
+static int publish_prepared(struct amdgpu_sdma_batch *b)
+{
+	return xa_alloc(amdgpu_sdma_arena_prepared(b->fpriv), &b->args->handle,
+			b->prepared, xa_limit_31b, GFP_KERNEL_ACCOUNT);
+}
+
+/* With a reference for the caller, or NULL. */
+static struct amdgpu_sdma_prepared *find_prepared(struct amdgpu_fpriv *fpriv,
+						  u32 handle)
 {
 	struct xarray *all = amdgpu_sdma_arena_prepared(fpriv);
 	struct amdgpu_sdma_prepared *p;
@@ -131,7 +137,7 @@ amdgpu_sdma_prepared_find(struct amdgpu_fpriv *fpriv, u32 handle)
 /**
  * amdgpu_sdma_prepared_forget - take a batch out of the table
  * @fpriv: file
- * @handle: from amdgpu_sdma_prepared_publish()
+ * @handle: of the batch
  *
  * Returns: 0, or -ENOENT if there is no such batch.
  */
@@ -142,7 +148,7 @@ int amdgpu_sdma_prepared_forget(struct amdgpu_fpriv *fpriv, u32 handle)
 
 	if (!p)
 		return -ENOENT;
-	amdgpu_sdma_prepared_put(fpriv, p);
+	prepared_put(fpriv, p);
 	return 0;
 }
 
@@ -157,7 +163,7 @@ void amdgpu_sdma_prepared_fini(struct amdgpu_fpriv *fpriv)
 	unsigned long handle;
 
 	xa_for_each(all, handle, p)
-		amdgpu_sdma_prepared_put(fpriv, p);
+		prepared_put(fpriv, p);
 	xa_destroy(all);
 }
 
@@ -197,11 +203,8 @@ static int compare_used(const void *a, const void *b)
 	return x->start < y->start ? -1 : x->start > y->start;
 }
 
-/**
- * amdgpu_sdma_prepared_used - all mappings have been told
- * @p: being prepared
- */
-void amdgpu_sdma_prepared_used(struct amdgpu_sdma_prepared *p)
+/* All mappings have been told: sorts them, and keeps each once. */
+static void sort_used(struct amdgpu_sdma_prepared *p)
 {
 	struct amdgpu_sdma_used *used;
 	u32 i, n = 0;
@@ -221,20 +224,45 @@ void amdgpu_sdma_prepared_used(struct amdgpu_sdma_prepared *p)
 	}
 }
 
-/**
- * amdgpu_sdma_prepared_adds - an ADD goes to a mapping
- * @p: being prepared, after amdgpu_sdma_prepared_used()
- * @m: one of those that were told
- */
-void amdgpu_sdma_prepared_adds(struct amdgpu_sdma_prepared *p,
-			       const struct amdgpu_bo_va_mapping *m)
+static struct amdgpu_sdma_used *
+find_used(const struct amdgpu_sdma_prepared *p,
+	  const struct amdgpu_bo_va_mapping *m)
 {
 	const struct amdgpu_sdma_used key = { .start = m->start };
 	struct amdgpu_sdma_used *used;
 
 	used = bsearch(&key, p->used, p->num_used, sizeof(key), compare_used);
-	if (!WARN_ON_ONCE(!used))
+	WARN_ON_ONCE(!used);
+	return used;
+}
+
+/**
+ * amdgpu_sdma_prepared_adds - an ADD goes to a mapping
+ * @p: being prepared; all mappings have been told
+ * @m: one of them
+ */
+void amdgpu_sdma_prepared_adds(struct amdgpu_sdma_prepared *p,
+			       const struct amdgpu_bo_va_mapping *m)
+{
+	struct amdgpu_sdma_used *used = find_used(p, m);
+
+	if (used)
 		used->add = true;
+}
+
+/**
+ * amdgpu_sdma_prepared_path - a part of the batch is in a mapping
+ * @p: being prepared; all mappings have been told
+ * @m: one of them
+ * @bytes: that are read and written there
+ */
+void amdgpu_sdma_prepared_path(struct amdgpu_sdma_prepared *p,
+			       const struct amdgpu_bo_va_mapping *m, u64 bytes)
+{
+	struct amdgpu_sdma_used *used = find_used(p, m);
+
+	if (used)
+		used->bytes += bytes;
 }
 
 /* The last IB of a share that has barriers: the next run's first must wait. */
@@ -255,125 +283,403 @@ static bool add_reset(struct amdgpu_sdma_job_ibs *job,
 	return true;
 }
 
-/**
- * amdgpu_sdma_prepared_job - remember the packets of a share
- * @p: being prepared
- * @s: its packets, none if there are more engines than work
- * @va: GPU address of @s->base
- *
- * Returns: 0, or -ENOSPC if there is no room for what makes it run again.
- */
-int amdgpu_sdma_prepared_job(struct amdgpu_sdma_prepared *p,
-			     struct amdgpu_sdma_stream *s, u64 va)
+/* Remembers the packets of a share: none if there are more engines than work. */
+static int add_job(struct amdgpu_sdma_prepared *p, struct amdgpu_sdma_stream *s,
+		   u64 va, u64 work)
 {
-	struct amdgpu_sdma_job_ibs *job = &p->jobs[p->num_jobs];
+	struct amdgpu_sdma_job_ibs *job;
 	u32 i;
 
 	if (!s->num_ibs)
 		return 0;
-	p->num_jobs++;
+	job = &p->jobs[p->num_jobs++];
+	job->work = work;
 	for (i = 0; i < s->num_ibs; i++) {
 		job->ib[i].va = va + s->ibs[i].offset * sizeof(u32);
 		job->ib[i].length = s->ibs[i].length;
 	}
 	job->num = s->num_ibs;
+	job->instance = s->instance;
 	if (!s->sequence)
 		return 0;
 	p->slots = true;
 	return WARN_ON_ONCE(!add_reset(job, s, va)) ? -ENOSPC : 0;
 }
 
-/**
- * amdgpu_sdma_prepared_ibs - let a job execute its packets
- * @p: batch
- * @i: which job
- * @job: without IBs
- */
-void amdgpu_sdma_prepared_ibs(const struct amdgpu_sdma_prepared *p, u32 i,
-			      struct amdgpu_job *job)
+/* If the packets have nothing of their engine, it does not matter which. */
+static int build_prepared(struct amdgpu_sdma_batch *b)
 {
-	const struct amdgpu_sdma_job_ibs *from = &p->jobs[i];
-
-	for (i = 0; i < from->num; i++) {
-		job->ibs[i].gpu_addr = from->ib[i].va;
-		job->ibs[i].length_dw = from->ib[i].length;
-	}
-	job->num_ibs = from->num;
-}
-
-static struct amdgpu_bo *used_bo(struct amdgpu_vm *vm,
-				 const struct amdgpu_sdma_used *used)
-{
-	struct amdgpu_bo_va_mapping *m;
-
-	m = amdgpu_vm_bo_lookup_mapping(vm, used->start);
-	/* Sparse mappings, which have no buffer, were refused. */
-	return m && m->id == used->id ? m->bo_va->base.bo : NULL;
-}
-
-/**
- * amdgpu_sdma_prepared_lock - lock the buffers of a batch
- * @p: batch, locked
- * @vm: the file's, locked
- * @exec: for the locks
- * @num_fences: slots to reserve
- *
- * Returns: 0, -ESTALE if a mapping has changed, -EINTR for a dead task, or an
- * error of @exec.
- */
-int amdgpu_sdma_prepared_lock(struct amdgpu_sdma_prepared *p,
-			      struct amdgpu_vm *vm, struct drm_exec *exec,
-			      unsigned int num_fences)
-{
-	struct amdgpu_bo *bo, *last = NULL;
-	u32 i;
+	struct amdgpu_sdma_prepared *p = b->prepared;
+	u64 offset = AMDGPU_SDMA_CHUNK_SLOTS;
+	void *cpu;
+	u32 share;
 	int r;
 
-	lockdep_assert_held(&p->lock);
-	for (i = 0; i < p->num_used; i++) {
-		/* There may be many, and nobody may wait for the dead. */
-		if (i % 256 == 255) {
-			cond_resched();
-			if (fatal_signal_pending(current))
-				return -EINTR;
-		}
-		bo = used_bo(vm, &p->used[i]);
-		if (!bo)
-			return -ESTALE;
-		/* One that is always valid has the lock of the VM. */
-		if (bo == last || amdgpu_vm_is_bo_always_valid(vm, bo))
-			continue;
-		r = drm_exec_prepare_obj(exec, &bo->tbo.base, num_fences);
+	r = amdgpu_sdma_chunk_cpu(b->chunk, &cpu);
+	if (r)
+		return r;
+	p->num_jobs = 0;
+	amdgpu_sdma_batch_pick_engines(b, b->plan.shares);
+	for (share = 0; share < b->plan.shares; share++) {
+		struct amdgpu_sdma_stream s = { };
+
+		r = amdgpu_sdma_batch_emit_share(b, share,
+						 b->engines[share]->instance,
+						 cpu, offset, &s);
+		if (!r)
+			r = add_job(p, &s, b->chunk->va + offset,
+				    amdgpu_sdma_batch_work(&b->plan, share,
+							   b->share_bytes[share]));
 		if (r)
 			return r;
-		last = bo;
+		offset += b->share_bytes[share];
 	}
 	return 0;
 }
 
-/**
- * amdgpu_sdma_prepared_check_adds - see that ADDs reach video memory
- * @p: batch, locked, its buffers too, and valid
- * @vm: the file's
- *
- * Returns: 0 or -EOPNOTSUPP.
- */
-int amdgpu_sdma_prepared_check_adds(const struct amdgpu_sdma_prepared *p,
-				    struct amdgpu_vm *vm)
+static int get_prepared_memory(struct amdgpu_sdma_batch *b)
 {
-	struct ttm_resource *res;
-	struct amdgpu_bo *bo;
+	struct amdgpu_sdma_chunk *chunk;
+
+	chunk = amdgpu_sdma_chunk_get_kept(b->adev, b->fpriv,
+					   amdgpu_sdma_batch_packet_bytes(b),
+					   b->plan.waits, b->nonblock);
+	if (IS_ERR(chunk))
+		return PTR_ERR(chunk);
+	/* Goes with the batch from here on. */
+	b->chunk = chunk;
+	b->prepared->chunk = chunk;
+	return b->plan.bounces ?
+		amdgpu_sdma_scratch_get(b->adev, b->fpriv, &b->scratch) : 0;
+}
+
+static int fill_prepared(struct amdgpu_sdma_batch *b)
+{
+	int r;
+
+	r = amdgpu_sdma_batch_lock(b, amdgpu_sdma_batch_lock_ranges);
+	if (r)
+		return r;
+	sort_used(b->prepared);
+	r = amdgpu_sdma_batch_validate(b);
+	if (!r)
+		r = amdgpu_sdma_batch_check_adds(b);
+	if (!r)
+		r = amdgpu_sdma_batch_count_path(b);
+	return r ? r : build_prepared(b);
+}
+
+/**
+ * amdgpu_sdma_batch_prepare - check and build a batch to be run later
+ * @b: call
+ *
+ * Returns: 0 or a negative error.
+ */
+int amdgpu_sdma_batch_prepare(struct amdgpu_sdma_batch *b)
+{
+	int r;
+
+	r = amdgpu_sdma_batch_find_context(b, b->args->engine_mask);
+	if (!r)
+		r = amdgpu_sdma_batch_copy_descs(b);
+	if (!r)
+		r = amdgpu_sdma_batch_make_plan(b);
+	if (r)
+		return r;
+	b->prepared = prepared_create(b);
+	if (!b->prepared)
+		return -ENOMEM;
+	r = get_prepared_memory(b);
+	if (!r)
+		r = fill_prepared(b);
+	if (!r)
+		r = publish_prepared(b);
+	if (!r)
+		b->prepared = NULL;
+	return r;
+}
+
+static bool is_busy(const struct amdgpu_sdma_prepared *p)
+{
+	return p->fence && !dma_fence_is_signaled(p->fence);
+}
+
+/* The entities that the run before had, if they are this context's. */
+static bool same_engines(const struct amdgpu_sdma_batch *b)
+{
+	const struct amdgpu_sdma_prepared *p = b->prepared;
+	u8 first = p->engines[0];
+
+	return first < b->bctx->num &&
+	       b->bctx->engines[first].entity.fence_context == p->entity;
+}
+
+/*
+ * Behind a run that has not ended: on the same engines, which need no wait
+ * between the two; elsewhere not at all if both use the slots. What waits leave
+ * in the slots is read by the CPU, so a run with waits is behind that.
+ */
+static int wait_for_slots(const struct amdgpu_sdma_batch *b, bool *same)
+{
+	const struct amdgpu_sdma_prepared *p = b->prepared;
+
+	*same = is_busy(p) && same_engines(b);
+	if (!is_busy(p) || (!p->plan.waits && (*same || !p->slots)))
+		return 0;
+	return b->nonblock ? -EAGAIN : dma_fence_wait(p->fence, true);
+}
+
+/* Those that the packets were built for. */
+static int pick_bound_engines(struct amdgpu_sdma_batch *b)
+{
+	const struct amdgpu_sdma_prepared *p = b->prepared;
+	u32 i, j;
+
+	for (i = 0; i < p->num_jobs; i++) {
+		for (j = 0; j < b->bctx->num; j++)
+			if (b->bctx->engines[j].instance == p->jobs[i].instance)
+				break;
+		/* The context is another partition's. */
+		if (j == b->bctx->num)
+			return -EINVAL;
+		b->engines[i] = &b->bctx->engines[j];
+	}
+	b->num_engines = p->num_jobs;
+	return 0;
+}
+
+static int pick_run_engines(struct amdgpu_sdma_batch *b)
+{
+	const struct amdgpu_sdma_prepared *p = b->prepared;
+	bool same;
+	u32 i;
+	int r;
+
+	r = wait_for_slots(b, &same);
+	if (r)
+		return r;
+	if (p->bound)
+		return pick_bound_engines(b);
+	amdgpu_sdma_batch_pick_engines(b, p->num_jobs);
+	for (i = 0; same && i < p->num_jobs; i++)
+		b->engines[i] = &b->bctx->engines[p->engines[i]];
+	return 0;
+}
+
+static struct amdgpu_bo_va *used_bo_va(struct amdgpu_sdma_batch *b,
+				       const struct amdgpu_sdma_used *used)
+{
+	struct amdgpu_bo_va_mapping *m;
+
+	m = amdgpu_vm_bo_lookup_mapping(&b->fpriv->vm, used->start);
+	/* Sparse mappings, which have no buffer, were refused. */
+	return m && m->id == used->id ? m->bo_va : NULL;
+}
+
+/* -ESTALE if a mapping has changed. */
+static int lock_used(struct amdgpu_sdma_batch *b)
+{
+	const struct amdgpu_sdma_prepared *p = b->prepared;
+	struct amdgpu_bo_va *bo_va;
+	u32 i;
+	int r;
+
+	b->lookups = 0;
+	for (i = 0; i < p->num_used; i++) {
+		r = amdgpu_sdma_batch_charge_lookup(b);
+		if (r)
+			return r;
+		bo_va = used_bo_va(b, &p->used[i]);
+		if (!bo_va)
+			return -ESTALE;
+		r = amdgpu_sdma_batch_use(b, bo_va);
+		if (r)
+			return r;
+	}
+	return 0;
+}
+
+/* What depends on where the buffers are now. */
+static int check_places(struct amdgpu_sdma_batch *b)
+{
+	const struct amdgpu_sdma_prepared *p = b->prepared;
+	bool path = b->args->flags & AMDGPU_SDMA_BATCH_PATH;
+	struct amdgpu_bo_va *bo_va;
 	u32 i;
 
+	if (!p->plan.adds && !path)
+		return 0;
 	for (i = 0; i < p->num_used; i++) {
-		if (!p->used[i].add)
-			continue;
-		bo = used_bo(vm, &p->used[i]);
-		if (WARN_ON_ONCE(!bo))
+		const struct amdgpu_sdma_used *used = &p->used[i];
+
+		bo_va = used_bo_va(b, used);
+		if (WARN_ON_ONCE(!bo_va))
 			return -ESTALE;
-		res = bo->tbo.resource;
-		if (!res || res->mem_type != TTM_PL_VRAM)
+		if (used->add && !amdgpu_sdma_batch_can_add(b->adev, bo_va))
 			return -EOPNOTSUPP;
+		if (path)
+			amdgpu_sdma_batch_add_path(b, bo_va->base.bo,
+						   used->bytes);
 	}
+	return 0;
+}
+
+static int lock_run_memory(struct amdgpu_sdma_batch *b)
+{
+	int r;
+
+	r = amdgpu_sdma_batch_lock(b, lock_used);
+	if (!r)
+		r = amdgpu_sdma_batch_validate(b);
+	return r ? r : check_places(b);
+}
+
+static int alloc_run_jobs(struct amdgpu_sdma_batch *b)
+{
+	int r = 0;
+
+	while (!r && b->num_jobs < b->num_engines)
+		r = amdgpu_sdma_batch_alloc_job(b,
+						b->prepared->jobs[b->num_jobs].num);
+	return r;
+}
+
+static void set_ibs(struct amdgpu_sdma_batch *b, u32 i)
+{
+	const struct amdgpu_sdma_job_ibs *from = &b->prepared->jobs[i];
+	struct amdgpu_job *job = b->jobs[i];
+	u32 j;
+
+	for (j = 0; j < from->num; j++) {
+		job->ibs[j].gpu_addr = from->ib[j].va;
+		job->ibs[j].length_dw = from->ib[j].length;
+	}
+	job->num_ibs = from->num;
+	job->vm_pd_addr = amdgpu_gmc_pd_addr(b->fpriv->vm.root.bo);
+}
+
+/* The packets are there: clear the slots, if no run before it uses them. */
+static int build_run(struct amdgpu_sdma_batch *b)
+{
+	struct amdgpu_sdma_prepared *p = b->prepared;
+	void *cpu = NULL;
+	unsigned int i;
+	int r;
+
+	if (p->slots) {
+		r = amdgpu_sdma_chunk_cpu(b->chunk, &cpu);
+		if (r)
+			return r;
+		if (!is_busy(p))
+			memset(cpu, 0, p->plan.shares * AMDGPU_SDMA_SLOT_SIZE);
+	}
+	for (i = 0; i < b->num_jobs; i++)
+		set_ibs(b, i);
+	return amdgpu_sdma_batch_join(b, cpu);
+}
+
+static int make_run_jobs(struct amdgpu_sdma_batch *b)
+{
+	int r;
+
+	r = alloc_run_jobs(b);
+	if (!r)
+		r = amdgpu_sdma_batch_update_vm(b);
+	if (!r && is_busy(b->prepared))
+		r = amdgpu_sync_fence(&b->sync, b->prepared->fence, GFP_KERNEL);
+	if (!r)
+		r = amdgpu_sdma_batch_sync_jobs(b);
+	if (!r)
+		r = build_run(b);
+	/* Last: nothing between this and the commit may use slots up. */
+	return r ? r : amdgpu_sdma_batch_reserve_fences(b);
+}
+
+/* What the next run goes by. */
+static void end_run(struct amdgpu_sdma_batch *b, struct dma_fence *fence)
+{
+	struct amdgpu_sdma_prepared *p = b->prepared;
+	unsigned int i;
+
+	dma_fence_put(p->fence);
+	p->fence = dma_fence_get(fence);
+	p->entity = b->engines[0]->entity.fence_context;
+	for (i = 0; i < p->num_jobs; i++)
+		p->engines[i] = b->engines[i] - b->bctx->engines;
+}
+
+static int lock_prepared(struct amdgpu_sdma_batch *b)
+{
+	struct mutex *lock = &b->prepared->lock;
+	int r = 0;
+
+	if (!b->nonblock)
+		r = mutex_lock_interruptible(lock);
+	else if (!mutex_trylock(lock))
+		r = -EAGAIN;
+	b->locked = !r;
+	return r;
+}
+
+static u64 run_work(const struct amdgpu_sdma_batch *b, u32 job)
+{
+	return b->prepared->jobs[job].work;
+}
+
+/* All that a run needs of the plan; the rest of @to is not even cleared. */
+static void copy_totals(struct amdgpu_sdma_plan *to,
+			const struct amdgpu_sdma_plan *from)
+{
+	to->num = from->num;
+	to->waits = from->waits;
+	to->bytes = from->bytes;
+	to->moved = from->moved;
+	to->wait_ns = from->wait_ns;
+	to->polls = from->polls;
+	to->placement = from->placement;
+	to->shares = from->shares;
+}
+
+static int begin_run(struct amdgpu_sdma_batch *b)
+{
+	struct amdgpu_sdma_prepared *p = b->prepared;
+	int r;
+
+	r = lock_prepared(b);
+	if (r)
+		return r;
+	copy_totals(&b->plan, &p->plan);
+	b->chunk = p->chunk;
+	r = amdgpu_sdma_batch_find_context(b, p->mask);
+	if (!r)
+		r = amdgpu_sdma_batch_copy_fences(b);
+	if (!r)
+		r = pick_run_engines(b);
+	return r ? r : amdgpu_sdma_batch_charge(b, run_work);
+}
+
+/**
+ * amdgpu_sdma_batch_run - run a prepared batch
+ * @b: call
+ * @fence: result: a reference to the fence of the run
+ *
+ * Returns: 0 or a negative error, -ESTALE if a mapping has changed.
+ */
+int amdgpu_sdma_batch_run(struct amdgpu_sdma_batch *b, struct dma_fence **fence)
+{
+	int r;
+
+	b->prepared = find_prepared(b->fpriv, b->args->handle);
+	if (!b->prepared)
+		return -ENOENT;
+	r = begin_run(b);
+	if (!r)
+		r = lock_run_memory(b);
+	if (!r)
+		r = make_run_jobs(b);
+	if (r)
+		return r;
+	*fence = amdgpu_sdma_batch_commit(b);
+	end_run(b, *fence);
 	return 0;
 }

@@ -5,10 +5,11 @@
  * IORING_OP_URING_CMD on a file of the device submits a batch as the ioctl does,
  * and completes when the batch's fence has signaled, with its error.
  *
- * To submit takes locks and may wait for memory, for earlier batches of the
- * file, or for buffers that move: all of it is done where io_uring may block,
- * with user space's memory at hand. So an attempt that must not block ends at
- * once with -EAGAIN, and io_uring makes the next one in a worker.
+ * The task that submits the command tries it at once, as a call of the ioctl with
+ * AMDGPU_SDMA_BATCH_NONBLOCK would. Where that would wait for earlier batches,
+ * where the device is asleep, or a signal is in the way, it ends with -EAGAIN and
+ * io_uring makes the next attempt in a worker, which may wait. A worker gets no
+ * signal but that of a cancellation.
  *
  * Who holds what, once a batch is submitted:
  *
@@ -123,31 +124,53 @@ static int uring_wait(struct io_uring_cmd *cmd, struct dma_fence *fence,
 	return -EIOCBQUEUED;
 }
 
-/* What the call tells: adjacent, from error_index on. */
+/* What the call tells: the handle, and all from error_index on. */
 static int copy_results(struct drm_amdgpu_sdma_batch __user *to,
 			const struct drm_amdgpu_sdma_batch *args)
 {
-	const size_t size = offsetof(struct drm_amdgpu_sdma_batch, reserved) -
+	const size_t size = sizeof(*args) -
 			    offsetof(struct drm_amdgpu_sdma_batch, error_index);
 
-	return copy_to_user(&to->error_index, &args->error_index, size) ?
+	return put_user(args->handle, &to->handle) ||
+	       copy_to_user(&to->error_index, &args->error_index, size) ?
 		-EFAULT : 0;
 }
 
+/* Not if the device is asleep and the caller must not wait. */
+static int wake_device(struct device *dev, bool nonblock)
+{
+	int r;
+
+	if (!nonblock)
+		return pm_runtime_resume_and_get(dev);
+	r = pm_runtime_get_if_active(dev);
+	/* -EINVAL: it is never asleep */
+	if (r == -EINVAL)
+		pm_runtime_get_noresume(dev);
+	return r ? 0 : -EAGAIN;
+}
+
 /* As amdgpu_drm_ioctl() and drm_ioctl() do, with the same permissions. */
-static int submit(struct file *file, struct amdgpu_sdma_batch_call *call)
+static int submit_batch(struct file *file, struct amdgpu_sdma_batch_call *call)
 {
 	struct drm_file *file_priv = file->private_data;
 	struct device *dev = file_priv->minor->dev->dev;
 	int r;
 
-	r = pm_runtime_get_sync(dev);
-	if (r >= 0)
-		r = drm_ioctl_kernel(file, amdgpu_sdma_batch_submit, call,
-				     DRM_AUTH | DRM_RENDER_ALLOW);
+	r = wake_device(dev, call->nonblock);
+	if (r)
+		return r;
+	r = drm_ioctl_kernel(file, amdgpu_sdma_batch_call, call,
+			     DRM_AUTH | DRM_RENDER_ALLOW);
 	pm_runtime_put_autosuspend(dev);
-	/* There is no system call to make again. */
-	return r == -ERESTARTSYS ? -EINTR : r;
+	if (r != -ERESTARTSYS && r != -EINTR)
+		return r;
+	/* Nothing was done. A worker tries again. */
+	if (call->nonblock)
+		return -EAGAIN;
+	/* It is cancelled by this flag; a freezer or a stop wakes it up, too. */
+	return test_thread_flag(TIF_NOTIFY_SIGNAL) ||
+	       fatal_signal_pending(current) ? -ECANCELED : -EINTR;
 }
 
 static int uring_batch(struct io_uring_cmd *cmd, unsigned int issue_flags)
@@ -157,7 +180,9 @@ static int uring_batch(struct io_uring_cmd *cmd, unsigned int issue_flags)
 	struct drm_amdgpu_sdma_batch __user *user =
 		u64_to_user_ptr(READ_ONCE(sqe->batch));
 	u32 size = READ_ONCE(sqe->size);
-	struct amdgpu_sdma_batch_call call = { };
+	struct amdgpu_sdma_batch_call call = {
+		.nonblock = issue_flags & IO_URING_F_NONBLOCK,
+	};
 	int r;
 
 	if (READ_ONCE(sqe->pad) || size < SIZE_MIN || size > PAGE_SIZE)
@@ -169,8 +194,16 @@ static int uring_batch(struct io_uring_cmd *cmd, unsigned int issue_flags)
 	r = copy_results(user, &call.args);
 	if (r)
 		return r;
-	r = submit(cmd->file, &call);
+	r = submit_batch(cmd->file, &call);
+	if (r == -EAGAIN && call.nonblock &&
+	    !(call.args.flags & AMDGPU_SDMA_BATCH_NONBLOCK))
+		return -EAGAIN;
 	copy_results(user, &call.args);
+	/* Who asked not to block gets this result: no worker tries again. */
+	if (r == -EAGAIN && call.nonblock) {
+		io_uring_cmd_done(cmd, r, issue_flags);
+		return -EIOCBQUEUED;
+	}
 	if (r || !call.fence)
 		return r;
 	return uring_wait(cmd, call.fence, issue_flags);
@@ -194,7 +227,5 @@ int amdgpu_sdma_uring_cmd(struct io_uring_cmd *cmd, unsigned int issue_flags)
 	/* None of the flags means something here. */
 	if (cmd->flags & IORING_URING_CMD_MASK)
 		return -EINVAL;
-	if (issue_flags & IO_URING_F_NONBLOCK)
-		return -EAGAIN;
 	return uring_batch(cmd, issue_flags);
 }

@@ -3,14 +3,14 @@
  * DMA alias of SVM's device private memory
  */
 #include <linux/cleanup.h>
+#include <linux/memremap-alias.h>
 #include <linux/memremap.h>
 #include <linux/pci-p2pdma.h>
 #include <linux/pci.h>
-#include <linux/workqueue.h>
+#include <linux/sched/mm.h>
 
 #include "amdgpu.h"
 #include "kfd_alias.h"
-#include "kfd_migrate.h"
 #include "kfd_svm.h"
 
 /**
@@ -37,22 +37,27 @@
  * transfer does not. In the other direction the GPU releases at system scope
  * what the peer is to read.
  *
- * **Reset.** The alias is revoked before a reset, and that is all: a peer that
- * wants a page while the device is reset has it migrated, which waits for the
- * reset. The pages are not evicted first, neither by SDMA, the engine that most
- * likely hangs, nor by the CPU. To evict a page is to unmap it, that calls MMU
+ * **Reset.** Before a reset the access of peers is ended by
+ * dev_pagemap_end_alias(): the alias is revoked, and each peer lets go of the
+ * pages that it has mapped. Whoever wants a page while the device is reset has it
+ * migrated, which waits for the reset. So no access of a peer reaches the device
+ * from before the reset to its end; none is dropped and said to have succeeded.
+ * This is what may be lost:
+ *
+ * - If the reset loses the memory, everything that was in it: also what a peer
+ *   has written, and reported as written, before. See svm_range_bo_lost():
+ *   accesses fail, and so do those of peers; nobody reads what a reset has left.
+ *   The alias is published again when the last of the lost BOs is gone.
+ * - If the reset keeps the memory, nothing that was completed before, as far as
+ *   the device still did what it was told. What a device loses before the driver
+ *   knows that it has to be reset is beyond anybody's control; it is the same
+ *   for writes of the CPU.
+ *
+ * The pages are not evicted first, neither by SDMA, the engine that most likely
+ * hangs, nor by the CPU. To evict a page is to unmap it, that calls MMU
  * notifiers, and notifiers of this driver wait for fences that no one but this
  * reset will signal. The eviction would also allocate memory, and so wait
  * for reclaim, which waits for the same fences.
- *
- * Peers that had mapped a page before keep the mapping meanwhile. What they
- * write to a memory that is lost is lost with it, and what they read comes from
- * a device that answers with an error or not at all; that shows in their
- * completion. If the reset keeps the memory, the mappings are still good.
- *
- * If it does not, see svm_range_bo_lost(): the mappings are taken away, outside
- * of the reset, further accesses fail, and the alias is published again when
- * the last of the lost BOs is gone.
  *
  * **Suspend and unplug.** The alias is revoked, and the memory is closed and
  * emptied by kgd2kfd_close_zone_device(), so no peer has a mapping left when
@@ -86,25 +91,28 @@ static bool svm_alias_any_lost(struct amdgpu_device *adev)
 	return false;
 }
 
-/* Returns false if lost pages are in the way. */
-static bool svm_alias_publish(struct amdgpu_device *adev)
+/* Unless it is hidden, or lost pages are in the way. */
+static void svm_alias_publish(struct amdgpu_device *adev)
 {
 	lockdep_assert_held(&adev->kfd.alias_lock);
 
-	if (svm_alias_any_lost(adev))
-		return false;
+	if (!adev->kfd.alias.provider || adev->kfd.alias_hidden ||
+	    svm_alias_any_lost(adev))
+		return;
 	/* -EBUSY: it is published already. There is no other error by now. */
 	dev_pagemap_publish_alias(&adev->kfd.pgmap, &adev->kfd.alias);
-	return true;
 }
 
-/* End the access of peers that have mapped a page which was lost since. */
-static void svm_alias_work(struct work_struct *work)
+/* A reset takes the lock, and what waits for that may be memory reclaim. */
+static void svm_alias_init_lock(struct amdgpu_kfd_dev *kfd)
 {
-	struct amdgpu_device *adev = container_of(work, struct amdgpu_device,
-						  kfd.alias_work);
-
-	svm_migrate_invalidate_all(adev);
+	mutex_init(&kfd->alias_lock);
+	if (!IS_ENABLED(CONFIG_LOCKDEP))
+		return;
+	fs_reclaim_acquire(GFP_KERNEL);
+	mutex_lock(&kfd->alias_lock);
+	mutex_unlock(&kfd->alias_lock);
+	fs_reclaim_release(GFP_KERNEL);
 }
 
 /**
@@ -119,10 +127,7 @@ void svm_alias_init(struct amdgpu_device *adev)
 	struct amdgpu_kfd_dev *kfd = &adev->kfd;
 	u64 size = min(adev->gmc.visible_vram_size, adev->gmc.real_vram_size);
 
-	mutex_init(&kfd->alias_lock);
-	spin_lock_init(&kfd->svm_bo_lock);
-	INIT_LIST_HEAD(&kfd->svm_bos);
-	INIT_WORK(&kfd->alias_work, svm_alias_work);
+	svm_alias_init_lock(kfd);
 	kfd->alias_hidden = SVM_ALIAS_CLOSED;
 	kfd->alias = (struct dev_pagemap_alias) {};
 
@@ -163,9 +168,6 @@ void svm_alias_first_show(struct amdgpu_device *adev)
  * svm_alias_show - let peers reach the memory again
  * @adev: the device
  * @why: the reason that it was hidden for; it may stay so for another one
- *
- * Nothing is queued while the memory is hidden, so that who hides it can wait
- * for the work once and for all.
  */
 void svm_alias_show(struct amdgpu_device *adev, unsigned int why)
 {
@@ -173,14 +175,16 @@ void svm_alias_show(struct amdgpu_device *adev, unsigned int why)
 		return;
 	guard(mutex)(&adev->kfd.alias_lock);
 	adev->kfd.alias_hidden &= ~why;
-	if (!adev->kfd.alias_hidden && !svm_alias_publish(adev))
-		queue_work(system_dfl_wq, &adev->kfd.alias_work);
+	svm_alias_publish(adev);
 }
 
 /**
  * svm_alias_hide - let no further peer reach the memory
  * @adev: the device
  * @why: SVM_ALIAS_*, to be given to svm_alias_show()
+ *
+ * Before a reset those that have access lose it here. Memory that is closed is
+ * evicted next, which does the same.
  *
  * Context: May sleep, and may be part of a reset. What holds the lock neither
  * allocates memory nor waits for fences.
@@ -191,38 +195,22 @@ void svm_alias_hide(struct amdgpu_device *adev, unsigned int why)
 		return;
 	guard(mutex)(&adev->kfd.alias_lock);
 	adev->kfd.alias_hidden |= why;
-	dev_pagemap_revoke_alias(&adev->kfd.pgmap);
+	if (why == SVM_ALIAS_RESET)
+		dev_pagemap_end_alias(&adev->kfd.pgmap);
+	else
+		dev_pagemap_revoke_alias(&adev->kfd.pgmap);
 }
 
 /**
- * svm_alias_add_bo - a BO is going to have device private pages
- * @svm_bo: the BO, with its vram_lost_counter
- *
- * The caller looks at svm_range_bo_lost() afterwards. If the memory was lost
- * before this call, it notices. If it is lost later, svm_alias_show(), which
- * comes later still, finds the BO in the list.
+ * svm_alias_bo_gone - a BO has no device private pages any more
+ * @svm_bo: the BO, taken off the device's list
  */
-void svm_alias_add_bo(struct svm_range_bo *svm_bo)
+void svm_alias_bo_gone(struct svm_range_bo *svm_bo)
 {
 	struct amdgpu_device *adev = amdgpu_ttm_adev(svm_bo->bo.tbo.bdev);
 
-	guard(spinlock)(&adev->kfd.svm_bo_lock);
-	list_add(&svm_bo->adev_list, &adev->kfd.svm_bos);
-}
-
-/**
- * svm_alias_del_bo - a BO has no device private pages any more
- * @svm_bo: the BO, as given to svm_alias_add_bo()
- */
-void svm_alias_del_bo(struct svm_range_bo *svm_bo)
-{
-	struct amdgpu_device *adev = amdgpu_ttm_adev(svm_bo->bo.tbo.bdev);
-
-	scoped_guard(spinlock, &adev->kfd.svm_bo_lock)
-		list_del(&svm_bo->adev_list);
 	if (!svm_range_bo_lost(svm_bo))
 		return;
 	guard(mutex)(&adev->kfd.alias_lock);
-	if (!adev->kfd.alias_hidden)
-		svm_alias_publish(adev);
+	svm_alias_publish(adev);
 }

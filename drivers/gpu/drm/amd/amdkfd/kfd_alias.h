@@ -19,8 +19,7 @@ void svm_alias_init(struct amdgpu_device *adev);
 void svm_alias_first_show(struct amdgpu_device *adev);
 void svm_alias_show(struct amdgpu_device *adev, unsigned int why);
 void svm_alias_hide(struct amdgpu_device *adev, unsigned int why);
-void svm_alias_add_bo(struct svm_range_bo *svm_bo);
-void svm_alias_del_bo(struct svm_range_bo *svm_bo);
+void svm_alias_bo_gone(struct svm_range_bo *svm_bo);
 #else
 static inline void svm_alias_show(struct amdgpu_device *adev, unsigned int why)
 {

@@ -21,6 +21,7 @@ struct packets_of {
 	u32 fill_extra;
 	u32 fence_extra;
 	u32 copy_dw;
+	/* Broadcasts and sub-window copies. */
 	bool broadcast;
 	/* Bytes; more than the header file's fields have if wider is true. */
 	u64 max;
@@ -107,6 +108,49 @@ static void packets_broadcast(struct kunit *test)
 	PUT64(want, COPY_BROADCAST_LINEAR_DST2_ADDR, dst2_addr, C);
 	end = amdgpu_sdma_put_broadcast(got, f, A, B, C, 100);
 	packets_expect(test, got, end, want, AMDGPU_SDMA_BROADCAST_DW);
+}
+
+static void packets_window(struct kunit *test)
+{
+	const struct amdgpu_sdma_window win = {
+		.src = A & ~15ULL, .dst = B & ~15ULL, .src_pitch = 16 << 19,
+		.dst_pitch = 64, .width = 16 << 14, .rows = 1 << 14,
+		.element = 16,
+	};
+	const struct amdgpu_sdma_format *f = packets_format(test);
+	const struct packets_of *p = test->param_value;
+	u32 sub = SDMA_SUBOP_COPY_LINEAR_SUB_WIND;
+	u32 want[16] = { }, got[16], *end;
+
+	KUNIT_EXPECT_EQ(test, p->broadcast,
+			!!(f->native & BIT(AMDGPU_SDMA_OP_COPY_RECT)));
+	KUNIT_EXPECT_TRUE(test,
+			  amdgpu_sdma_ops(f) & BIT(AMDGPU_SDMA_OP_COPY_RECT));
+	if (!p->broadcast)
+		return;
+	want[0] = SDMA_PKT_COPY_LINEAR_SUBWIN_HEADER_OP(SDMA_OP_COPY) |
+		  SDMA_PKT_COPY_LINEAR_SUBWIN_HEADER_SUB_OP(sub) |
+		  SDMA_PKT_COPY_LINEAR_SUBWIN_HEADER_ELEMENTSIZE(4);
+	PUT64(want, COPY_LINEAR_SUBWIN_SRC_ADDR, src_addr, win.src);
+	PUT64(want, COPY_LINEAR_SUBWIN_DST_ADDR, dst_addr, win.dst);
+	want[SDMA_PKT_COPY_LINEAR_SUBWIN_DW_4_src_pitch_offset] =
+		SDMA_PKT_COPY_LINEAR_SUBWIN_DW_4_SRC_PITCH((1 << 19) - 1);
+	want[SDMA_PKT_COPY_LINEAR_SUBWIN_DW_9_dst_pitch_offset] =
+		SDMA_PKT_COPY_LINEAR_SUBWIN_DW_9_DST_PITCH(3);
+	want[SDMA_PKT_COPY_LINEAR_SUBWIN_DW_11_rect_x_offset] =
+		SDMA_PKT_COPY_LINEAR_SUBWIN_DW_11_RECT_X((1 << 14) - 1) |
+		SDMA_PKT_COPY_LINEAR_SUBWIN_DW_11_RECT_Y((1 << 14) - 1);
+	end = amdgpu_sdma_put_subwin(got, f, &win);
+	packets_expect(test, got, end, want, AMDGPU_SDMA_SUBWIN_DW);
+	/* Sizes are stored less one: they fill the fields. */
+	KUNIT_EXPECT_EQ(test, f->max_window - 1,
+			SDMA_PKT_COPY_LINEAR_SUBWIN_DW_11_rect_x_mask);
+	KUNIT_EXPECT_EQ(test, f->max_window - 1,
+			SDMA_PKT_COPY_LINEAR_SUBWIN_DW_11_rect_y_mask);
+	KUNIT_EXPECT_EQ(test, f->max_pitch - 1,
+			SDMA_PKT_COPY_LINEAR_SUBWIN_DW_4_src_pitch_mask);
+	KUNIT_EXPECT_EQ(test, f->max_pitch - 1,
+			SDMA_PKT_COPY_LINEAR_SUBWIN_DW_9_dst_pitch_mask);
 }
 
 static void packets_fill(struct kunit *test)
@@ -247,6 +291,7 @@ static void packets_limits(struct kunit *test)
 	static struct kunit_case packets_cases[] = {			\
 		PACKETS_CASE(copy),					\
 		PACKETS_CASE(broadcast),				\
+		PACKETS_CASE(window),					\
 		PACKETS_CASE(fill),					\
 		PACKETS_CASE(write),					\
 		PACKETS_CASE(fence),					\

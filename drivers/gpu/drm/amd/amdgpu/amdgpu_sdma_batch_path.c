@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Where the memory of an SDMA batch is: in the GPU, in the host, or in another
+ * device.
+ */
+
+#include <linux/dma-buf.h>
+#include <linux/math64.h>
+
+#include <drm/ttm/ttm_tt.h>
+
+#include "amdgpu.h"
+#include "amdgpu_dma_buf.h"
+#include "amdgpu_sdma_batch_internal.h"
+#include "amdgpu_sdma_prepared.h"
+
+/*
+ * What another device's driver exports: memory of that device has no pages, or
+ * pages of peer-to-peer DMA.
+ */
+static enum amdgpu_sdma_batch_place foreign_place(const struct amdgpu_bo *bo)
+{
+	const struct sg_table *sgt = bo->tbo.ttm ? bo->tbo.ttm->sg : NULL;
+	struct page *page = sgt && sgt->sgl ? sg_page(sgt->sgl) : NULL;
+
+	return page && !is_pci_p2pdma_page(page) ? AMDGPU_SDMA_IN_SYSTEM :
+						   AMDGPU_SDMA_IN_PEER;
+}
+
+/**
+ * amdgpu_sdma_batch_place - where a buffer is
+ * @adev: device whose engines use it
+ * @bo: buffer, valid and locked
+ *
+ * Returns: the place.
+ */
+enum amdgpu_sdma_batch_place
+amdgpu_sdma_batch_place(struct amdgpu_device *adev, struct amdgpu_bo *bo)
+{
+	struct drm_gem_object *obj = &bo->tbo.base;
+	struct amdgpu_bo *owner = bo;
+
+	if (drm_gem_is_imported(obj)) {
+		struct dma_buf *dma_buf = obj->import_attach->dmabuf;
+
+		if (dma_buf->ops != &amdgpu_dmabuf_ops)
+			return foreign_place(bo);
+		/* It has the same reservation, which is locked. */
+		owner = gem_to_amdgpu_bo(dma_buf->priv);
+	}
+	if (!owner->tbo.resource || owner->tbo.resource->mem_type != TTM_PL_VRAM)
+		return AMDGPU_SDMA_IN_SYSTEM;
+	return amdgpu_ttm_adev(owner->tbo.bdev) == adev ? AMDGPU_SDMA_IN_VRAM :
+							  AMDGPU_SDMA_IN_PEER;
+}
+
+/**
+ * amdgpu_sdma_batch_can_add - whether an engine can add to a buffer's memory
+ * @adev: device whose engine it is
+ * @bo_va: buffer, valid and locked
+ *
+ * To the host's memory it takes an atomic operation of PCIe, which the driver
+ * knows to work up to the root port; not from there to another device.
+ *
+ * Returns: true if it can.
+ */
+bool amdgpu_sdma_batch_can_add(struct amdgpu_device *adev,
+			       struct amdgpu_bo_va *bo_va)
+{
+	switch (amdgpu_sdma_batch_place(adev, bo_va->base.bo)) {
+	case AMDGPU_SDMA_IN_VRAM:
+		return true;
+	case AMDGPU_SDMA_IN_SYSTEM:
+		return adev->have_atomics_support;
+	default:
+		return bo_va->is_xgmi;
+	}
+}
+
+/**
+ * amdgpu_sdma_batch_add_path - add to what the call tells of the batch's path
+ * @b: call
+ * @bo: buffer, valid and locked
+ * @bytes: that are read or written there
+ */
+void amdgpu_sdma_batch_add_path(struct amdgpu_sdma_batch *b,
+				struct amdgpu_bo *bo, u64 bytes)
+{
+	switch (amdgpu_sdma_batch_place(b->adev, bo)) {
+	case AMDGPU_SDMA_IN_VRAM:
+		b->args->vram_bytes += bytes;
+		break;
+	case AMDGPU_SDMA_IN_SYSTEM:
+		b->args->system_bytes += bytes;
+		break;
+	default:
+		b->args->peer_bytes += bytes;
+	}
+}
+
+static void count_piece(struct amdgpu_sdma_batch *b,
+			const struct amdgpu_bo_va_mapping *m, u64 bytes)
+{
+	if (sdma_batch_prepares(b))
+		amdgpu_sdma_prepared_path(b->prepared, m, bytes);
+	if (b->args->flags & AMDGPU_SDMA_BATCH_PATH)
+		amdgpu_sdma_batch_add_path(b, m->bo_va->base.bo, bytes);
+}
+
+static int count_range(struct amdgpu_sdma_batch *b,
+		       const struct amdgpu_sdma_range *range)
+{
+	u64 left = range->last - range->start + 1, va = range->start, n;
+	const struct amdgpu_device *adev = b->adev;
+	struct amdgpu_bo_va_mapping *m;
+	int r;
+
+	while (left) {
+		r = amdgpu_sdma_batch_charge_lookup(b);
+		if (r)
+			return r;
+		m = amdgpu_sdma_batch_mapping(b, va);
+		if (WARN_ON_ONCE(!m))
+			return -ENOENT;
+		n = ((m->last + 1) << AMDGPU_GPU_PAGE_SHIFT) -
+		    (va & AMDGPU_GMC_HOLE_MASK);
+		n = min(n, left);
+		count_piece(b, m, range->read && range->write ? 2 * n : n);
+		left -= n;
+		va += n;
+	}
+	return 0;
+}
+
+static int count_rows(struct amdgpu_sdma_batch *b,
+		      const struct amdgpu_sdma_range *range)
+{
+	struct amdgpu_sdma_range row = *range;
+	u32 i;
+	int r;
+
+	for (i = 0; i < range->rows; i++) {
+		r = count_range(b, &row);
+		if (r)
+			return r;
+		row.start += range->pitch;
+		row.last += range->pitch;
+	}
+	return 0;
+}
+
+/**
+ * amdgpu_sdma_batch_count_path - tell where the batch reads and writes
+ * @b: call with descriptors; the buffers are valid
+ *
+ * Returns: 0, or -EMSGSIZE or -EINTR while mappings are looked up.
+ */
+int amdgpu_sdma_batch_count_path(struct amdgpu_sdma_batch *b)
+{
+	struct amdgpu_sdma_range ranges[AMDGPU_SDMA_MAX_RANGES];
+	unsigned int n, j;
+	int r;
+	u32 i;
+
+	if (!sdma_batch_prepares(b) &&
+	    !(b->args->flags & AMDGPU_SDMA_BATCH_PATH))
+		return 0;
+	b->lookups = 0;
+	for (i = 0; i < b->plan.num; i++) {
+		n = amdgpu_sdma_ranges(&b->plan, i, ranges);
+		for (j = 0; j < n; j++) {
+			r = count_rows(b, &ranges[j]);
+			if (r)
+				return r;
+		}
+	}
+	return 0;
+}
+
+/* Of a buffer that somebody else has locked nothing is known. */
+static enum amdgpu_sdma_path guess_range(struct amdgpu_sdma_batch *b,
+					 const struct amdgpu_sdma_range *range)
+{
+	struct dma_resv *root = b->fpriv->vm.root.bo->tbo.base.resv, *resv;
+	enum amdgpu_sdma_batch_place place;
+	struct amdgpu_bo_va_mapping *m;
+
+	m = amdgpu_sdma_batch_mapping(b, range->start);
+	if (!m || !m->bo_va || !m->bo_va->base.bo)
+		return AMDGPU_SDMA_PATH_UNKNOWN;
+	resv = m->bo_va->base.bo->tbo.base.resv;
+	if (resv != root && !dma_resv_trylock(resv))
+		return AMDGPU_SDMA_PATH_UNKNOWN;
+	place = amdgpu_sdma_batch_place(b->adev, m->bo_va->base.bo);
+	if (resv != root)
+		dma_resv_unlock(resv);
+	return place == AMDGPU_SDMA_IN_SYSTEM ? AMDGPU_SDMA_PATH_HOST :
+						AMDGPU_SDMA_PATH_DEVICE;
+}
+
+/**
+ * amdgpu_sdma_batch_guess_path - which way most of a batch goes
+ * @b: call that holds no reservation
+ * @path: result: that of the first descriptor, as it is now
+ *
+ * Returns: 0, or an error if a signal came.
+ */
+int amdgpu_sdma_batch_guess_path(struct amdgpu_sdma_batch *b,
+				 enum amdgpu_sdma_path *path)
+{
+	struct amdgpu_sdma_range ranges[AMDGPU_SDMA_MAX_RANGES];
+	struct amdgpu_bo *root = b->fpriv->vm.root.bo;
+	unsigned int n, j;
+	int r;
+
+	r = amdgpu_bo_reserve(root, false);
+	if (r)
+		return r;
+	n = amdgpu_sdma_ranges(&b->plan, 0, ranges);
+	for (j = 0; j < n && *path != AMDGPU_SDMA_PATH_HOST; j++)
+		*path = guess_range(b, &ranges[j]);
+	amdgpu_bo_unreserve(root);
+	return 0;
+}

@@ -1,0 +1,628 @@
+// SPDX-License-Identifier: MIT
+/*
+ * The memory of an SDMA batch: looks up what descriptors name, locks the
+ * buffers, makes them resident, brings the page tables up to date, and lets the
+ * jobs wait for all of that.
+ */
+
+#include <linux/overflow.h>
+#include <linux/sched/signal.h>
+#include <uapi/linux/kfd_ioctl.h>
+
+#include "amdgpu.h"
+#include "amdgpu_amdkfd.h"
+#include "amdgpu_gmc.h"
+#include "amdgpu_sdma_batch_ctx.h"
+#include "amdgpu_sdma_batch_internal.h"
+#include "amdgpu_sdma_prepared.h"
+
+/* Mappings that a batch may look up. */
+#define MAX_LOOKUPS	BIT(19)
+/* Memory that engines can move. */
+#define MOVABLE		(AMDGPU_GEM_DOMAIN_VRAM | AMDGPU_GEM_DOMAIN_GTT)
+
+/* Doorbells and registers have no memory, though they seem to be in the GTT. */
+static bool is_registers(const struct amdgpu_bo *bo)
+{
+	const u32 registers = KFD_IOC_ALLOC_MEM_FLAGS_DOORBELL |
+			      KFD_IOC_ALLOC_MEM_FLAGS_MMIO_REMAP;
+
+	return bo->kfd_bo && bo->kfd_bo->alloc_flags & registers;
+}
+
+/* The lock of the buffer keeps the ttm. */
+static int check_bo(const struct amdgpu_bo *bo)
+{
+	if (!(bo->allowed_domains & MOVABLE) || is_registers(bo))
+		return -EOPNOTSUPP;
+	if (bo->preferred_domains & ~(MOVABLE | AMDGPU_GEM_DOMAIN_CPU))
+		return -EOPNOTSUPP;
+	if (amdgpu_bo_encrypted((struct amdgpu_bo *)bo))
+		return -EOPNOTSUPP;
+	return amdgpu_ttm_tt_get_usermm(bo->tbo.ttm) ? -EOPNOTSUPP : 0;
+}
+
+static int add_bo_va(struct amdgpu_sdma_batch *b, struct amdgpu_bo_va *bo_va)
+{
+	if (b->num_bo_vas == b->max_bo_vas) {
+		u32 room = 4 * b->max_bo_vas;
+		struct amdgpu_bo_va **all;
+
+		all = kvmalloc_array(room, sizeof(*all), GFP_KERNEL_ACCOUNT);
+		if (!all)
+			return -ENOMEM;
+		memcpy(all, b->bo_vas, b->num_bo_vas * sizeof(*all));
+		if (b->bo_vas != b->few)
+			kvfree(b->bo_vas);
+		b->bo_vas = all;
+		b->max_bo_vas = room;
+	}
+	b->bo_vas[b->num_bo_vas++] = bo_va;
+	bo_va->sdma_batch = b->stamp;
+	return 0;
+}
+
+/**
+ * amdgpu_sdma_batch_use - lock a buffer
+ * @b: call, has locked the VM
+ * @bo_va: buffer; may be told again
+ *
+ * Buffers that share a reservation are locked together, and each of them is
+ * validated and mapped all the same.
+ *
+ * Returns: 0, -EOPNOTSUPP if engines cannot reach it, or an error of the lock.
+ */
+int amdgpu_sdma_batch_use(struct amdgpu_sdma_batch *b,
+			  struct amdgpu_bo_va *bo_va)
+{
+	struct amdgpu_bo *bo = bo_va->base.bo;
+	int r;
+
+	if (bo_va->sdma_batch == b->stamp)
+		return 0;
+	/* One that is always valid has the lock of the VM. */
+	if (!amdgpu_vm_is_bo_always_valid(&b->fpriv->vm, bo)) {
+		r = drm_exec_prepare_obj(&b->exec, &bo->tbo.base,
+					 TTM_NUM_MOVE_FENCES + b->num_engines);
+		if (r)
+			return r;
+	}
+	r = check_bo(bo);
+	return r ? r : add_bo_va(b, bo_va);
+}
+
+/* May the descriptor use this mapping so? If yes, lock what is mapped. */
+static int use_mapping(struct amdgpu_sdma_batch *b,
+		       struct amdgpu_bo_va_mapping *m,
+		       const struct amdgpu_sdma_range *r)
+{
+	/* Nothing is behind a sparse mapping. */
+	if (!m->bo_va || !m->bo_va->base.bo)
+		return -ENOENT;
+	if ((r->read && !(m->flags & AMDGPU_VM_PAGE_READABLE)) ||
+	    (r->write && !(m->flags & AMDGPU_VM_PAGE_WRITEABLE)))
+		return -EACCES;
+	/* The driver's own, the packets of batches among it. */
+	if (m->last >= b->adev->vm_manager.max_pfn -
+		       (AMDGPU_VA_RESERVED_TOP >> AMDGPU_GPU_PAGE_SHIFT))
+		return -EACCES;
+	return amdgpu_sdma_batch_use(b, m->bo_va);
+}
+
+/**
+ * amdgpu_sdma_batch_charge_lookup - before a mapping is looked up
+ * @b: call
+ *
+ * Mappings are looked up with locks held: so there are not too many, and none
+ * for the dead.
+ *
+ * Returns: 0, -EMSGSIZE or -EINTR.
+ */
+int amdgpu_sdma_batch_charge_lookup(struct amdgpu_sdma_batch *b)
+{
+	if (++b->lookups > MAX_LOOKUPS)
+		return -EMSGSIZE;
+	if (b->lookups % 256)
+		return 0;
+	cond_resched();
+	return fatal_signal_pending(current) ? -EINTR : 0;
+}
+
+static u64 va_page(const struct amdgpu_device *adev, u64 va)
+{
+	return (va & AMDGPU_GMC_HOLE_MASK) >> AMDGPU_GPU_PAGE_SHIFT;
+}
+
+static u64 page_va(const struct amdgpu_device *adev, u64 page)
+{
+	u64 va = page << AMDGPU_GPU_PAGE_SHIFT;
+
+	return amdgpu_gmc_sign_extend(va);
+}
+
+/**
+ * amdgpu_sdma_batch_mapping - what is mapped at an address
+ * @b: call, has locked the VM
+ * @va: address
+ *
+ * Returns: the mapping, or NULL.
+ */
+struct amdgpu_bo_va_mapping *
+amdgpu_sdma_batch_mapping(const struct amdgpu_sdma_batch *b, u64 va)
+{
+	return amdgpu_vm_bo_lookup_mapping(&b->fpriv->vm, va_page(b->adev, va));
+}
+
+/* Every page of the range is mapped; several mappings may do it together. */
+static int lock_range(struct amdgpu_sdma_batch *b,
+		      const struct amdgpu_sdma_range *r)
+{
+	struct amdgpu_sdma_hull *found;
+	u64 page = va_page(b->adev, r->start);
+	u64 last = va_page(b->adev, r->last);
+	struct amdgpu_bo_va_mapping *m;
+	int ret;
+
+	found = &b->found[r->read + 2 * r->write];
+	if (r->start >= found->first && r->last <= found->last)
+		return 0;
+	for (; page <= last; page = m->last + 1) {
+		ret = amdgpu_sdma_batch_charge_lookup(b);
+		if (ret)
+			return ret;
+		m = amdgpu_vm_bo_lookup_mapping(&b->fpriv->vm, page);
+		if (!m)
+			return -ENOENT;
+		ret = use_mapping(b, m, r);
+		if (!ret && sdma_batch_prepares(b))
+			ret = amdgpu_sdma_prepared_use(b->prepared, m);
+		if (ret)
+			return ret;
+		found->first = page_va(b->adev, m->start);
+		found->last = page_va(b->adev, m->last) +
+			      AMDGPU_GPU_PAGE_SIZE - 1;
+	}
+	return 0;
+}
+
+/* Whichever engine of those allowed runs the batch writes its record. */
+static int lock_records(struct amdgpu_sdma_batch *b)
+{
+	const u64 size = sizeof(struct drm_amdgpu_sdma_record);
+	struct amdgpu_sdma_range range = { .rows = 1, .write = true };
+	u32 first, last;
+
+	if (!b->args->records)
+		return 0;
+	first = b->bctx->engines[__ffs(b->mask)].instance;
+	last = b->bctx->engines[__fls(b->mask)].instance;
+	range.start = b->args->records + first * size;
+	range.last = b->args->records + last * size + size - 1;
+	return lock_range(b, &range);
+}
+
+static bool is_found(const struct amdgpu_sdma_hull *found, u64 va, u64 size)
+{
+	return va >= found->first && va + size - 1 <= found->last;
+}
+
+/* The short way for a plain copy from and to what was found last. */
+static bool found_copy(const struct amdgpu_sdma_batch *b,
+		       const struct amdgpu_sdma_head *d)
+{
+	return sdma_is_plain_copy(d) &&
+	       is_found(&b->found[1], d->src, d->size) &&
+	       is_found(&b->found[2], d->dst, d->size);
+}
+
+static int lock_rows(struct amdgpu_sdma_batch *b,
+		     const struct amdgpu_sdma_range *range)
+{
+	struct amdgpu_sdma_range row = *range;
+	u32 i;
+	int r;
+
+	for (i = 0; i < range->rows; i++) {
+		r = lock_range(b, &row);
+		if (r)
+			return r;
+		row.start += range->pitch;
+		row.last += range->pitch;
+	}
+	return 0;
+}
+
+static int lock_desc(struct amdgpu_sdma_batch *b, u32 i)
+{
+	struct amdgpu_sdma_range ranges[AMDGPU_SDMA_MAX_RANGES];
+	unsigned int n, j;
+	int r;
+
+	n = amdgpu_sdma_ranges(&b->plan, i, ranges);
+	for (j = 0; j < n; j++) {
+		r = lock_rows(b, &ranges[j]);
+		if (r == -ENOENT || r == -EACCES || r == -EOPNOTSUPP ||
+		    r == -EMSGSIZE)
+			b->args->error_index = i;
+		if (r)
+			return r;
+	}
+	return 0;
+}
+
+/*
+ * Mappings that have all that plain copies read, and all that they write: then
+ * these need not be looked up one by one. It may be that there are none.
+ */
+static int find_hulls(struct amdgpu_sdma_batch *b)
+{
+	const struct amdgpu_sdma_plan *plan = &b->plan;
+	const struct amdgpu_sdma_range ranges[] = {
+		{ .start = plan->reads.first, .last = plan->reads.last,
+		  .rows = 1, .read = true },
+		{ .start = plan->writes.first, .last = plan->writes.last,
+		  .rows = 1, .write = true },
+	};
+	struct amdgpu_bo_va_mapping *m;
+	unsigned int i;
+	int r = 0;
+
+	for (i = 0; !r && plan->plain && i < ARRAY_SIZE(ranges); i++) {
+		m = amdgpu_sdma_batch_mapping(b, ranges[i].start);
+		if (m && va_page(b->adev, ranges[i].last) <= m->last)
+			r = lock_range(b, &ranges[i]);
+	}
+	/* What is wrong is found again, with the descriptor that is at fault. */
+	return r == -EACCES || r == -EOPNOTSUPP || r == -ENOENT ? 0 : r;
+}
+
+/**
+ * amdgpu_sdma_batch_lock_ranges - lock what descriptors name by its address
+ * @b: call, has locked the VM
+ *
+ * Returns: 0, or an error, which a descriptor may be at fault for: -ENOENT if
+ * nothing is mapped, -EACCES, -EOPNOTSUPP or -EMSGSIZE.
+ */
+int amdgpu_sdma_batch_lock_ranges(struct amdgpu_sdma_batch *b)
+{
+	unsigned int j;
+	int r;
+	u32 i;
+
+	b->lookups = 0;
+	if (sdma_batch_prepares(b))
+		b->prepared->num_used = 0;
+	/* Mappings stay as long as the lock of the VM is held. */
+	for (j = 0; j < ARRAY_SIZE(b->found); j++) {
+		b->found[j].first = U64_MAX;
+		b->found[j].last = 0;
+	}
+	r = find_hulls(b);
+	if (r)
+		return r;
+	for (i = 0; i < b->plan.num; i++) {
+		if (found_copy(b, sdma_head(&b->plan, i)))
+			continue;
+		r = lock_desc(b, i);
+		if (r)
+			return r;
+	}
+	return lock_records(b);
+}
+
+/**
+ * amdgpu_sdma_batch_lock - lock the VM and the buffers
+ * @b: call
+ * @lock_buffers: calls amdgpu_sdma_batch_use() for each of them
+ *
+ * Returns: 0 or a negative error.
+ */
+int amdgpu_sdma_batch_lock(struct amdgpu_sdma_batch *b,
+			   int (*lock_buffers)(struct amdgpu_sdma_batch *b))
+{
+	static atomic64_t stamps;
+	int r;
+
+	drm_exec_init(&b->exec, DRM_EXEC_INTERRUPTIBLE_WAIT |
+		      DRM_EXEC_IGNORE_DUPLICATES, 0);
+	b->exec_ready = true;
+	drm_exec_until_all_locked(&b->exec) {
+		/* and a slot for the joined fence */
+		r = amdgpu_vm_lock_pd(&b->fpriv->vm, &b->exec,
+				      b->num_engines + 1);
+		drm_exec_retry_on_contention(&b->exec);
+		if (r)
+			return r;
+		b->stamp = atomic64_inc_return(&stamps);
+		b->num_bo_vas = 0;
+		b->args->error_index = AMDGPU_SDMA_NO_INDEX;
+		r = lock_buffers(b);
+		drm_exec_retry_on_contention(&b->exec);
+		if (r)
+			return r;
+	}
+	return 0;
+}
+
+/*
+ * ttm_bo_validate() would leave it where it is. What video memory had no room
+ * for it would move back, if there is room by now.
+ */
+static bool may_stay(const struct amdgpu_bo *bo)
+{
+	const struct ttm_resource *res = bo->tbo.resource;
+
+	if (bo->tbo.pin_count)
+		return true;
+	if (!res || res->placement & TTM_PL_FLAG_TEMPORARY)
+		return false;
+	if (res->mem_type == TTM_PL_VRAM)
+		return bo->allowed_domains & AMDGPU_GEM_DOMAIN_VRAM;
+	return res->mem_type == TTM_PL_TT &&
+	       (bo->allowed_domains & MOVABLE) == AMDGPU_GEM_DOMAIN_GTT;
+}
+
+/* Data stays where it is if the engine can reach it there. */
+static int validate_bo(void *param, struct amdgpu_bo *bo)
+{
+	u32 domains = bo->allowed_domains & MOVABLE;
+	struct ttm_operation_ctx ctx = {
+		.interruptible = true,
+		.resv = bo->tbo.base.resv,
+	};
+
+	if (may_stay(bo))
+		return 0;
+	/* Of those that are always valid, some may be the CPU's only. */
+	amdgpu_bo_placement_from_domain(bo, domains ?: bo->allowed_domains);
+	return ttm_bo_validate(&bo->tbo, &bo->placement, &ctx);
+}
+
+/* What is pinned stays where it is, and might be where no engine reaches it. */
+static int validate_named(struct amdgpu_bo *bo)
+{
+	int r = validate_bo(NULL, bo);
+
+	if (r)
+		return r;
+	switch (bo->tbo.resource ? bo->tbo.resource->mem_type : TTM_PL_SYSTEM) {
+	case TTM_PL_VRAM:
+	case TTM_PL_TT:
+		return 0;
+	default:
+		return -EOPNOTSUPP;
+	}
+}
+
+/**
+ * amdgpu_sdma_batch_validate - bring the buffers to where engines reach them
+ * @b: call, has locked them
+ *
+ * Returns: 0 or a negative error.
+ */
+int amdgpu_sdma_batch_validate(struct amdgpu_sdma_batch *b)
+{
+	u32 i;
+	int r;
+
+	r = amdgpu_vm_validate(b->adev, &b->fpriv->vm, NULL, validate_bo, NULL);
+	for (i = 0; !r && i < b->num_bo_vas; i++)
+		r = validate_named(b->bo_vas[i]->base.bo);
+	return r;
+}
+
+/**
+ * amdgpu_sdma_batch_check_adds - can the engine add where it should?
+ * @b: call with descriptors; the buffers are valid
+ *
+ * The buffers stay where they are until the batch has ended.
+ *
+ * Returns: 0, or -EOPNOTSUPP, for which a descriptor is at fault.
+ */
+int amdgpu_sdma_batch_check_adds(struct amdgpu_sdma_batch *b)
+{
+	const struct drm_amdgpu_sdma_desc *d;
+	struct drm_amdgpu_sdma_desc room;
+	struct amdgpu_bo_va_mapping *m;
+	u32 i;
+
+	for (i = 0; b->plan.adds && i < b->plan.num; i++) {
+		d = sdma_desc(&b->plan, i, &room);
+		if (d->op != AMDGPU_SDMA_OP_ADD)
+			continue;
+		m = amdgpu_sdma_batch_mapping(b, d->dst);
+		if (WARN_ON_ONCE(!m))
+			return -ENOENT;
+		if (sdma_batch_prepares(b))
+			amdgpu_sdma_prepared_adds(b->prepared, m);
+		if (!amdgpu_sdma_batch_can_add(b->adev, m->bo_va)) {
+			b->args->error_index = i;
+			return -EOPNOTSUPP;
+		}
+	}
+	return 0;
+}
+
+/*
+ * Neither the buffer nor its mappings have changed since the page tables were
+ * updated. What says so is under the locks of the VM and the buffer.
+ */
+static bool is_up_to_date(const struct amdgpu_bo_va *bo_va)
+{
+	return !bo_va->base.moved && !bo_va->cleared &&
+	       list_empty(&bo_va->invalids);
+}
+
+/* Most updates have ended long ago. */
+static int sync_update(struct amdgpu_sdma_batch *b, struct dma_fence *fence)
+{
+	if (!fence || dma_fence_is_signaled(fence))
+		return 0;
+	return amdgpu_sync_fence(&b->sync, fence, GFP_KERNEL);
+}
+
+/**
+ * amdgpu_sdma_batch_update_vm - page tables as the mappings say
+ * @b: call; the buffers are valid
+ *
+ * The batch waits for the updates.
+ *
+ * Returns: 0 or a negative error.
+ */
+int amdgpu_sdma_batch_update_vm(struct amdgpu_sdma_batch *b)
+{
+	struct amdgpu_vm *vm = &b->fpriv->vm;
+	u32 i;
+	int r;
+
+	if (!amdgpu_vm_ready(vm))
+		return -EINVAL;
+	r = amdgpu_vm_clear_freed(b->adev, vm, NULL);
+	if (r)
+		return r;
+	for (i = 0; i < b->num_bo_vas; i++) {
+		struct amdgpu_bo_va *bo_va = b->bo_vas[i];
+
+		/* New mappings too, which amdgpu_vm_handle_moved() skips. */
+		if (!is_up_to_date(bo_va))
+			r = amdgpu_vm_bo_update(b->adev, bo_va, false);
+		if (!r)
+			r = sync_update(b, bo_va->last_pt_update);
+		if (r)
+			return r;
+	}
+	r = amdgpu_vm_handle_moved(b->adev, vm, drm_exec_ticket(&b->exec));
+	if (r)
+		return r;
+	r = amdgpu_vm_update_pdes(b->adev, vm, false);
+	if (r)
+		return r;
+	return sync_update(b, vm->last_update);
+}
+
+/* As command submission does: see amdgpu_cs_sync_rings(). */
+static int sync_bo(struct amdgpu_sdma_batch *b, struct amdgpu_bo *bo)
+{
+	enum amdgpu_sync_mode mode;
+
+	mode = amdgpu_bo_explicit_sync(bo) ? AMDGPU_SYNC_EXPLICIT :
+					     AMDGPU_SYNC_NE_OWNER;
+	return amdgpu_sync_resv(b->adev, &b->sync, bo->tbo.base.resv, mode,
+				&b->fpriv->vm);
+}
+
+static bool has_own_resv(const struct amdgpu_sdma_batch *b,
+			 const struct amdgpu_bo *bo)
+{
+	return bo->tbo.base.resv != b->fpriv->vm.root.bo->tbo.base.resv;
+}
+
+static int sync_bos(struct amdgpu_sdma_batch *b)
+{
+	int r = sync_bo(b, b->fpriv->vm.root.bo);
+	u32 i;
+
+	for (i = 0; !r && i < b->num_bo_vas; i++)
+		if (has_own_resv(b, b->bo_vas[i]->base.bo))
+			r = sync_bo(b, b->bo_vas[i]->base.bo);
+	return r;
+}
+
+/*
+ * What the batch waits for on its own ring the scheduler does not wait for: the
+ * ring must let it end, caches included, before it goes on.
+ */
+static int sync_ring(struct amdgpu_sdma_batch *b, struct dma_fence *fence)
+{
+	struct drm_sched_fence *s_fence = to_drm_sched_fence(fence);
+	unsigned int i;
+	int r;
+
+	for (i = 0; s_fence && i < b->num_jobs; i++) {
+		if (s_fence->sched != b->engines[i]->sched)
+			continue;
+		r = amdgpu_sync_fence(&b->jobs[i]->explicit_sync, fence,
+				      GFP_KERNEL);
+		if (r)
+			return r;
+	}
+	return 0;
+}
+
+/**
+ * amdgpu_sdma_batch_sync_jobs - let the jobs wait for all that they must
+ * @b: call with jobs
+ *
+ * Returns: 0 or a negative error.
+ */
+int amdgpu_sdma_batch_sync_jobs(struct amdgpu_sdma_batch *b)
+{
+	struct dma_fence *fence;
+	unsigned int i;
+	int r;
+
+	r = sync_bos(b);
+	if (r || hash_empty(b->sync.fences))
+		return r;
+	for (i = 0; i < b->num_jobs; i++) {
+		r = amdgpu_sync_push_to_job(&b->sync, b->jobs[i]);
+		if (r)
+			return r;
+	}
+	while ((fence = amdgpu_sync_get_fence(&b->sync))) {
+		r = sync_ring(b, fence);
+		dma_fence_put(fence);
+		if (r)
+			return r;
+	}
+	return 0;
+}
+
+/**
+ * amdgpu_sdma_batch_reserve_fences - make room for the fences of the jobs
+ * @b: call
+ *
+ * Again: moves and page table updates may have taken what was reserved when the
+ * buffers were locked.
+ *
+ * Returns: 0 or -ENOMEM.
+ */
+int amdgpu_sdma_batch_reserve_fences(struct amdgpu_sdma_batch *b)
+{
+	struct drm_gem_object *obj;
+	int r;
+
+	drm_exec_for_each_locked_object(&b->exec, obj) {
+		r = dma_resv_reserve_fences(obj->resv, b->num_jobs + 1);
+		if (r)
+			return r;
+	}
+	return 0;
+}
+
+/**
+ * amdgpu_sdma_batch_fence_bos - buffers are busy until the jobs have ended
+ * @b: call; the jobs are armed
+ *
+ * Buffers that share a reservation are fenced by that of one of them.
+ */
+void amdgpu_sdma_batch_fence_bos(struct amdgpu_sdma_batch *b)
+{
+	struct drm_gem_object *obj;
+	unsigned int i;
+
+	drm_exec_for_each_locked_object(&b->exec, obj) {
+		ttm_bo_move_to_lru_tail_unlocked(&gem_to_amdgpu_bo(obj)->tbo);
+		for (i = 0; i < b->num_jobs; i++)
+			dma_resv_add_fence(obj->resv,
+					   &b->jobs[i]->base.s_fence->finished,
+					   DMA_RESV_USAGE_WRITE);
+	}
+	/*
+	 * Nobody waits for this one to use the VM; but the chunk, which shares
+	 * the VM's reservation, stays until its slots have been read.
+	 */
+	if (b->joined)
+		dma_resv_add_fence(b->fpriv->vm.root.bo->tbo.base.resv,
+				   b->joined, DMA_RESV_USAGE_BOOKKEEP);
+}

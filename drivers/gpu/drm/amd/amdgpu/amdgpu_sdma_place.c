@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: MIT
+/*
+ * In how many parts an SDMA batch runs, where it is cut, and which engines are
+ * good for it. Pure, like amdgpu_sdma_plan.c.
+ */
+
+#include <kunit/visibility.h>
+#include <linux/align.h>
+#include <linux/bitops.h>
+#include <linux/math64.h>
+#include <linux/minmax.h>
+
+#include "amdgpu.h"
+#include "amdgpu_sdma_plan.h"
+
+/*
+ * What a descriptor costs besides its bytes, in bytes: makes shares of many
+ * small copies equal in number.
+ */
+#define SHARE_OVERHEAD	4096
+/*
+ * Shares are cut here, counted from a descriptor's begin: keeps the alignment
+ * of swaps and the phase of fill patterns.
+ */
+#define SHARE_ALIGN	4096
+
+/*
+ * What a cut adds to the packets of the whole descriptor: of a broadcast one for
+ * each destination, of a fill its edges, of a swap what bounces behind the cut
+ * and one packet more, of a rectangle one packet more.
+ */
+#define CUT_DW		(AMDGPU_SDMA_MAX_DST * AMDGPU_SDMA_COPY_DW + \
+			 AMDGPU_SDMA_FILL_EDGES_DW + AMDGPU_SDMA_BOUNCE_DW)
+
+/* Records of a share: as of a descriptor, with either status. */
+#define SHARE_RECORD_DW	(AMDGPU_SDMA_RECORD_DW + AMDGPU_SDMA_FENCE_DW)
+
+static u64 bytes_of(const struct amdgpu_sdma_plan *plan, u32 i)
+{
+	const struct amdgpu_sdma_head *head = sdma_head(plan, i);
+	struct drm_amdgpu_sdma_desc tmp;
+
+	if (sdma_is_plain_copy(head))
+		return head->size;
+	return sdma_bytes(sdma_desc(plan, i, &tmp));
+}
+
+/*
+ * By what the engines have to do: move the bytes, or, if descriptors are small,
+ * process their packets. See Documentation/gpu/amdgpu/sdma-batch.rst for where
+ * the thresholds are from.
+ */
+static u32 auto_shares(const struct amdgpu_sdma_plan *plan, u32 engines)
+{
+	u64 work = max(plan->bytes, (u64)(plan->num - plan->prelude) *
+				    AMDGPU_SDMA_AUTO_SMALL_BYTES);
+
+	if (plan->first_ordered != plan->num ||
+	    work < AMDGPU_SDMA_AUTO_FAN_OUT_BYTES)
+		return 1;
+	return min_t(u64, engines,
+		     div_u64(work, AMDGPU_SDMA_AUTO_SHARE_BYTES));
+}
+
+/* Of the engines that may be used, those that face where the bytes go. */
+static u32 facing(const struct amdgpu_sdma_engines *e, u32 usable)
+{
+	u32 good = usable;
+
+	if (e->host && e->path == AMDGPU_SDMA_PATH_HOST)
+		good &= e->host;
+	else if (e->host && e->path == AMDGPU_SDMA_PATH_DEVICE)
+		good &= ~e->host;
+	return good ? good : usable;
+}
+
+/* Whole rows of a rectangle with gaps. */
+static u64 cut_down(const struct drm_amdgpu_sdma_desc *d, u64 offset)
+{
+	if (sdma_is_linear(d))
+		return ALIGN_DOWN(offset, SHARE_ALIGN);
+	return div64_u64(offset, d->size) * d->size;
+}
+
+/* Where a share may end that should end @over bytes into descriptor @i. */
+static struct amdgpu_sdma_cursor cut(const struct amdgpu_sdma_plan *plan, u32 i,
+				     u64 over)
+{
+	struct drm_amdgpu_sdma_desc tmp;
+	const struct drm_amdgpu_sdma_desc *d = sdma_desc(plan, i, &tmp);
+	struct amdgpu_sdma_cursor c = { .desc = i };
+
+	/* A record tells the end of all of its descriptor. */
+	if (d->flags & AMDGPU_SDMA_DESC_RECORD)
+		return c;
+	if (over < sdma_bytes(d))
+		c.offset = cut_down(d, over);
+	else
+		c.desc++;
+	return c;
+}
+
+static void cut_shares(struct amdgpu_sdma_plan *plan)
+{
+	u32 i = sdma_share_begin(plan, 0).desc, share = 0;
+	u64 total, before = 0, weight, goal;
+
+	total = plan->bytes + (u64)(plan->num - i) * SHARE_OVERHEAD;
+	goal = div_u64(total, plan->shares);
+	for (; i < plan->num && share < plan->shares - 1; i++) {
+		weight = bytes_of(plan, i) + SHARE_OVERHEAD;
+		while (share < plan->shares - 1 && before + weight > goal) {
+			plan->end[share++] = cut(plan, i, goal - before);
+			goal = div_u64(total * (share + 1), plan->shares);
+		}
+		before += weight;
+	}
+	while (share < plan->shares)
+		plan->end[share++] = (struct amdgpu_sdma_cursor) {
+			.desc = plan->num,
+		};
+}
+
+/* The engines to choose from; none if a wait can use none of them. */
+static u32 choose_engines(const struct amdgpu_sdma_plan *plan, u32 placement,
+			  const struct amdgpu_sdma_engines *e)
+{
+	u32 usable = e->usable;
+
+	if (plan->waits && e->may_wait)
+		usable &= e->may_wait;
+	return placement == AMDGPU_SDMA_PLACE_AUTO ? facing(e, usable) : usable;
+}
+
+static int count_shares(struct amdgpu_sdma_plan *plan, u32 num)
+{
+	switch (plan->placement) {
+	case AMDGPU_SDMA_PLACE_AUTO:
+		plan->shares = auto_shares(plan, num);
+		break;
+	case AMDGPU_SDMA_PLACE_ONE_ENGINE:
+		plan->shares = 1;
+		break;
+	case AMDGPU_SDMA_PLACE_FAN_OUT:
+		if (plan->first_ordered != plan->num) {
+			plan->error_index = plan->first_ordered;
+			return -EINVAL;
+		}
+		plan->shares = num;
+		break;
+	default:
+		return -EINVAL;
+	}
+	/* To wait and do nothing is nothing to share. */
+	if (plan->prelude == plan->num)
+		plan->shares = 1;
+	return 0;
+}
+
+static u32 first_wait(const struct amdgpu_sdma_plan *plan)
+{
+	u32 i = 0;
+
+	while (!sdma_is_wait(sdma_head(plan, i)))
+		i++;
+	return i;
+}
+
+/**
+ * amdgpu_sdma_plan_place - cut the batch in shares that run in parallel
+ * @plan: checked
+ * @placement: AMDGPU_SDMA_PLACE_*
+ * @engines: that there are, one usable at least
+ *
+ * AUTO takes engines that face where the bytes go, where that is known, and never
+ * more than there are of those.
+ *
+ * Returns: 0, or -EINVAL if a fan-out was asked for of what needs an order, or
+ * if no engine that may be used may wait: @error_index says for what.
+ */
+int amdgpu_sdma_plan_place(struct amdgpu_sdma_plan *plan, u32 placement,
+			   const struct amdgpu_sdma_engines *engines)
+{
+	int ret;
+
+	plan->placement = placement;
+	plan->engines = choose_engines(plan, placement, engines);
+	if (!plan->engines) {
+		plan->error_index = first_wait(plan);
+		return -EINVAL;
+	}
+	ret = count_shares(plan, hweight32(plan->engines));
+	if (!ret)
+		cut_shares(plan);
+	return ret;
+}
+EXPORT_SYMBOL_IF_KUNIT(amdgpu_sdma_plan_place);
+
+/* Packets of the descriptors of a share, and of the waits in front of it. */
+static u64 share_dwords(const struct amdgpu_sdma_plan *plan, u32 share)
+{
+	u32 i, end = min(plan->num, plan->end[share].desc + 1);
+	u64 dw = 0;
+
+	if (plan->shares == 1)
+		return plan->dwords;
+	for (i = 0; i < plan->prelude; i++)
+		dw += amdgpu_sdma_desc_dwords(plan, i);
+	for (i = sdma_share_begin(plan, share).desc; i < end; i++)
+		dw += amdgpu_sdma_desc_dwords(plan, i);
+	return dw;
+}
+
+/**
+ * amdgpu_sdma_plan_dwords - upper bound of the packets of a share
+ * @plan: placed
+ * @share: which
+ *
+ * Returns: dwords, a multiple of 8.
+ */
+u64 amdgpu_sdma_plan_dwords(const struct amdgpu_sdma_plan *plan, u32 share)
+{
+	u64 dw = share_dwords(plan, share);
+
+	if (plan->records)
+		dw += SHARE_RECORD_DW;
+	/* Cut at both ends. */
+	if (plan->shares > 1)
+		dw += 2 * CUT_DW;
+	/* A guard for each half of max_skip: more than any group of packets. */
+	if (plan->waits)
+		dw += AMDGPU_SDMA_COND_DW *
+		      (1 + div_u64(dw, plan->format->max_skip / 2));
+	/* Each IB is padded, and begins with a guard; so might the next one. */
+	dw += (8 + AMDGPU_SDMA_COND_DW) * AMDGPU_SDMA_MAX_IBS;
+	return ALIGN(dw, 8);
+}
+EXPORT_SYMBOL_IF_KUNIT(amdgpu_sdma_plan_dwords);

@@ -1,0 +1,315 @@
+# SPDX-License-Identifier: GPL-2.0
+# Sourced by lab-test: check-series and check-bisect find a defect of each kind. They
+# run on a miniature of this project: its kernel is one C file and the tools of
+# the real one, which also compiles it. Its two series are sound, and each test
+# plants one defect.
+
+mini=$work/mini
+mini_linux=$mini/build/linux
+mini_env=(env SLUICE_CACHE="$mini/cache" JOBS=1)
+
+# Old warnings of each tool, which are nobody's fault now.
+mini_source()
+{
+	cat <<'END'
+// SPDX-License-Identifier: GPL-2.0
+#include <linux/types.h>
+#include "mini.h"
+
+/**
+ * mini_old() - Old.
+ */
+int mini_old(int x)
+{
+	int unused;
+	int *p = 0;
+
+	unused = x;
+	return p ? *p : 0;
+}
+
+static inline int mini_unused(void)
+{
+	return 0;
+}
+END
+}
+
+mini_makefile()
+{
+	cat <<END
+# SPDX-License-Identifier: GPL-2.0
+VERSION = 7
+PATCHLEVEL = 3
+SUBLEVEL = 0
+tinyconfig olddefconfig prepare modules_prepare: ;
+# Only gcc knows some of the options that this kernel was configured with.
+compiler := \$(if \$(findstring clang,\$(CC)),$mini/clang \$(CC),\$(CC))
+%.o:
+	@\$(MAKE) -s -C $LINUX O=$BUILD/obj/$flavour M=\$(CURDIR) MO=\$(O) \
+		CC='\$(compiler)' \$@
+END
+}
+
+mini_clang()
+{
+	cat <<'END'
+#!/bin/bash
+for arg; do
+	shift
+	case $arg in
+	-mpreferred-stack-boundary=* | -fmin-function-alignment=* | -fconserve-stack) ;;
+	*) set -- "$@" "$arg" ;;
+	esac
+done
+exec "$@" -Wno-unknown-warning-option
+END
+}
+
+mini_base()
+{
+	local real_tools="scripts/checkpatch.pl scripts/spelling.txt
+		scripts/const_structs.checkpatch scripts/kernel-doc tools/docs
+		tools/lib/python drivers/misc/peer_test/peer_test_uapi.h"
+
+	mkdir -p "$mini_linux/scripts/kconfig" "$mini"/{cache,userspace/uapi,patches}
+	ln -s "$TOP/scripts" "$TOP/config" "$TOP/KERNEL_BASE" "$mini/"
+	# shellcheck disable=SC2086
+	git -C "$LINUX" archive HEAD $real_tools | tar -x -C "$mini_linux"
+	cp "$mini_linux/drivers/misc/peer_test/peer_test_uapi.h" "$mini/userspace/uapi/"
+	printf '#!/bin/sh\n' >"$mini_linux/scripts/kconfig/merge_config.sh"
+	chmod +x "$mini_linux/scripts/kconfig/merge_config.sh"
+	echo 'obj-m := mini.o' >"$mini_linux/Kbuild"
+	mini_makefile >"$mini_linux/Makefile"
+	mini_clang >"$mini/clang"
+	chmod +x "$mini/clang"
+	mini_source >"$mini_linux/mini.c"
+	printf '/* SPDX-License-Identifier: GPL-2.0 */\nint mini_old(int x);\n' \
+		>"$mini_linux/mini.h"
+}
+
+mini_git() { git -C "$mini_linux" -c user.name=Sluice -c user.email=sluice@localhost "$@"; }
+
+mini_commit()
+{
+	mini_git add -A
+	mini_git commit -q -m "$1" -m "What for: ${2:-the lab is to see it.}"
+}
+
+mini_series()
+{
+	mini_git commit -q --allow-empty -m "series: $1" -m \
+"Subject: [PATCH] Mini: $1
+Depends-on: $2
+Tree: none
+Suites: none
+
+Text."
+}
+
+# Appended to mini.c, and declared in mini.h.
+mini_function()
+{
+	echo "int $1(int x);" >>"$mini_linux/mini.h"
+	cat >>"$mini_linux/mini.c" <<END
+
+/**
+ * $1() - Something.
+ * @x: a number
+ *
+ * Return: the same.
+ */
+int $1(int x)
+{
+	return x;
+}
+END
+}
+
+# Two series: the second needs the first.
+mini_project()
+{
+	mini_base
+	git init -q -b base "$mini_linux"
+	mini_commit base
+	git clone -q --bare "$mini_linux" "$mini/cache/linux-7.3.0-mini.git"
+	mini_git remote add origin "$mini/cache/linux-7.3.0-mini.git"
+	mini_git checkout -q -b series
+	mini_series 01-one none
+	mini_function mini_one
+	mini_commit "mini: Add one"
+	mini_series 02-two 01-one
+	mkdir -p "$mini_linux/drivers/mini"
+	echo '/* SPDX-License-Identifier: GPL-2.0 */' >"$mini_linux/drivers/mini/new.h"
+	mini_commit "mini: Add a file"
+	sed -i 's/return x;/return x + 1;/' "$mini_linux/mini.c"
+	mini_function mini_two
+	mini_commit "mini: Add two"
+	mini_git tag good
+	mini_export
+}
+
+mini_export() { "${mini_env[@]}" "$mini/scripts/export"; }
+
+mini_check()
+{
+	local gates=$1
+	shift
+	# clang is in the real cache
+	env GATES="$gates" JOBS=1 "$mini/scripts/check-series" "$@" 2>&1
+}
+
+mini_clean()
+{
+	mini_git checkout -q -f -B series good
+	mini_export
+}
+
+mini_bisect() { env JOBS=1 "$mini/scripts/check-bisect" "$@" 2>&1; }
+
+mini_passes() { mini_clean && mini_check "" && mini_bisect; }
+
+mini_round_trip()
+{
+	mini_clean
+	cp -r "$mini/patches" "$work/patches.before"
+	rm -rf "$mini_linux"
+	"${mini_env[@]}" "$mini/scripts/tree" && mini_git tag good && mini_export &&
+		diff -r "$work/patches.before" "$mini/patches"
+}
+
+# The patches of a mailbox are those of the series.
+mini_mailbox()
+{
+	local tree=$work/mailed
+	mini_clean
+	"$mini/scripts/mbox" one
+	git clone -q -b base "$mini_linux" "$tree"
+	git -C "$tree" -c user.name=Sluice -c user.email=sluice@localhost \
+		am -q --empty=drop "$mini/build/mbox/01-one.mbox"
+	git -C "$tree" diff --exit-code HEAD "$(mini_git rev-parse ':/mini: Add one')"
+}
+
+refuses_unknown_names()
+{
+	! "$mini/scripts/mbox" three && ! mini_check "" three && ! mini_check sparce &&
+		! mini_bisect three
+}
+
+# finds GATE WHAT WHY: the gate fails, and says of what, and why.
+finds()
+{
+	local out
+	out=$(mini_check "$1") && { echo "$out"; return 1; }
+	echo "$out"
+	grep -A 99 "^FAIL $2" <<<"$out" | grep -q "$3"
+}
+
+# Edit the last patch. What is in mini_two() and behind it:
+two='/^int mini_two(int x)$/,$'
+plant()
+{
+	mini_clean
+	sed -i "$1" "$mini_linux/mini.c"
+	mini_git commit -q -a --amend --no-edit
+	mini_export
+}
+
+# Edit what was exported: a sed expression and a file.
+spoil()
+{
+	mini_clean
+	sed -i "$1" "$mini"/$2
+}
+
+finds_other_tree()
+{
+	spoil 's/^+\treturn x + 1;/+\treturn x + 2;/' 'patches/02-two/0002*'
+	finds apply all "something else"
+}
+
+finds_bad_context()
+{
+	spoil 's/^ int mini_one/ int mini_uno/' 'patches/02-two/0002*'
+	finds apply all "Patch failed at"
+}
+
+finds_missing_needs()
+{
+	spoil 's/^Depends-on:.*/Depends-on: none/' patches/02-two/0000-cover-letter
+	finds apply "02-two: applies" "Patch failed at"
+}
+
+finds_wrong_order()
+{
+	spoil 's/^Depends-on:.*/Depends-on: 02-two/' patches/01-one/0000-cover-letter
+	finds cover "01-one: cover letter" "comes later"
+}
+
+finds_no_line()
+{
+	spoil /^Tree:/d patches/02-two/0000-cover-letter
+	finds cover "02-two: cover letter" "no line 'Tree:'"
+}
+
+finds_bad_style()
+{
+	plant "$two s/return x;/return(x) ;/"
+	finds checkpatch "02-two: checkpatch 0002" "WARNING:SPACING"
+}
+
+finds_undocumented()
+{
+	plant "$two s/\<x\>/y/"
+	finds kernel-doc "02-two: kernel-doc" "'y' not described in 'mini_two'"
+}
+
+finds_sparse()
+{
+	plant "$two s/return x;/return (int *)\&x == 0;/"
+	finds sparse "02-two: gcc" "plain integer as NULL"
+}
+
+finds_unused_value()
+{
+	plant "$two s/^{/{\n\tint y;\n\n\ty = x;/"
+	finds sparse "02-two: gcc" "unused-but-set"
+}
+
+# gcc does not mind.
+finds_self_assignment()
+{
+	plant "$two s/return x;/x = x;\n\t&/"
+	finds clang "02-two: clang" "self-assign"
+}
+
+no_clang() { ! "$TOP/scripts/clang" >/dev/null; }
+
+finds_old_mirror()
+{
+	spoil '$a/* more */' drivers/mini/new.h
+	finds mirrors mirrors "make export"
+}
+
+finds_old_uapi()
+{
+	spoil '$a/* more */' userspace/uapi/peer_test_uapi.h
+	finds uapi uAPI "scripts/update-uapi"
+	cp "$mini_linux/drivers/misc/peer_test/peer_test_uapi.h" "$mini/userspace/uapi/"
+}
+
+# The second patch of 02-two has a defect, which a third mends.
+bisect_finds()
+{
+	local out
+	plant "$1"
+	mini_git checkout -q good -- mini.c
+	mini_commit "mini: Mend two"
+	mini_export
+	out=$(mini_bisect) && { echo "$out"; return 1; }
+	echo "$out"
+	grep -A 99 "FAIL 02-two/0002" <<<"$out" | grep -q "$2"
+}
+
+bisect_finds_error() { bisect_finds "$two s/return x;/return y;/" "error: .y. undeclared"; }
+bisect_finds_warning() { bisect_finds '$a static int f(void) { return 0; }' "unused-function"; }

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * amdgpu_today_bench [rounds]: what programs do that know nothing of SDMA
+ * batches: CPU time of the process for each, in nanoseconds, the least of many.
+ * It needs no patch, so that a kernel with the series can be compared with one
+ * without. In a guest whose clock counts instructions (QEMU's -icount shift=0)
+ * the figures are instructions.
+ *
+ *	cs	one AMDGPU_CS of one copy
+ *	map	a buffer of 1 MiB is mapped in the VM
+ *	unmap	and unmapped
+ *	svm	1 MiB of ordinary memory is prefetched to the GPU
+ *	back	and comes back, as the CPU touches it
+ */
+#include <sched.h>
+
+#include "../../../kselftest.h"
+#include "amdgpu_test.h"
+
+#define SIZE	MIB
+#define MOST	101
+
+static void check(const char *what, int ret)
+{
+	if (!ret)
+		return;
+	fprintf(stderr, "%s: %s\n", what, strerror(-ret));
+	exit(1);
+}
+
+static double spent(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+	return t.tv_sec * 1e9 + t.tv_nsec;
+}
+
+static int by_size(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+static void print(const char *name, double *samples, int n)
+{
+	qsort(samples, n, sizeof(*samples), by_size);
+	printf("%s n=%d median=%.0f min=%.0f max=%.0f\n", name, n,
+	       samples[n / 2], samples[0], samples[n - 1]);
+	fflush(stdout);
+}
+
+/* The same list each time: making that is not what is measured. */
+static int send(struct gpu *gpu, struct buffer *ib, uint32_t list,
+		uint64_t *fence)
+{
+	struct drm_amdgpu_cs_chunk_ib chunk_ib = {
+		.va_start = ib->va,
+		.ib_bytes = 32,
+		.ip_type = AMDGPU_HW_IP_DMA,
+	};
+	struct drm_amdgpu_cs_chunk chunk = {
+		.chunk_id = AMDGPU_CHUNK_ID_IB,
+		.length_dw = sizeof(chunk_ib) / 4,
+		.chunk_data = (uintptr_t)&chunk_ib,
+	};
+	uint64_t chunks = (uintptr_t)&chunk;
+	union drm_amdgpu_cs arg = {
+		.in.ctx_id = gpu->context,
+		.in.bo_list_handle = list,
+		.in.num_chunks = 1,
+		.in.chunks = (uintptr_t)&chunks,
+	};
+	int ret = do_ioctl(gpu->fd, DRM_IOCTL_AMDGPU_CS, &arg);
+
+	*fence = arg.out.handle;
+	return ret;
+}
+
+static void bench_cs(struct gpu *gpu, int rounds)
+{
+	struct buffer ib, from, to, *all[] = { &ib, &from, &to };
+	double samples[MOST], start;
+	uint64_t fence;
+	uint32_t list;
+	int i;
+
+	check("ib", new_mapped_buffer(gpu, &ib, 4096, AMDGPU_GEM_DOMAIN_GTT));
+	check("from", new_mapped_buffer(gpu, &from, SIZE,
+					AMDGPU_GEM_DOMAIN_GTT));
+	check("to", new_mapped_buffer(gpu, &to, SIZE, AMDGPU_GEM_DOMAIN_VRAM));
+	check("list", make_list(gpu, all, 3, &list));
+	const uint32_t packet[8] = {
+		1, 4096 - 1, 0, LO(from.va), HI(from.va), LO(to.va), HI(to.va),
+	};
+
+	memcpy(ib.cpu, packet, sizeof(packet));
+	for (i = -3; i < rounds; i++) {
+		start = spent();
+		check("CS", send(gpu, &ib, list, &fence));
+		samples[i < 0 ? 0 : i] = spent() - start;
+		check("end", wait_fence(gpu, fence, 1e9));
+	}
+	print("cs", samples, rounds);
+}
+
+static int set_mapping(struct gpu *gpu, struct buffer *b, uint32_t op)
+{
+	struct drm_amdgpu_gem_va arg = {
+		.handle = b->handle,
+		.operation = op,
+		.flags = op == AMDGPU_VA_OP_MAP ? AMDGPU_VM_PAGE_READABLE |
+						  AMDGPU_VM_PAGE_WRITEABLE : 0,
+		.va_address = 1024 * MIB,
+		.map_size = b->size,
+	};
+
+	return do_ioctl(gpu->fd, DRM_IOCTL_AMDGPU_GEM_VA, &arg);
+}
+
+static void bench_map(struct gpu *gpu, int rounds)
+{
+	double map[MOST], unmap[MOST], start;
+	struct buffer b;
+	int i;
+
+	check("buffer", new_buffer(gpu, &b, SIZE, AMDGPU_GEM_DOMAIN_GTT));
+	for (i = -3; i < rounds; i++) {
+		start = spent();
+		check("map", set_mapping(gpu, &b, AMDGPU_VA_OP_MAP));
+		map[i < 0 ? 0 : i] = spent() - start;
+		usleep(10000);
+		start = spent();
+		check("unmap", set_mapping(gpu, &b, AMDGPU_VA_OP_UNMAP));
+		unmap[i < 0 ? 0 : i] = spent() - start;
+		usleep(10000);
+	}
+	print("map", map, rounds);
+	print("unmap", unmap, rounds);
+}
+
+/* To the GPU by a call, and back by faults of the CPU. */
+static void bench_svm(int rounds)
+{
+	int kfd = open("/dev/kfd", O_RDWR | O_CLOEXEC), i;
+	struct kfd_node nodes[MAX_GPUS];
+	double there[MOST], back[MOST], start;
+	volatile uint8_t *p;
+	size_t at;
+
+	if (kfd < 0 || kfd_nodes(nodes) < 1)
+		return;
+	check("VM", kfd_acquire_vm(kfd, &nodes[0]));
+	p = mmap(NULL, 4 * SIZE, PROT_READ | PROT_WRITE,
+		 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	p = (volatile uint8_t *)(((uintptr_t)p + 2 * SIZE - 1) &
+				 ~(2 * SIZE - 1));
+	madvise((void *)p, 2 * SIZE, MADV_NOHUGEPAGE);
+	memset((void *)p, 1, SIZE);
+	for (i = -3; i < rounds; i++) {
+		start = spent();
+		check("prefetch", kfd_prefetch(kfd, (void *)p, SIZE,
+					       nodes[0].gpu_id));
+		there[i < 0 ? 0 : i] = spent() - start;
+		start = spent();
+		for (at = 0; at < SIZE; at += 4096)
+			p[at]++;
+		back[i < 0 ? 0 : i] = spent() - start;
+	}
+	print("svm", there, rounds);
+	print("back", back, rounds);
+}
+
+int main(int argc, char **argv)
+{
+	struct sched_param param = { .sched_priority = 1 };
+	int rounds = argc > 1 ? atoi(argv[1]) : 41;
+	char names[MAX_GPUS][32];
+	struct gpu gpu;
+
+	if (rounds < 1 || rounds > MOST)
+		return 1;
+	if (find_gpus(names) < 1)
+		return 4;
+	/* what a call wakes runs after it has returned */
+	if (sched_setscheduler(0, SCHED_FIFO, &param))
+		puts("# not SCHED_FIFO, the figures vary");
+	check("open", open_gpu(&gpu, names[0]));
+	bench_cs(&gpu, rounds);
+	bench_map(&gpu, rounds);
+	bench_svm(rounds);
+	return 0;
+}

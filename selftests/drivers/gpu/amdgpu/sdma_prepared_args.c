@@ -1,0 +1,341 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Prepared SDMA batches: what does not outlive a changed mapping, and what is
+ * refused. One test for each reason.
+ */
+#include "../../../kselftest_harness.h"
+#include "sdma_prepared.h"
+
+#define VRAM_VA		(2048 * MIB)
+#define OTHER_VA	(3072 * MIB)
+#define SIZE		(4 * MIB)
+#define COUNT_AT	(SIZE - 4096)
+#define COUNT_VA	(VRAM_VA + COUNT_AT)
+
+/* What a changed mapping leaves: it is said, and nothing ran. */
+#define EXPECT_STALE()							\
+	do {								\
+		uint32_t h = self->handle;				\
+									\
+		EXPECT_EQ(-ESTALE, run_prepared(&self->gpu, h));	\
+		EXPECT_EQ(-ESTALE, run_prepared(&self->gpu, h));	\
+		EXPECT_EQ(0, self->vram.cpu[0]);			\
+		EXPECT_EQ(0, forget(&self->gpu, h));			\
+	} while (0)
+
+FIXTURE(stale)
+{
+	struct gpu gpu;
+	struct buffer vram;
+	struct buffer other;
+	uint32_t handle;
+};
+
+/* A fill of the begin and the end of what is mapped at OTHER_VA. */
+FIXTURE_SETUP(stale)
+{
+	const struct drm_amdgpu_sdma_desc d[] = {
+		fill_desc(VRAM_VA, 4096, 1),
+		fill_desc(OTHER_VA, 4096, 1),
+		fill_desc(OTHER_VA + SIZE - 4096, 4096, 1),
+	};
+
+	if (gpu_open(&self->gpu, 0))
+		SKIP(return, "no GPU with SDMA batches");
+	ASSERT_EQ(0, buffer_map(&self->gpu, &self->vram, SIZE,
+				AMDGPU_GEM_DOMAIN_VRAM, VRAM_VA));
+	ASSERT_EQ(0, buffer_map(&self->gpu, &self->other, SIZE,
+				AMDGPU_GEM_DOMAIN_VRAM, OTHER_VA));
+	memset(self->vram.cpu, 0, SIZE);
+	ASSERT_EQ(0, prepare(&self->gpu, d, 3, &self->handle));
+}
+
+FIXTURE_TEARDOWN(stale)
+{
+	if (self->gpu.fd >= 0)
+		close(self->gpu.fd);
+}
+
+TEST_F(stale, unmapped)
+{
+	ASSERT_EQ(0, buffer_va(&self->gpu, &self->other, AMDGPU_VA_OP_UNMAP,
+			       OTHER_VA, 0));
+	EXPECT_STALE();
+}
+
+/* The same buffer at the same address is another mapping. */
+TEST_F(stale, mapped_again)
+{
+	ASSERT_EQ(0, buffer_va(&self->gpu, &self->other, AMDGPU_VA_OP_UNMAP,
+			       OTHER_VA, 0));
+	ASSERT_EQ(0, buffer_va(&self->gpu, &self->other, AMDGPU_VA_OP_MAP,
+			       OTHER_VA, GPU_RW));
+	EXPECT_STALE();
+}
+
+TEST_F(stale, replaced)
+{
+	struct buffer b;
+
+	ASSERT_EQ(0, buffer_new(&self->gpu, &b, SIZE, AMDGPU_GEM_DOMAIN_GTT));
+	ASSERT_EQ(0, buffer_va(&self->gpu, &b, AMDGPU_VA_OP_REPLACE, OTHER_VA,
+			       GPU_RW));
+	EXPECT_STALE();
+}
+
+/* A hole in the middle, where the batch has nothing, splits the mapping. */
+TEST_F(stale, split)
+{
+	struct buffer b = self->other;
+
+	b.size = 4096;
+	ASSERT_EQ(0, buffer_va(&self->gpu, &b, AMDGPU_VA_OP_CLEAR,
+			       OTHER_VA + MIB, 0));
+	EXPECT_STALE();
+}
+
+TEST_F(stale, read_only)
+{
+	ASSERT_EQ(0, buffer_va(&self->gpu, &self->other, AMDGPU_VA_OP_REPLACE,
+			       OTHER_VA, AMDGPU_VM_PAGE_READABLE));
+	EXPECT_STALE();
+}
+
+/* Its last handle is gone: a prepared batch holds no buffer. */
+TEST_F(stale, closed)
+{
+	buffer_free(&self->gpu, &self->other);
+	EXPECT_STALE();
+}
+
+/* What the batch does not use may change. */
+TEST_F(stale, not_by_others)
+{
+	struct buffer b;
+	unsigned int i;
+
+	ASSERT_EQ(0, buffer_new(&self->gpu, &b, SIZE, AMDGPU_GEM_DOMAIN_GTT));
+	for (i = 0; i < 3; i++) {
+		ASSERT_EQ(0, buffer_va(&self->gpu, &b, AMDGPU_VA_OP_MAP,
+				       OTHER_VA + 2 * SIZE, GPU_RW));
+		ASSERT_EQ(0, run_prepared(&self->gpu, self->handle));
+		ASSERT_EQ(0, buffer_va(&self->gpu, &b, AMDGPU_VA_OP_UNMAP,
+				       OTHER_VA + 2 * SIZE, 0));
+		ASSERT_EQ(0, run_prepared(&self->gpu, self->handle));
+	}
+	EXPECT_EQ(1, self->vram.cpu[0]);
+	EXPECT_EQ(1, self->other.cpu[SIZE - 4096]);
+}
+
+/*
+ * What is refused. Each test spoils one member of a call that is good: to
+ * prepare, to run or to forget a batch that adds one to the counter.
+ */
+FIXTURE(refused)
+{
+	struct gpu gpu;
+	struct buffer vram;
+	struct drm_amdgpu_sdma_desc desc;
+	struct drm_amdgpu_sdma_fence fence;
+	uint32_t handle;
+};
+
+FIXTURE_VARIANT(refused)
+{
+	uint32_t op;
+};
+
+FIXTURE_VARIANT_ADD(refused, prepare)
+{
+	.op = AMDGPU_SDMA_BATCH_PREPARE,
+};
+
+FIXTURE_VARIANT_ADD(refused, run)
+{
+	.op = AMDGPU_SDMA_BATCH_RUN,
+};
+
+FIXTURE_VARIANT_ADD(refused, forget)
+{
+	.op = AMDGPU_SDMA_BATCH_FORGET,
+};
+
+FIXTURE_SETUP(refused)
+{
+	if (gpu_open(&self->gpu, 0))
+		SKIP(return, "no GPU with SDMA batches");
+	ASSERT_EQ(0, buffer_map(&self->gpu, &self->vram, SIZE,
+				AMDGPU_GEM_DOMAIN_VRAM, VRAM_VA));
+	memset(self->vram.cpu, 0, SIZE);
+	self->desc = add_desc(COUNT_VA, 1);
+	ASSERT_EQ(0, prepare(&self->gpu, &self->desc, 1, &self->handle));
+	ASSERT_EQ(0, syncobj_new(&self->gpu, &self->fence.handle));
+}
+
+FIXTURE_TEARDOWN(refused)
+{
+	if (self->gpu.fd >= 0)
+		close(self->gpu.fd);
+}
+
+static struct drm_amdgpu_sdma_batch good(struct _test_data_refused *self,
+					 uint32_t op)
+{
+	struct drm_amdgpu_sdma_batch batch = { };
+
+	if (op == AMDGPU_SDMA_BATCH_PREPARE)
+		batch = batch_of(&self->gpu, &self->desc, 1);
+	else if (op == AMDGPU_SDMA_BATCH_RUN)
+		batch = run_of(&self->gpu, self->handle);
+	else
+		batch.handle = self->handle;
+	batch.op = op;
+	return batch;
+}
+
+/* Whatever it was, the batch is there and has not run. */
+#define EXPECT_SPOILED(error, spoil)					\
+	do {								\
+		struct drm_amdgpu_sdma_batch b =			\
+			good(self, variant->op);			\
+									\
+		b.spoil;						\
+		EXPECT_EQ(error, batch_submit(&self->gpu, &b));		\
+		EXPECT_EQ(AMDGPU_SDMA_NO_INDEX, b.error_index);		\
+		EXPECT_EQ(AMDGPU_SDMA_ERROR_NONE, b.error_array);	\
+		EXPECT_EQ(0, b.engines_used);				\
+		EXPECT_EQ(0, run_prepared(&self->gpu, self->handle));	\
+		EXPECT_EQ(1, *(uint64_t *)(self->vram.cpu + COUNT_AT));	\
+	} while (0)
+
+#define SKIP_FOR(which)							\
+	do {								\
+		if (variant->op == AMDGPU_SDMA_BATCH_ ## which)	\
+			SKIP(return, "it may be there");		\
+	} while (0)
+
+TEST_F(refused, nothing)
+{
+	struct drm_amdgpu_sdma_batch b = good(self, variant->op);
+
+	EXPECT_EQ(0, batch_submit(&self->gpu, &b));
+}
+
+TEST_F(refused, unknown_flag)
+{
+	EXPECT_SPOILED(-EINVAL, flags = 1u << 31);
+}
+
+TEST_F(refused, reserved)
+{
+	EXPECT_SPOILED(-EINVAL, reserved[1] = 1);
+}
+
+TEST_F(refused, nonblock)
+{
+	SKIP_FOR(PREPARE);
+	SKIP_FOR(RUN);
+	EXPECT_SPOILED(-EINVAL, flags = AMDGPU_SDMA_BATCH_NONBLOCK);
+}
+
+TEST_F(refused, path)
+{
+	SKIP_FOR(PREPARE);
+	SKIP_FOR(RUN);
+	EXPECT_SPOILED(-EINVAL, flags = AMDGPU_SDMA_BATCH_PATH);
+}
+
+TEST_F(refused, records)
+{
+	SKIP_FOR(PREPARE);
+	EXPECT_SPOILED(-EINVAL, records = VRAM_VA);
+}
+
+TEST_F(refused, handle)
+{
+	SKIP_FOR(RUN);
+	SKIP_FOR(FORGET);
+	EXPECT_SPOILED(-EINVAL, handle = 1);
+}
+
+TEST_F(refused, unknown_handle)
+{
+	SKIP_FOR(PREPARE);
+	EXPECT_SPOILED(-ENOENT, handle = 1u << 30);
+}
+
+TEST_F(refused, context)
+{
+	SKIP_FOR(PREPARE);
+	EXPECT_SPOILED(-EINVAL, ctx_id = 4711);
+}
+
+TEST_F(refused, descs)
+{
+	SKIP_FOR(PREPARE);
+	EXPECT_SPOILED(-EINVAL, descs = (uintptr_t)&self->desc);
+}
+
+TEST_F(refused, num_descs)
+{
+	SKIP_FOR(PREPARE);
+	EXPECT_SPOILED(-EINVAL, num_descs = 1);
+}
+
+TEST_F(refused, desc_stride)
+{
+	SKIP_FOR(PREPARE);
+	EXPECT_SPOILED(-EINVAL, desc_stride = sizeof(self->desc));
+}
+
+TEST_F(refused, placement)
+{
+	SKIP_FOR(PREPARE);
+	EXPECT_SPOILED(-EINVAL, placement = AMDGPU_SDMA_PLACE_ONE_ENGINE);
+}
+
+TEST_F(refused, engine_mask)
+{
+	SKIP_FOR(PREPARE);
+	EXPECT_SPOILED(-EINVAL, engine_mask = 1);
+}
+
+TEST_F(refused, in_fences)
+{
+	SKIP_FOR(RUN);
+	EXPECT_SPOILED(-EINVAL, in_fences = (uintptr_t)&self->fence);
+}
+
+TEST_F(refused, num_in_fences)
+{
+	SKIP_FOR(RUN);
+	EXPECT_SPOILED(-EINVAL, num_in_fences = 1);
+}
+
+TEST_F(refused, out_fences)
+{
+	SKIP_FOR(RUN);
+	EXPECT_SPOILED(-EINVAL, out_fences = (uintptr_t)&self->fence);
+}
+
+TEST_F(refused, num_out_fences)
+{
+	SKIP_FOR(RUN);
+	EXPECT_SPOILED(-EINVAL, num_out_fences = 1);
+}
+
+TEST_F(refused, too_many_in_fences)
+{
+	SKIP_FOR(PREPARE);
+	SKIP_FOR(FORGET);
+	EXPECT_SPOILED(-EMSGSIZE, num_in_fences = self->gpu.info.max_fences + 1);
+}
+
+TEST_F(refused, too_many_out_fences)
+{
+	SKIP_FOR(PREPARE);
+	SKIP_FOR(FORGET);
+	EXPECT_SPOILED(-EMSGSIZE, num_out_fences = self->gpu.info.max_fences + 1);
+}
+
+TEST_HARNESS_MAIN

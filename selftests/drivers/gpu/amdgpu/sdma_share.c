@@ -1,0 +1,469 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What others have to wait for when a process has as many SDMA batches on their
+ * way as it may: another process's batches, the kernel's moves of buffers and
+ * its updates of page tables. Measured in bytes and waits that come before,
+ * never in time.
+ */
+#include <pthread.h>
+
+#include "sdma_evict.h"
+#include "sdma_hold.h"
+#include "sdma_model.h"
+
+#define MAPPED_VA	(4096 * MIB)
+#define LARGE_VA	(8192 * MIB)
+#define LARGE		(64 * MIB)
+
+/* How many batches have ended that signal a timeline, or a negative errno. */
+static long count_ended(struct gpu *gpu, uint32_t timeline)
+{
+	uint64_t point = 0;
+	struct drm_syncobj_timeline_array arg = {
+		.handles = (uintptr_t)&timeline,
+		.points = (uintptr_t)&point,
+		.count_handles = 1,
+	};
+	int ret = gpu_ioctl(gpu, DRM_IOCTL_SYNCOBJ_QUERY, &arg);
+
+	return ret ? ret : (long)point;
+}
+
+/*
+ * A file that always has as many fills on their way, on one engine, as it may:
+ * @depth of them are max_queued_bytes.
+ */
+struct flood {
+	struct gpu gpu;
+	struct buffer buffer;
+	pthread_t thread;
+	uint32_t engine, timeline;
+	unsigned int depth;
+	uint64_t submitted;
+	bool full, stop;
+	int ret;
+};
+
+static int flood_once(struct flood *f)
+{
+	const uint64_t size = f->gpu.info.max_queued_bytes / f->depth;
+	struct drm_amdgpu_sdma_desc d = fill_desc(LARGE_VA, size, 1);
+	struct drm_amdgpu_sdma_batch batch = batch_of(&f->gpu, &d, 1);
+	int ret;
+
+	batch.flags = AMDGPU_SDMA_BATCH_NONBLOCK;
+	batch.engine_mask = f->engine;
+	ret = batch_submit_to(&f->gpu, &batch, f->timeline, f->submitted + 1);
+	f->submitted += !ret;
+	return ret;
+}
+
+static void *keep_flooding(void *arg)
+{
+	struct flood *f = arg;
+	int ret;
+
+	while (!__atomic_load_n(&f->stop, __ATOMIC_ACQUIRE) && !f->ret) {
+		ret = flood_once(f);
+		if (ret == -EAGAIN) {
+			__atomic_store_n(&f->full, true, __ATOMIC_RELEASE);
+			usleep(1000);
+		} else {
+			f->ret = ret;
+		}
+	}
+	return NULL;
+}
+
+static int flood_start(struct flood *f, uint32_t engine, unsigned int depth)
+{
+	uint64_t size;
+	int i, ret = gpu_open(&f->gpu, 0);
+
+	f->engine = engine;
+	f->depth = depth;
+	size = f->gpu.info.max_queued_bytes / depth;
+	if (!ret)
+		ret = buffer_new(&f->gpu, &f->buffer, LARGE,
+				 AMDGPU_GEM_DOMAIN_GTT);
+	if (!ret)
+		ret = map_repeatedly(&f->gpu, &f->buffer, LARGE_VA,
+				     (size + LARGE - 1) / LARGE * LARGE);
+	if (!ret)
+		ret = syncobj_new(&f->gpu, &f->timeline);
+	if (!ret)
+		ret = -pthread_create(&f->thread, NULL, keep_flooding, f);
+	for (i = 0; !ret && i < 1000; i++) {
+		if (__atomic_load_n(&f->full, __ATOMIC_ACQUIRE))
+			return 0;
+		usleep(10000);
+	}
+	return ret ? ret : -ETIMEDOUT;
+}
+
+static long flood_ended(struct flood *f)
+{
+	return count_ended(&f->gpu, f->timeline);
+}
+
+static int flood_stop(struct flood *f)
+{
+	__atomic_store_n(&f->stop, true, __ATOMIC_RELEASE);
+	pthread_join(f->thread, NULL);
+	close(f->gpu.fd);
+	return f->ret;
+}
+
+/* A page table update, until it has been made. */
+static int map_and_wait(struct gpu *gpu, struct buffer *b, uint32_t op,
+			uint64_t va, uint32_t timeline, uint64_t point)
+{
+	struct drm_amdgpu_gem_va arg = {
+		.handle = b->handle,
+		.operation = op,
+		.flags = op == AMDGPU_VA_OP_MAP ? GPU_RW : 0,
+		.va_address = va,
+		.map_size = b->size,
+		.vm_timeline_syncobj_out = timeline,
+		.vm_timeline_point = point,
+	};
+	int ret = gpu_ioctl(gpu, DRM_IOCTL_AMDGPU_GEM_VA, &arg);
+
+	return ret ? ret : syncobj_wait(gpu, timeline, point, WAIT_SECONDS);
+}
+
+#define DEPTH	16
+/* Those that a ring takes at once: amdgpu.sched_hw_submission. */
+#define RING_JOBS	2
+#define ROUNDS	3
+
+/*
+ * Who has one batch on its way at a time finds as many bytes of another file
+ * before it as that may have on its way, and what the ring holds: not more.
+ */
+TEST_F_TIMEOUT(sdma, fair, 200)
+{
+	const uint32_t engine = nth_engine(self->gpu.info.engine_mask, 0);
+	struct drm_amdgpu_sdma_desc d = fill_desc(VRAM_VA, SIZE, 1);
+	struct drm_amdgpu_sdma_batch batch;
+	struct flood other = { };
+	long before, after, most = 0;
+	int i;
+
+	ASSERT_EQ(0, run(self, &d, 1));
+	ASSERT_EQ(0, flood_start(&other, engine, DEPTH));
+	for (i = 0; i < ROUNDS; i++) {
+		batch = batch_of(&self->gpu, &d, 1);
+		batch.engine_mask = engine;
+		before = flood_ended(&other);
+		ASSERT_EQ(0, batch_run(&self->gpu, &batch));
+		after = flood_ended(&other);
+		if (after - before > most)
+			most = after - before;
+	}
+	TH_LOG("%ld of their batches before one of ours, of %d on their way",
+	       most, DEPTH);
+	EXPECT_GE(DEPTH + 2, most);
+	/* or there was nobody to share with */
+	EXPECT_LT(0, most);
+	EXPECT_EQ(0, flood_stop(&other));
+}
+
+/* The engines that the kernel has for itself, or all where there is one. */
+static uint32_t kernels(struct _test_data_sdma *self)
+{
+	const struct drm_amdgpu_info_sdma_batch *info = &self->gpu.info;
+	uint32_t engines = info->engine_mask & ~info->wait_engine_mask;
+
+	return engines ? engines : info->engine_mask;
+}
+
+/*
+ * An update of page tables does not stand in the queue: only what the ring holds
+ * is before it, and before a second job of the same update.
+ */
+TEST_F_TIMEOUT(sdma, page_tables_under_a_flood, 200)
+{
+	const uint32_t engine = nth_engine(kernels(self), 0);
+	long before, after, most = 0;
+	struct flood other = { };
+	uint32_t timeline;
+	struct buffer b;
+	int i;
+
+	ASSERT_EQ(0, syncobj_new(&self->gpu, &timeline));
+	ASSERT_EQ(0, buffer_new(&self->gpu, &b, 4 * MIB,
+				AMDGPU_GEM_DOMAIN_GTT));
+	ASSERT_EQ(0, flood_start(&other, engine, DEPTH));
+	for (i = 0; i < 2 * ROUNDS; i++) {
+		before = flood_ended(&other);
+		ASSERT_EQ(0, map_and_wait(&self->gpu, &b, i % 2 ?
+					  AMDGPU_VA_OP_UNMAP : AMDGPU_VA_OP_MAP,
+					  MAPPED_VA, timeline, i + 1));
+		after = flood_ended(&other);
+		if (after - before > most)
+			most = after - before;
+	}
+	TH_LOG("%ld of their batches before an update, of %d on their way",
+	       most, DEPTH);
+	EXPECT_GE(2 * RING_JOBS + 1, most);
+	EXPECT_EQ(0, flood_stop(&other));
+}
+
+/* Nor do its moves, here of buffers that leave video memory. */
+TEST_F_TIMEOUT(sdma, moves_under_a_flood, 280)
+{
+	const uint32_t engine = nth_engine(kernels(self), 0);
+	struct flood other = { };
+	static struct evict e;
+	long before, after, most = 0, moved, all = 0;
+	int i, ret;
+
+	ret = evict_open(&e);
+	if (ret == -E2BIG)
+		SKIP(return, "too much video memory");
+	ASSERT_EQ(0, ret);
+	ASSERT_EQ(0, flood_start(&other, engine, 4 * DEPTH));
+	for (i = 0; i < 6; i++) {
+		before = flood_ended(&other);
+		moved = evict_once(&e);
+		after = flood_ended(&other);
+		ASSERT_LE(0, moved);
+		all += moved;
+		if (after - before > most)
+			most = after - before;
+	}
+	TH_LOG("%ld of their batches during a move, of %u on their way", most,
+	       4 * DEPTH);
+	EXPECT_LT(0, all);
+	/* each may find the ring full */
+	EXPECT_GE((all / i + 1) * (RING_JOBS + 1), most);
+	EXPECT_GT(2 * DEPTH, most);
+	EXPECT_EQ(0, flood_stop(&other));
+	evict_close(&e);
+}
+
+/* Files whose batches wait in vain, two of each at any time on each engine. */
+#define WAITERS	3
+/*
+ * See wait_ns(). An emulated engine polls at the pace of a busy host: no wait may
+ * last until it is taken for a hang.
+ */
+#define LONG_WAIT	80
+#define SHORT_WAIT	40
+
+struct waiting {
+	struct gpu gpu;
+	struct buffer system;
+	pthread_t thread;
+	uint32_t engines;
+	unsigned int parts;	/* see wait_ns() */
+	uint32_t timeline[32];
+	uint64_t point[32];
+	bool stop;
+	int ret;
+};
+
+static int wait_again(struct waiting *w, unsigned int engine)
+{
+	struct drm_amdgpu_sdma_desc d =
+		wait_eq(SYSTEM_VA, 1, wait_ns(&w->gpu, w->parts));
+	struct drm_amdgpu_sdma_batch batch = batch_of(&w->gpu, &d, 1);
+	const uint32_t timeline = w->timeline[engine];
+	const uint64_t point = w->point[engine] + 1;
+	int ret;
+
+	batch.engine_mask = 1u << engine;
+	ret = batch_submit_to(&w->gpu, &batch, timeline, point);
+	if (!ret)
+		__atomic_store_n(&w->point[engine], point, __ATOMIC_RELEASE);
+	return ret;
+}
+
+/* One more wherever only one is left. */
+static void *keep_waiting(void *arg)
+{
+	struct waiting *w = arg;
+	unsigned int engine;
+
+	while (!__atomic_load_n(&w->stop, __ATOMIC_ACQUIRE) && !w->ret) {
+		for (engine = 0; engine < 32 && !w->ret; engine++) {
+			if (!(w->engines & 1u << engine))
+				continue;
+			if (count_ended(&w->gpu, w->timeline[engine]) + 2 >
+			    (long)w->point[engine])
+				w->ret = wait_again(w, engine);
+		}
+		usleep(1000);
+	}
+	return NULL;
+}
+
+static int waiting_start(struct waiting *w, uint32_t engines,
+			 unsigned int parts)
+{
+	int ret = gpu_open(&w->gpu, 0);
+	unsigned int engine;
+
+	w->engines = engines;
+	w->parts = parts;
+	if (!ret)
+		ret = buffer_map(&w->gpu, &w->system, MIB,
+				 AMDGPU_GEM_DOMAIN_GTT, SYSTEM_VA);
+	for (engine = 0; engine < 32 && !ret; engine++)
+		ret = syncobj_new(&w->gpu, &w->timeline[engine]);
+	if (!ret)
+		ret = -pthread_create(&w->thread, NULL, keep_waiting, w);
+	for (engine = 0; engine < 32 && !ret; engine++)
+		while (engines & 1u << engine &&
+		       __atomic_load_n(&w->point[engine], __ATOMIC_ACQUIRE) < 2)
+			usleep(1000);
+	return ret;
+}
+
+static int waiting_stop(struct waiting *w)
+{
+	__atomic_store_n(&w->stop, true, __ATOMIC_RELEASE);
+	__atomic_store_n((uint32_t *)w->system.cpu, 1, __ATOMIC_RELEASE);
+	pthread_join(w->thread, NULL);
+	close(w->gpu.fd);
+	return w->ret;
+}
+
+/* Waits that have ended, of all files and engines. */
+static long waits_ended(struct waiting *w, unsigned int n)
+{
+	unsigned int engine;
+	long sum = 0;
+
+	for (; n--; w++)
+		for (engine = 0; engine < 32; engine++)
+			sum += count_ended(&w->gpu, w->timeline[engine]);
+	return sum;
+}
+
+/*
+ * Files wait on every engine that has waits. What the kernel does meanwhile is
+ * behind none of them: now and then no wait at all ends while it is done. Were
+ * it behind one, that would have to end first, every time.
+ */
+TEST_F_TIMEOUT(sdma, moves_behind_no_wait, 280)
+{
+	struct waiting other[WAITERS] = { };
+	static struct evict e;
+	int ret, i, none = 0;
+	long before, moved, all = 0;
+
+	if (!(self->gpu.info.engine_mask & ~self->gpu.info.wait_engine_mask))
+		SKIP(return, "the kernel has no engine for itself");
+	ret = evict_open(&e);
+	if (ret == -E2BIG)
+		SKIP(return, "too much video memory");
+	ASSERT_EQ(0, ret);
+	for (i = 0; i < WAITERS; i++)
+		ASSERT_EQ(0, waiting_start(&other[i],
+					   self->gpu.info.wait_engine_mask,
+					   LONG_WAIT));
+	for (i = 0; i < 24; i++) {
+		before = waits_ended(other, WAITERS);
+		moved = evict_once(&e);
+		ASSERT_LE(0, moved);
+		none += moved && waits_ended(other, WAITERS) == before;
+		all += moved;
+	}
+	TH_LOG("no wait ended in %d of %d moves", none, i);
+	EXPECT_LT(0, all);
+	EXPECT_LE(1, none);
+	for (i = 0; i < WAITERS; i++)
+		EXPECT_EQ(0, waiting_stop(&other[i]));
+	evict_close(&e);
+}
+
+TEST_F_TIMEOUT(sdma, page_tables_behind_no_wait, 200)
+{
+	struct waiting other[WAITERS] = { };
+	unsigned int i, none = 0;
+	uint32_t timeline;
+	struct buffer b;
+	long before;
+
+	if (!(self->gpu.info.engine_mask & ~self->gpu.info.wait_engine_mask))
+		SKIP(return, "the kernel has no engine for itself");
+	ASSERT_EQ(0, syncobj_new(&self->gpu, &timeline));
+	ASSERT_EQ(0, buffer_new(&self->gpu, &b, 4 * MIB,
+				AMDGPU_GEM_DOMAIN_GTT));
+	for (i = 0; i < WAITERS; i++)
+		ASSERT_EQ(0, waiting_start(&other[i],
+					   self->gpu.info.wait_engine_mask,
+					   LONG_WAIT));
+	for (i = 0; i < 20; i++) {
+		before = waits_ended(other, WAITERS);
+		ASSERT_EQ(0, map_and_wait(&self->gpu, &b, i % 2 ?
+					  AMDGPU_VA_OP_UNMAP : AMDGPU_VA_OP_MAP,
+					  MAPPED_VA, timeline, i + 1));
+		none += waits_ended(other, WAITERS) == before;
+	}
+	TH_LOG("no wait ended in %u of %u updates", none, i);
+	EXPECT_LE(5, none);
+	for (i = 0; i < WAITERS; i++)
+		EXPECT_EQ(0, waiting_stop(&other[i]));
+}
+
+/* One wait at a time is on the ring: a copy of somebody else has its turn. */
+TEST_F_TIMEOUT(sdma, copies_between_waits, 280)
+{
+	const uint32_t engine = nth_engine(self->gpu.info.wait_engine_mask, 0);
+	struct drm_amdgpu_sdma_desc d = copy_desc(SYSTEM_VA, VRAM_VA, 4096);
+	struct drm_amdgpu_sdma_batch batch;
+	struct waiting other[WAITERS] = { };
+	long before, after, most = 0;
+	unsigned int i;
+
+	ASSERT_EQ(0, run(self, &d, 1));
+	for (i = 0; i < WAITERS; i++)
+		ASSERT_EQ(0, waiting_start(&other[i], engine, SHORT_WAIT));
+	for (i = 0; i < 20; i++) {
+		before = waits_ended(other, WAITERS);
+		batch = batch_of(&self->gpu, &d, 1);
+		batch.engine_mask = engine;
+		ASSERT_EQ(0, batch_run(&self->gpu, &batch));
+		after = waits_ended(other, WAITERS);
+		if (after - before > most)
+			most = after - before;
+	}
+	TH_LOG("%ld waits before a copy, of %d on their way", most,
+	       2 * WAITERS);
+	EXPECT_GE(2, most);
+	for (i = 0; i < WAITERS; i++)
+		EXPECT_EQ(0, waiting_stop(&other[i]));
+}
+
+/* Somebody else's waits do not keep ours from their turn. */
+TEST_F_TIMEOUT(sdma, waits_between_waits, 280)
+{
+	const uint32_t engine = nth_engine(self->gpu.info.wait_engine_mask, 0);
+	struct drm_amdgpu_sdma_desc d = wait_ge(SYSTEM_VA, 0,
+						wait_ns(&self->gpu, SHORT_WAIT));
+	struct drm_amdgpu_sdma_batch batch;
+	struct waiting other[WAITERS] = { };
+	long before, after, most = 0;
+	unsigned int i;
+
+	for (i = 0; i < WAITERS; i++)
+		ASSERT_EQ(0, waiting_start(&other[i], engine, SHORT_WAIT));
+	for (i = 0; i < 10; i++) {
+		before = waits_ended(other, WAITERS);
+		batch = batch_of(&self->gpu, &d, 1);
+		batch.engine_mask = engine;
+		ASSERT_EQ(0, batch_run(&self->gpu, &batch));
+		after = waits_ended(other, WAITERS);
+		if (after - before > most)
+			most = after - before;
+	}
+	TH_LOG("%ld waits before ours, of %d on their way", most, 2 * WAITERS);
+	EXPECT_GE(2 * WAITERS + 1, most);
+	for (i = 0; i < WAITERS; i++)
+		EXPECT_EQ(0, waiting_stop(&other[i]));
+}
+
+TEST_HARNESS_MAIN

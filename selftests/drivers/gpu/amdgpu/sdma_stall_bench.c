@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * sdma_stall_bench [rounds]: what the kernel's own work on the SDMA engines has
+ * before it when a process has as many SDMA batches on their way as it may:
+ * bytes of copies, and waits. One line each for a move of a buffer and an update
+ * of page tables; exits with 1 if one is above the documented bound.
+ *
+ * Bytes and waits do not depend on how fast an emulated engine is.
+ */
+#include <pthread.h>
+
+#include "sdma_evict.h"
+#include "sdma_hold.h"
+
+#define LARGE_VA	(8192 * MIB)
+#define LARGE		(64 * MIB)
+#define MAP_VA		(4096 * MIB)
+#define DEPTH		64
+/* Jobs that a ring holds already: amdgpu.sched_hw_submission. */
+#define RING_JOBS	2
+
+static void check(const char *what, int ret)
+{
+	if (!ret)
+		return;
+	fprintf(stderr, "%s: %s\n", what, strerror(-ret));
+	exit(1);
+}
+
+/* A file that floods one engine, with copies or with waits. */
+struct flood {
+	struct gpu gpu;
+	struct buffer buffer;
+	struct drm_amdgpu_sdma_desc d;
+	pthread_t thread;
+	uint32_t engine, timeline;
+	uint64_t submitted;
+	bool full, stop;
+};
+
+static long ended(struct flood *f)
+{
+	uint64_t point = 0;
+	struct drm_syncobj_timeline_array arg = {
+		.handles = (uintptr_t)&f->timeline,
+		.points = (uintptr_t)&point,
+		.count_handles = 1,
+	};
+
+	check("query", gpu_ioctl(&f->gpu, DRM_IOCTL_SYNCOBJ_QUERY, &arg));
+	return point;
+}
+
+static void *keep_flooding(void *arg)
+{
+	struct flood *f = arg;
+	struct drm_amdgpu_sdma_batch batch;
+	int ret;
+
+	while (!__atomic_load_n(&f->stop, __ATOMIC_ACQUIRE)) {
+		batch = batch_of(&f->gpu, &f->d, 1);
+		batch.flags = AMDGPU_SDMA_BATCH_NONBLOCK;
+		batch.engine_mask = f->engine;
+		ret = (long)f->submitted < ended(f) + DEPTH ?
+		      batch_submit_to(&f->gpu, &batch, f->timeline,
+				      f->submitted + 1) : -EAGAIN;
+		if (!ret) {
+			f->submitted++;
+			continue;
+		}
+		if (ret != -EAGAIN)
+			check("flood", ret);
+		__atomic_store_n(&f->full, true, __ATOMIC_RELEASE);
+		usleep(1000);
+	}
+	return NULL;
+}
+
+static void flood_start(struct flood *f, uint32_t engine, bool waits)
+{
+	uint64_t size;
+
+	memset(f, 0, sizeof(*f));
+	check("open", gpu_open(&f->gpu, 0));
+	size = f->gpu.info.max_queued_bytes / DEPTH;
+	f->engine = engine;
+	f->d = waits ? wait_eq(LARGE_VA, 0xffffffff, wait_ns(&f->gpu, 300)) :
+		       fill_desc(LARGE_VA, size, 1);
+	check("buffer", buffer_new(&f->gpu, &f->buffer, LARGE,
+				   AMDGPU_GEM_DOMAIN_GTT));
+	check("map", map_repeatedly(&f->gpu, &f->buffer, LARGE_VA,
+				    (size + LARGE - 1) / LARGE * LARGE));
+	check("syncobj", syncobj_new(&f->gpu, &f->timeline));
+	check("thread", -pthread_create(&f->thread, NULL, keep_flooding, f));
+	while (!__atomic_load_n(&f->full, __ATOMIC_ACQUIRE))
+		usleep(1000);
+}
+
+static void flood_stop(struct flood *f)
+{
+	__atomic_store_n(&f->stop, true, __ATOMIC_RELEASE);
+	pthread_join(f->thread, NULL);
+	close(f->gpu.fd);
+}
+
+struct bench {
+	struct gpu gpu;
+	struct buffer mapped;
+	struct evict evict;
+	uint32_t timeline;
+	uint64_t point;
+};
+
+/* A page table update, until it has been made. */
+static void map(struct bench *b)
+{
+	struct drm_amdgpu_gem_va arg = {
+		.handle = b->mapped.handle,
+		.operation = b->point % 2 ? AMDGPU_VA_OP_UNMAP :
+					    AMDGPU_VA_OP_MAP,
+		.flags = b->point % 2 ? 0 : GPU_RW,
+		.va_address = MAP_VA,
+		.map_size = b->mapped.size,
+		.vm_timeline_syncobj_out = b->timeline,
+		.vm_timeline_point = b->point + 1,
+	};
+
+	b->point++;
+	check("map", gpu_ioctl(&b->gpu, DRM_IOCTL_AMDGPU_GEM_VA, &arg));
+	check("update", syncobj_wait(&b->gpu, b->timeline, b->point,
+				     WAIT_SECONDS));
+}
+
+static void move(struct bench *b)
+{
+	int ret = evict_once(&b->evict);
+
+	check("move", ret < 0 ? ret : 0);
+}
+
+/* Of the flood, while @what is done: the most in @rounds. */
+static long most(struct bench *b, struct flood *f, int rounds,
+		 void (*what)(struct bench *b))
+{
+	long before, n, most = 0;
+
+	while (rounds--) {
+		before = ended(f);
+		what(b);
+		n = ended(f) - before;
+		most = n > most ? n : most;
+	}
+	return most;
+}
+
+static int line(const char *what, long count, const char *unit, long bound)
+{
+	const bool met = count <= bound;
+
+	printf("%-6s %s: %ld %s before it, bound: %ld\n", met ? "met" : "MISSED",
+	       what, count, unit, bound);
+	fflush(stdout);
+	return !met;
+}
+
+static int under_copies(struct bench *b, int rounds, uint32_t engine)
+{
+	const uint64_t size = b->gpu.info.max_queued_bytes / DEPTH;
+	/* one more may end before it is counted, and an update be two jobs */
+	const long bound = (2 * RING_JOBS + 1) * size;
+	struct flood f;
+	int bad;
+
+	flood_start(&f, engine, false);
+	bad = line("page table update, flood of copies",
+		   most(b, &f, rounds, map) * size, "bytes", bound);
+	bad += line("move of 64 MiB, flood of copies",
+		    most(b, &f, rounds, move) * size, "bytes", bound);
+	flood_stop(&f);
+	return bad;
+}
+
+/*
+ * Waits end by themselves as time goes by. What is before the kernel's job, in
+ * every round, is what matters: the least.
+ */
+static long least(struct bench *b, struct flood *f, int rounds,
+		  void (*what)(struct bench *b))
+{
+	long n, least = -1;
+
+	while (rounds--) {
+		n = most(b, f, 1, what);
+		least = least < 0 || n < least ? n : least;
+	}
+	return least;
+}
+
+static int under_waits(struct bench *b, int rounds, uint32_t engine)
+{
+	struct flood f;
+	int bad;
+
+	flood_start(&f, engine, true);
+	bad = line("page table update, flood of waits",
+		   least(b, &f, rounds, map), "waits", 0);
+	bad += line("move of 64 MiB, flood of waits",
+		    least(b, &f, rounds, move), "waits", 0);
+	flood_stop(&f);
+	return bad;
+}
+
+int main(int argc, char **argv)
+{
+	int rounds = argc > 1 ? atoi(argv[1]) : 5;
+	uint32_t kernels, waits;
+	static struct bench b;
+	int bad;
+
+	if (gpu_open(&b.gpu, 0)) {
+		puts("1..0 # SKIP no GPU with SDMA batches");
+		return 4;
+	}
+	waits = b.gpu.info.wait_engine_mask;
+	kernels = b.gpu.info.engine_mask & ~waits;
+	if (!kernels)
+		kernels = b.gpu.info.engine_mask;
+	check("syncobj", syncobj_new(&b.gpu, &b.timeline));
+	check("mapped", buffer_new(&b.gpu, &b.mapped, 4 * MIB,
+				   AMDGPU_GEM_DOMAIN_GTT));
+	check("evict", evict_open(&b.evict));
+	bad = under_copies(&b, rounds, nth_engine(kernels, 0));
+	if (kernels != b.gpu.info.engine_mask)
+		bad += under_waits(&b, rounds, nth_engine(waits, 0));
+	return bad ? 1 : 0;
+}

@@ -1,0 +1,306 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * SDMA batches and the memory they name: what is mapped, replaced, taken away or
+ * evicted meanwhile, and files that are closed.
+ */
+#include <pthread.h>
+#include <signal.h>
+#include <sys/wait.h>
+
+#include "sdma_model.h"
+
+/*
+ * One address shows one buffer, then another: a translation that survives the
+ * change reads the first one's data.
+ */
+TEST_F(sdma, remap)
+{
+	struct drm_amdgpu_sdma_desc d = copy_desc(512 * MIB, SYSTEM_VA, MIB);
+	struct drm_amdgpu_sdma_batch batch = batch_of(&self->gpu, &d, 1);
+	struct buffer b[2];
+	unsigned int i;
+
+	for (i = 0; i < 2; i++) {
+		ASSERT_EQ(0, buffer_new(&self->gpu, &b[i], MIB,
+					AMDGPU_GEM_DOMAIN_VRAM));
+		ASSERT_EQ(0, buffer_cpu(&self->gpu, &b[i]));
+		memset(b[i].cpu, i + 1, MIB);
+	}
+	for (i = 0; i < 20; i++) {
+		struct buffer *shown = &b[i % 2];
+
+		ASSERT_EQ(0, buffer_va(&self->gpu, shown, AMDGPU_VA_OP_MAP,
+				       d.src, GPU_RW));
+		ASSERT_EQ(0, batch_run(&self->gpu, &batch));
+		ASSERT_EQ(0, memcmp(self->system.cpu, shown->cpu, MIB))
+			TH_LOG("round %u", i);
+		ASSERT_EQ(0, buffer_va(&self->gpu, shown, AMDGPU_VA_OP_UNMAP,
+				       d.src, 0));
+	}
+}
+
+/* A mapping whose page table update was left to the next submission. */
+TEST_F(sdma, delayed_update)
+{
+	struct drm_amdgpu_sdma_desc d = copy_desc(SYSTEM_VA, 512 * MIB, MIB);
+	struct drm_amdgpu_sdma_batch batch = batch_of(&self->gpu, &d, 1);
+	struct buffer b;
+
+	ASSERT_EQ(0, buffer_new(&self->gpu, &b, MIB, AMDGPU_GEM_DOMAIN_GTT));
+	ASSERT_EQ(0, buffer_cpu(&self->gpu, &b));
+	ASSERT_EQ(0, buffer_va(&self->gpu, &b, AMDGPU_VA_OP_MAP, d.dst,
+			       GPU_RW | AMDGPU_VM_DELAY_UPDATE));
+	ASSERT_EQ(0, batch_run(&self->gpu, &batch));
+	EXPECT_EQ(0, memcmp(self->system.cpu, b.cpu, MIB));
+}
+
+#define BIG		(64 * MIB)
+#define BIG_VA(i)	((4UL + (i)) * 1024 * MIB)
+#define MAX_BIG		40
+
+#define REFILLS		8
+
+/* On the last engine, where the kernel's moves are not. */
+static int submit_at(struct gpu *gpu, const struct drm_amdgpu_sdma_desc *d,
+		     uint32_t n, uint32_t timeline, uint64_t point)
+{
+	struct drm_amdgpu_sdma_batch batch = batch_of(gpu, d, n);
+
+	batch.engine_mask = 1u << (31 - __builtin_clz(gpu->info.engine_mask));
+	return batch_submit_to(gpu, &batch, timeline, point);
+}
+
+/* Takes long: only the last of the fills counts. */
+static int refill(struct gpu *gpu, uint64_t va, uint32_t value,
+		  uint32_t timeline, uint64_t point)
+{
+	struct drm_amdgpu_sdma_desc d[REFILLS] = { };
+	unsigned int i;
+
+	for (i = 0; i < REFILLS; i++) {
+		d[i].op = AMDGPU_SDMA_OP_FILL;
+		d[i].flags = AMDGPU_SDMA_DESC_BARRIER;
+		d[i].dst = va;
+		d[i].size = BIG;
+		d[i].value = value + REFILLS - 1 - i;
+	}
+	return submit_at(gpu, d, REFILLS, timeline, point);
+}
+
+static int big_new(struct gpu *gpu, struct buffer *b, uint64_t va)
+{
+	int ret = buffer_new(gpu, b, BIG, AMDGPU_GEM_DOMAIN_VRAM);
+
+	return ret ? ret : buffer_va(gpu, b, AMDGPU_VA_OP_MAP, va, GPU_RW);
+}
+
+/*
+ * Buffers that do not fit in video memory together: the next one drives out the
+ * oldest, whose batches have not ended, as nobody waits for one before the last.
+ */
+TEST_F_TIMEOUT(sdma, eviction, 120)
+{
+	const unsigned int n = gpu_too_many(&self->gpu, BIG);
+	const uint64_t start = gpu_evictions(&self->gpu);
+	unsigned int i, busy = 0;
+	struct buffer b[MAX_BIG];
+	uint64_t evicted = 0;
+	uint32_t timeline;
+
+	if (n > MAX_BIG)
+		SKIP(return, "too much video memory");
+	ASSERT_EQ(0, syncobj_new(&self->gpu, &timeline));
+	for (i = 0; i < n; i++) {
+		ASSERT_EQ(0, big_new(&self->gpu, &b[i], BIG_VA(i)));
+		evicted = gpu_evictions(&self->gpu) - start;
+		if (evicted && syncobj_wait(&self->gpu, timeline, evicted, 0))
+			busy++;
+		ASSERT_EQ(0, refill(&self->gpu, BIG_VA(i), 1 + i, timeline,
+				    i + 1));
+	}
+	for (i = 0; i < n; i++) {
+		struct drm_amdgpu_sdma_desc d =
+			copy_desc(BIG_VA(i) + BIG - 4096,
+				  SYSTEM_VA + i * 4096, 4096);
+
+		ASSERT_EQ(0, submit_at(&self->gpu, &d, 1, timeline, n + i + 1));
+		model_fill(self->want_system + i * 4096, 4096, 1 + i);
+	}
+	ASSERT_EQ(0, syncobj_wait(&self->gpu, timeline, 2 * n, WAIT_SECONDS));
+	EXPECT_EQ(-1, differs(self));
+	TH_LOG("%lu evictions, batches ran at %u", (long)evicted, busy);
+	EXPECT_LT(0, evicted);
+	if (!busy)
+		SKIP(return, "no batch ran when its buffer moved");
+}
+
+static void *set_flag_later(void *flag)
+{
+	usleep(50000);
+	__atomic_store_n((uint32_t *)flag, 1, __ATOMIC_RELEASE);
+	return NULL;
+}
+
+/*
+ * A mapping is taken away while a batch waits that will write there. There is
+ * no page fault: page tables change when the batches of the file have ended
+ * that were submitted before, so the batch ends well and its data is in the
+ * buffer. A batch that comes later finds no mapping.
+ *
+ * Were they changed too early, the data alone would tell: after a page fault
+ * without retry the engine goes on, the fence and the record say that all went
+ * well, and the context is not charged.
+ */
+static void take_away(struct __test_metadata *_metadata,
+		      struct _test_data_sdma *self, uint32_t op,
+		      unsigned int engine)
+{
+	uint32_t *flag = (uint32_t *)(self->system.cpu + 4 * MIB);
+	struct drm_amdgpu_sdma_record *r =
+		(void *)(self->system.cpu + 5 * MIB);
+	struct drm_amdgpu_sdma_desc d[] = {
+		wait_eq(SYSTEM_VA + 4 * MIB, 1, wait_ns(&self->gpu, 220)),
+		copy_desc(SYSTEM_VA, BIG_VA(0), MIB),
+		copy_desc(SYSTEM_VA, VRAM_VA, MIB),
+	};
+	struct drm_amdgpu_sdma_batch batch = batch_of(&self->gpu, d, 3);
+	union drm_amdgpu_ctx state = {
+		.in.op = AMDGPU_CTX_OP_QUERY_STATE2,
+		.in.ctx_id = self->gpu.ctx,
+	};
+	struct buffer b, other;
+	uint32_t syncobj;
+	pthread_t thread;
+
+	ASSERT_EQ(0, buffer_map(&self->gpu, &b, MIB, AMDGPU_GEM_DOMAIN_VRAM,
+				BIG_VA(0)));
+	ASSERT_EQ(0, buffer_new(&self->gpu, &other, MIB,
+				AMDGPU_GEM_DOMAIN_GTT));
+	ASSERT_EQ(0, buffer_cpu(&self->gpu, &other));
+	memset(b.cpu, 0, MIB);
+	memset(other.cpu, 0x77, MIB);
+	memset(r, 0, sizeof(*r));
+	*flag = 0;
+	d[1].flags = AMDGPU_SDMA_DESC_RECORD;
+	d[1].record = SYSTEM_VA + 5 * MIB;
+	ASSERT_EQ(0, syncobj_new(&self->gpu, &syncobj));
+	batch.engine_mask = 1u << engine;
+	ASSERT_EQ(0, batch_submit_to(&self->gpu, &batch, syncobj, 0));
+	ASSERT_EQ(0, pthread_create(&thread, NULL, set_flag_later, flag));
+	ASSERT_EQ(0, buffer_va(&self->gpu,
+			       op == AMDGPU_VA_OP_REPLACE ? &other : &b, op,
+			       BIG_VA(0), GPU_RW));
+	ASSERT_EQ(0, syncobj_wait(&self->gpu, syncobj, 0, WAIT_SECONDS));
+	EXPECT_EQ(1, syncobj_status(&self->gpu, syncobj));
+	EXPECT_EQ(AMDGPU_SDMA_RECORD_DONE, r->status);
+	EXPECT_EQ(0, memcmp(self->system.cpu, b.cpu, MIB));
+	EXPECT_EQ(0, memcmp(self->system.cpu, self->vram.cpu, MIB));
+	EXPECT_EQ(0x77, other.cpu[0]);
+	EXPECT_EQ(0, gpu_ioctl(&self->gpu, DRM_IOCTL_AMDGPU_CTX, &state));
+	EXPECT_EQ(0, state.out.state.flags);
+	ASSERT_EQ(0, pthread_join(thread, NULL));
+	batch = batch_of(&self->gpu, d, 3);
+	EXPECT_EQ(op == AMDGPU_VA_OP_REPLACE ? 0 : -ENOENT,
+		  batch_run(&self->gpu, &batch));
+	buffer_free(&self->gpu, &b);
+	buffer_free(&self->gpu, &other);
+}
+
+/* One of them may be that of the page tables' updates: on all in turn. */
+static void take_away_each(struct __test_metadata *_metadata,
+			   struct _test_data_sdma *self, uint32_t op)
+{
+	unsigned int engine;
+
+	for (engine = 0; engine < 32; engine++)
+		if (self->gpu.info.wait_engine_mask & 1u << engine)
+			take_away(_metadata, self, op, engine);
+}
+
+TEST_F(sdma, unmapped_meanwhile)
+{
+	take_away_each(_metadata, self, AMDGPU_VA_OP_UNMAP);
+}
+
+TEST_F(sdma, replaced_meanwhile)
+{
+	take_away_each(_metadata, self, AMDGPU_VA_OP_REPLACE);
+}
+
+/* The file goes while its batches run, and while they wait. */
+TEST_F(sdma, close_busy)
+{
+	unsigned int i;
+
+	for (i = 0; i < 20; i++) {
+		struct drm_amdgpu_sdma_desc d[] = {
+			wait_eq(SYSTEM_VA, 1, wait_ns(&self->gpu, 12)),
+			copy_desc(SYSTEM_VA, VRAM_VA, MIB),
+		};
+		struct drm_amdgpu_sdma_batch batch;
+		struct buffer system, vram;
+		struct gpu gpu;
+
+		ASSERT_EQ(0, gpu_open(&gpu, 0));
+		ASSERT_EQ(0, buffer_map(&gpu, &system, MIB,
+					AMDGPU_GEM_DOMAIN_GTT, SYSTEM_VA));
+		ASSERT_EQ(0, buffer_map(&gpu, &vram, MIB,
+					AMDGPU_GEM_DOMAIN_VRAM, VRAM_VA));
+		batch = batch_of(&gpu, d + i % 2, 2 - i % 2);
+		if (i % 2)
+			batch.placement = AMDGPU_SDMA_PLACE_FAN_OUT;
+		ASSERT_EQ(0, batch_submit(&gpu, &batch));
+		munmap(system.cpu, system.size);
+		munmap(vram.cpu, vram.size);
+		close(gpu.fd);
+	}
+	EXPECT_EQ(-1, differs(self));
+}
+
+/* A process that fills its own memory, at the addresses of the fixture's. */
+static void submit_for_ever(unsigned int placement)
+{
+	struct drm_amdgpu_sdma_desc d = {
+		.op = AMDGPU_SDMA_OP_FILL, .dst = VRAM_VA, .size = 256 * KIB,
+		.value = 0xdddddddd,
+	};
+	struct drm_amdgpu_sdma_batch batch;
+	struct buffer vram;
+	struct gpu gpu;
+
+	if (gpu_open(&gpu, 0) ||
+	    buffer_map(&gpu, &vram, SIZE, AMDGPU_GEM_DOMAIN_VRAM, VRAM_VA))
+		_exit(1);
+	while (1) {
+		batch = batch_of(&gpu, &d, 1);
+		batch.placement = placement % 3;
+		if (batch_submit(&gpu, &batch))
+			_exit(2);
+	}
+}
+
+/* Another process submits all the time and is killed at some moment. */
+TEST_F(sdma, killed)
+{
+	struct drm_amdgpu_sdma_desc d = copy_desc(SYSTEM_VA, VRAM_VA, SIZE);
+	unsigned int round;
+
+	for (round = 0; round < 12; round++) {
+		pid_t child = fork();
+		int status;
+
+		ASSERT_LE(0, child);
+		if (!child)
+			submit_for_ever(round);
+		usleep(50000 + next_random(&self->seed) % 100000);
+		ASSERT_EQ(0, kill(child, SIGKILL));
+		ASSERT_EQ(child, waitpid(child, &status, 0));
+		ASSERT_TRUE(WIFSIGNALED(status));
+	}
+	/* They wrote at the same addresses, each in a VM of its own. */
+	EXPECT_EQ(-1, differs(self));
+	ASSERT_EQ(0, run(self, &d, 1));
+	EXPECT_EQ(-1, differs(self));
+}
+
+TEST_HARNESS_MAIN

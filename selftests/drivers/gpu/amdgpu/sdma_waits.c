@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Waits of SDMA batches: those that hold, give up or are released late.
+ */
+#include "sdma_model.h"
+
+/* Conditions that hold from the begin. */
+TEST_F(sdma, wait_holds)
+{
+	static const struct {
+		uint32_t compare, memory, value, mask;
+	} cases[] = {
+		{ AMDGPU_SDMA_COMPARE_EQ, 7, 7, ~0u },
+		{ AMDGPU_SDMA_COMPARE_EQ, 0xab07, 7, 0xff },
+		{ AMDGPU_SDMA_COMPARE_NE, 6, 7, ~0u },
+		{ AMDGPU_SDMA_COMPARE_GE, 7, 7, ~0u },
+		{ AMDGPU_SDMA_COMPARE_GE, 0xfffffff0, 7, ~0u },
+		{ AMDGPU_SDMA_COMPARE_LE, 7, 7, ~0u },
+		{ AMDGPU_SDMA_COMPARE_LE, 0, 7, ~0u },
+	};
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct drm_amdgpu_sdma_desc d[] = {
+			wait_desc(SYSTEM_VA + MIB, cases[i].compare,
+				  cases[i].value, wait_ns(&self->gpu, 3)),
+			copy_desc(SYSTEM_VA + i * 4096, VRAM_VA, 4096),
+		};
+
+		d[0].mask = cases[i].mask;
+		memcpy(self->system.cpu + MIB, &cases[i].memory, 4);
+		memcpy(self->want_system + MIB, &cases[i].memory, 4);
+		ASSERT_EQ(0, run(self, d, 2)) TH_LOG("case %u", i);
+		ASSERT_EQ(-1, differs(self)) TH_LOG("case %u", i);
+	}
+}
+
+/* Conditions that never hold: nothing behind them runs, and it is said. */
+TEST_F(sdma, wait_times_out)
+{
+	static const struct {
+		uint32_t compare, memory, value;
+	} cases[] = {
+		{ AMDGPU_SDMA_COMPARE_EQ, 6, 7 },
+		{ AMDGPU_SDMA_COMPARE_NE, 7, 7 },
+		{ AMDGPU_SDMA_COMPARE_GE, 6, 7 },
+		{ AMDGPU_SDMA_COMPARE_LE, 8, 7 },
+	};
+	const struct drm_amdgpu_sdma_desc after = copy_desc(SYSTEM_VA, VRAM_VA,
+							    SIZE);
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct drm_amdgpu_sdma_desc d[] = {
+			copy_desc(SYSTEM_VA + i * 4096, VRAM_VA, 4096),
+			wait_desc(SYSTEM_VA + MIB, cases[i].compare,
+				  cases[i].value, wait_ns(&self->gpu, 3)),
+			copy_desc(SYSTEM_VA, VRAM_VA + MIB, MIB / 2),
+			add_desc(VRAM_VA + 2 * MIB, 1),
+			wait_desc(SYSTEM_VA + MIB + 4, AMDGPU_SDMA_COMPARE_LE,
+				  ~0u, wait_ns(&self->gpu, 3)),
+			copy_desc(SYSTEM_VA, VRAM_VA + MIB, MIB / 2),
+		};
+
+		memcpy(self->system.cpu + MIB, &cases[i].memory, 4);
+		memcpy(self->want_system + MIB, &cases[i].memory, 4);
+		ASSERT_EQ(-ETIME, run(self, d, 6)) TH_LOG("case %u", i);
+		model(self, &d[0]);
+		ASSERT_EQ(-1, differs(self)) TH_LOG("case %u", i);
+	}
+	/* The context is none the worse. */
+	ASSERT_EQ(0, run(self, &after, 1));
+	EXPECT_EQ(-1, differs(self));
+}
+
+/* More than one packet can skip: 40000 dwords behind a wait. */
+TEST_F(sdma, wait_skips_much)
+{
+	const uint32_t n = 8000;
+	struct drm_amdgpu_sdma_desc *d = calloc(n + 1, sizeof(*d));
+	uint32_t i, one = 1;
+
+	ASSERT_NE(NULL, d);
+	d[0] = wait_eq(SYSTEM_VA + 4 * MIB, 2, wait_ns(&self->gpu, 2));
+	for (i = 0; i < n; i++)
+		d[i + 1] = copy_desc(SYSTEM_VA + i * 128, VRAM_VA + i * 64, 64);
+	memcpy(self->system.cpu + 4 * MIB, &one, 4);
+	memcpy(self->want_system + 4 * MIB, &one, 4);
+	ASSERT_EQ(-ETIME, run(self, d, n + 1));
+	ASSERT_EQ(-1, differs(self));
+	d[0].value = 1;
+	ASSERT_EQ(0, run(self, d, n + 1));
+	EXPECT_EQ(-1, differs(self));
+	free(d);
+}
+
+/* Submitted first, released by the CPU later. */
+TEST_F(sdma, prelaunch)
+{
+	uint32_t *flag = (uint32_t *)(self->system.cpu + 4 * MIB), placement;
+
+	for (placement = AMDGPU_SDMA_PLACE_AUTO;
+	     placement <= AMDGPU_SDMA_PLACE_ONE_ENGINE; placement++) {
+		struct drm_amdgpu_sdma_desc d[] = {
+			wait_ge(SYSTEM_VA + 4 * MIB, placement + 1,
+				wait_ns(&self->gpu, 220)),
+			copy_desc(SYSTEM_VA, VRAM_VA, 2 * MIB),
+		};
+		struct drm_amdgpu_sdma_batch batch =
+			batch_of(&self->gpu, d, 2);
+		struct drm_amdgpu_sdma_fence out = { 0 };
+
+		*flag = 0;
+		randomize(self->system.cpu, 2 * MIB, &self->seed);
+		ASSERT_EQ(0, syncobj_new(&self->gpu, &out.handle));
+		batch.placement = placement;
+		batch.out_fences = (uintptr_t)&out;
+		batch.num_out_fences = 1;
+		ASSERT_EQ(0, batch_submit(&self->gpu, &batch));
+		EXPECT_EQ(-ETIME, syncobj_wait(&self->gpu, out.handle, 0, 0.1));
+		EXPECT_NE(0, memcmp(self->system.cpu, self->vram.cpu, 2 * MIB));
+		__atomic_store_n(flag, placement + 1, __ATOMIC_RELEASE);
+		ASSERT_EQ(0, syncobj_wait(&self->gpu, out.handle, 0,
+					  WAIT_SECONDS));
+		EXPECT_EQ(1, syncobj_status(&self->gpu, out.handle));
+		EXPECT_EQ(0, memcmp(self->system.cpu, self->vram.cpu, 2 * MIB));
+		syncobj_free(&self->gpu, out.handle);
+	}
+}
+
+TEST_HARNESS_MAIN
