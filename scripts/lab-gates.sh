@@ -178,6 +178,17 @@ mini_round_trip()
 		diff -r "$work/patches.before" "$mini/patches"
 }
 
+# A patch that does not fit leaves half a tree, which the next run must not take for
+# a whole one, nor for somebody's work.
+mini_half_tree()
+{
+	local patch='patches/02-two/0002*'
+	spoil 's/^ int mini_one/ int mini_uno/' "$patch"
+	! "${mini_env[@]}" "$mini/scripts/tree" || return
+	sed -i 's/^ int mini_uno/ int mini_one/' "$mini"/$patch
+	"${mini_env[@]}" "$mini/scripts/tree" && mini_git diff --exit-code HEAD good
+}
+
 # The patches of a mailbox are those of the series.
 mini_mailbox()
 {
@@ -193,7 +204,9 @@ mini_mailbox()
 refuses_unknown_names()
 {
 	! "$mini/scripts/mbox" three && ! mini_check "" three && ! mini_check sparce &&
-		! mini_bisect three
+		! mini_bisect three &&
+		! "${mini_env[@]}" SERIES=three "$mini/scripts/tree" &&
+		! "$mini/scripts/apply" "$mini_linux" three
 }
 
 # finds GATE WHAT WHY: the gate fails, and says of what, and why.

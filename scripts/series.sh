@@ -35,6 +35,7 @@ cover_line()
 }
 
 # The series that SERIES needs, in order: those that it names, what they name, ...
+# In $(), the shell forgets "set -e": what fails in there has to be looked at.
 needed_by()
 {
 	local name names
@@ -43,7 +44,7 @@ needed_by()
 		[ "$name" != none ] || continue
 		[ -d "$PATCHES/$name" ] || die "$1 depends on $name, which is no series"
 		[[ $name < $1 ]] || die "$1 depends on $name, which comes later"
-		needed_by "$name"
+		needed_by "$name" || exit
 		echo "$name"
 	done | LC_ALL=C sort -u
 }
@@ -53,8 +54,8 @@ with_needed()
 {
 	local name
 	[ -n "${1:-}" ] || { all_series; return; }
-	name=$(named_series "$1")
-	needed_by "$name"
+	name=$(named_series "$1") || return
+	needed_by "$name" || return
 	echo "$name"
 }
 
