@@ -289,6 +289,15 @@ finds_unused_value()
 	finds sparse "02-two: gcc" "unused-but-set"
 }
 
+# As amdgpu builds the files of amdkfd.
+finds_warning_elsewhere()
+{
+	mini_clean
+	wc -l <"$mini_linux/mini.c" |
+		sed "s|.*|$mini_linux/drivers/../mini.c:&:1: warning: that|" |
+		{ "$TOP/scripts/new-warnings" "$mini_linux" base || :; } | grep that
+}
+
 # gcc does not mind.
 finds_self_assignment()
 {
