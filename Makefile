@@ -10,6 +10,12 @@ FLAVOUR ?= test
 KERNEL  ?= series
 export MIRROR JOBS CMD
 
+# These work on all series only.
+not-series := $(filter export demo bench fuzz mutations mutants,$(MAKECMDGOALS))
+ifneq ($(and $(SERIES),$(not-series)),)
+$(error make $(not-series): do without SERIES=)
+endif
+
 # KDIR or LINUX_TARBALL name the base kernel on the host.
 INPUT   := $(or $(KDIR),$(LINUX_TARBALL))
 
@@ -39,7 +45,8 @@ help: ## list the targets
 	@echo
 	@echo 'Variables: FILE= GPU= TOPOLOGY= (demo), KDIR= or LINUX_TARBALL= (base kernel),'
 	@echo 'FLAVOUR=debug (kernel, vm), GPUS= ENGINES= CMD= (vm), KERNEL=stock (test),'
-	@echo 'SERIES= (tree, kernel, vm, test, apply, mbox, check-series, check-bisect),'
+	@echo 'CLOCK=wall (bench), SECONDS= (fuzz), MUTATIONS=, MUTANTS=, GATES= (check-series),'
+	@echo 'SERIES= (tree, kernel, vm, test, test-debug, apply, mbox, check-series, check-bisect),'
 	@echo 'MIRROR= JOBS= SLUICE_CACHE=; see docs/lab.md.'
 
 buildroot:
@@ -95,7 +102,7 @@ mutants: whole-tree ## change each condition, bound and call of the pure code on
 
 bench: kernel ## figures: throughput, latency, instruction counts
 	@$(ENTER) scripts/userspace
-	@$(ENTER) scripts/bench $(BENCH_ARGS)
+	@$(ENTER) env CLOCK='$(CLOCK)' scripts/bench $(BENCH_ARGS)
 
 mbox: ## mailboxes to send, of all series or SERIES=: build/mbox/
 	@scripts/mbox $(SERIES)
