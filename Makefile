@@ -37,6 +37,7 @@ DEMO_MEMORY := $(if $(TOPOLOGY),--topology $(TOPOLOGY),$(if \
 	$(filter mi300x,$(GPU)),--memory gpu))
 
 .DEFAULT_GOAL := help
+.NOTPARALLEL:
 .PHONY: help buildroot tree whole-tree export apply check-series check-bisect kernel vm \
 	demo test test-debug fuzz mutations mutants bench mbox clean
 
