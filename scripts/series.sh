@@ -150,7 +150,7 @@ make_objects()
 	local tree=$1 obj=$2 mk
 	mk=(make -s -C "$LINUX" O="$obj" CC="${CC:-ccache gcc}" -j"$JOBS")
 	shift 2
-	see_as_linux "$tree" "$TOP/scripts/kernel-config" "$LINUX" "$obj" check
-	see_as_linux "$tree" "${mk[@]}" prepare modules_prepare
+	see_as_linux "$tree" "$TOP/scripts/kernel-config" "$LINUX" "$obj" check &&
+		see_as_linux "$tree" "${mk[@]}" prepare modules_prepare || return
 	see_as_linux "$tree" "${mk[@]}" -k "$@"
 }

@@ -136,7 +136,7 @@ int main(int argc, char **argv)
 	const struct itimerval limit = { .it_value.tv_sec = argc > 1 ? atoi(argv[1]) : 60 };
 	const struct kunit_suite *suite;
 	const struct kunit_case *c;
-	bool ok = true;
+	bool ok = suites;	/* no test is no success */
 
 	if (getenv("MUTANT"))
 		host_mutant = atoi(getenv("MUTANT"));
