@@ -28,6 +28,7 @@
 #include <linux/debugfs.h>
 #include <linux/device.h>
 #include <linux/list.h>
+#include <linux/memremap-alias.h>
 #include <linux/memremap.h>
 #include <linux/mutex.h>
 #include <linux/pci-p2pdma.h>
@@ -87,7 +88,8 @@ static int pgmap_alias_attach(struct dev_pagemap *pgmap,
 }
 
 static int pgmap_alias_set_live(struct pgmap_alias *pa,
-				const struct dev_pagemap_alias *alias)
+				const struct dev_pagemap_alias *alias,
+				const unsigned long *pages)
 {
 	lockdep_assert_held(&pa->lock);
 
@@ -97,6 +99,7 @@ static int pgmap_alias_set_live(struct pgmap_alias *pa,
 	/* Readers of what was revoked may still be copying. */
 	cond_synchronize_rcu(pa->revoked);
 	pa->copy = *alias;
+	WRITE_ONCE(pa->pages, pages);
 	rcu_assign_pointer(pa->live, &pa->copy);
 	return 0;
 }
@@ -113,10 +116,12 @@ static bool pgmap_alias_fits(const struct dev_pagemap *pgmap,
 }
 
 /**
- * dev_pagemap_publish_alias() - let peers reach device private memory
+ * dev_pagemap_publish_alias_of() - let peers reach some device private pages
  * @pgmap: pagemap of type MEMORY_DEVICE_PRIVATE with one range, after
  *	memremap_pages()
  * @alias: where the memory can be reached; copied
+ * @pages: a bit for each page that @alias shows, in their order: set for those
+ *	that peers may reach. It has to outlive the pagemap. NULL: all of them
  *
  * From here on hmm_range_fault() may report pages of @pgmap to callers that do
  * not own them, see &struct hmm_range.dma_dev and &struct hmm_range.alias_cpu.
@@ -124,12 +129,18 @@ static bool pgmap_alias_fits(const struct dev_pagemap *pgmap,
  * To publish other values, revoke the alias and evict the pages first. Only the
  * first call for a pagemap allocates memory.
  *
+ * A driver may set bits of @pages at any time. It clears some while the access
+ * of peers is ended, see dev_pagemap_end_alias(): a reset may have lost what the
+ * pages held, and processes still have them. They are faulted then as if no
+ * alias was published.
+ *
  * Context: May sleep.
  * Return: 0, -EINVAL for an alias the pagemap can't have or that its provider
  * does not show, -EBUSY if one is published already, -ENOMEM.
  */
-int dev_pagemap_publish_alias(struct dev_pagemap *pgmap,
-			      const struct dev_pagemap_alias *alias)
+int dev_pagemap_publish_alias_of(struct dev_pagemap *pgmap,
+				 const struct dev_pagemap_alias *alias,
+				 const unsigned long *pages)
 {
 	struct pgmap_alias *pa;
 	int err;
@@ -146,7 +157,24 @@ int dev_pagemap_publish_alias(struct dev_pagemap *pgmap,
 
 	pa = pgmap_alias(pgmap);
 	guard(mutex)(&pa->lock);
-	return pgmap_alias_set_live(pa, alias);
+	return pgmap_alias_set_live(pa, alias, pages);
+}
+EXPORT_SYMBOL_GPL(dev_pagemap_publish_alias_of);
+
+/**
+ * dev_pagemap_publish_alias() - let peers reach device private memory
+ * @pgmap: as for dev_pagemap_publish_alias_of()
+ * @alias: likewise
+ *
+ * All of the pages that @alias shows.
+ *
+ * Context: likewise
+ * Return: likewise
+ */
+int dev_pagemap_publish_alias(struct dev_pagemap *pgmap,
+			      const struct dev_pagemap_alias *alias)
+{
+	return dev_pagemap_publish_alias_of(pgmap, alias, NULL);
 }
 EXPORT_SYMBOL_GPL(dev_pagemap_publish_alias);
 

@@ -4,6 +4,7 @@
 
 #include <linux/align.h>
 #include <linux/cleanup.h>
+#include <linux/find.h>
 #include <linux/hmm.h>
 #include <linux/memremap.h>
 #include <linux/mutex.h>
@@ -43,6 +44,7 @@ enum pgmap_alias_verdict {
  * @lock: serializes publish and revoke
  * @live: &@copy while an alias is published, else NULL
  * @copy: the values published last
+ * @pages: see dev_pagemap_publish_alias_of(), published along with @copy
  * @revoked: the grace period after which no reader of @copy is left
  * @name: the device that showed the memory first
  * @link: entry in pgmap_aliases
@@ -54,6 +56,7 @@ struct pgmap_alias {
 	struct mutex lock;	/* see above */
 	struct dev_pagemap_alias __rcu *live;
 	struct dev_pagemap_alias copy;
+	const unsigned long *pages;
 	unsigned long revoked;
 	const char *name;
 	struct list_head link;
@@ -61,6 +64,15 @@ struct pgmap_alias {
 	atomic64_t fallback[PGMAP_ALIAS_NR_VERDICTS];
 	atomic64_t revokes;
 };
+
+/*
+ * pgmap->alias is set once, by the first publish, and readers take no lock: the
+ * address dependency orders what they read through it.
+ */
+static inline struct pgmap_alias *pgmap_alias(const struct dev_pagemap *pgmap)
+{
+	return READ_ONCE(pgmap->alias);
+}
 
 /*
  * Is @alias one that the memory at @range can have? @bar is what its provider
@@ -107,6 +119,28 @@ static inline bool pgmap_alias_shows(const struct range *range,
 }
 
 /*
+ * May peers have all the @nr pages from @pfn on? The caller has found the alias
+ * and that it shows them. Who has a page mapped does not ask: the owner ends
+ * that before it takes a page away.
+ */
+static inline bool pgmap_alias_gives(const struct dev_pagemap *pgmap,
+				     unsigned long pfn, unsigned long nr)
+{
+	const unsigned long *pages = READ_ONCE(pgmap_alias(pgmap)->pages);
+	unsigned long first;
+
+	if (!pages)
+		return true;
+	/*
+	 * Pairs with rcu_assign_pointer() in pgmap_alias_set_live(): who found
+	 * the alias sees what was taken away before it was published.
+	 */
+	smp_rmb();
+	first = PHYS_PFN(pgmap_alias_offset(&pgmap->range, pfn));
+	return find_next_zero_bit(pages, first + nr, first) == first + nr;
+}
+
+/*
  * What the walk stores for a page that may not be used while no fault was asked
  * for: @kept is what the entry carries from input to output, @new would be the
  * page. An alias that is revoked leaves the DMA mappings in place until the
@@ -117,15 +151,6 @@ static inline unsigned long pgmap_alias_skip(unsigned long kept,
 					     unsigned long new)
 {
 	return kept & HMM_PFN_DMA_MAPPED ? kept | new : kept;
-}
-
-/*
- * pgmap->alias is set once, by the first publish, and readers take no lock: the
- * address dependency orders what they read through it.
- */
-static inline struct pgmap_alias *pgmap_alias(const struct dev_pagemap *pgmap)
-{
-	return READ_ONCE(pgmap->alias);
 }
 
 /*

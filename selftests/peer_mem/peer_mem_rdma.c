@@ -412,14 +412,24 @@ static int flush(FIXTURE_DATA(rdma) *self, size_t off, size_t len,
 			 self->mr->rkey, len, type);
 }
 
+static void register_for_flush(struct __test_metadata *_metadata,
+			       FIXTURE_DATA(rdma) *self)
+{
+	int access = RCP_ACCESS | IBV_ACCESS_ON_DEMAND |
+		     IBV_ACCESS_FLUSH_GLOBAL | IBV_ACCESS_FLUSH_PERSISTENT;
+
+	ibv_dereg_mr(self->mr);
+	self->mr = rcp_reg_access(&self->dev, self->buf, LEN,
+				  (uintptr_t)self->buf, access);
+	ASSERT_NE(NULL, self->mr);
+}
+
 /*
  * What is in the device cannot be flushed, so it is brought to system memory
  * first. For GLOBAL this is what is in use by its alias, and no more.
  */
 TEST_F(rdma, flush)
 {
-	int access = RCP_ACCESS | IBV_ACCESS_ON_DEMAND |
-		     IBV_ACCESS_FLUSH_GLOBAL | IBV_ACCESS_FLUSH_PERSISTENT;
 	static const uint8_t types[] = {
 		IBV_FLUSH_GLOBAL, IBV_FLUSH_PERSISTENT,
 	};
@@ -428,10 +438,7 @@ TEST_F(rdma, flush)
 
 	if (!self->pair.a.qpx)
 		SKIP(return, "%s has no FLUSH", device);
-	ibv_dereg_mr(self->mr);
-	self->mr = rcp_reg_access(&self->dev, self->buf, LEN,
-				  (uintptr_t)self->buf, access);
-	ASSERT_NE(NULL, self->mr);
+	register_for_flush(_metadata, self);
 	for (i = 0; i < ARRAY_SIZE(types); i++) {
 		all_in(_metadata, self);
 		ASSERT_EQ(0, put(self, &one));
@@ -528,33 +535,76 @@ TEST_F(rdma, partly_visible)
 	EXPECT_EQ(0, memcmp(self->buf, self->want, LEN));
 }
 
+/* A child that has its own copy of @want: what it finds in memory later on. */
+struct child {
+	pid_t pid;
+	int go[2];
+};
+
+static void child_fork(struct __test_metadata *_metadata,
+		       FIXTURE_DATA(rdma) *self, struct child *child)
+{
+	char c;
+
+	ASSERT_EQ(0, pipe(child->go));
+	child->pid = fork();
+	if (!child->pid) {
+		if (read(child->go[0], &c, 1) != 1)
+			_exit(2);
+		_exit(!!memcmp(self->buf, self->want, LEN));
+	}
+	ASSERT_LT(0, child->pid);
+}
+
+static void child_compare(struct __test_metadata *_metadata,
+			  struct child *child)
+{
+	int status;
+
+	EXPECT_EQ(1, write(child->go[1], "", 1));
+	ASSERT_EQ(child->pid, waitpid(child->pid, &status, 0));
+	EXPECT_TRUE(WIFEXITED(status));
+	EXPECT_EQ(0, WEXITSTATUS(status));
+	close(child->go[0]);
+	close(child->go[1]);
+}
+
 /* A page shared with a child is copied before it is written to. */
 TEST_F(rdma, fork)
 {
 	const struct shape all = { 0, 0, LEN };
-	int status, go[2];
-	pid_t pid;
-	char c = 0;
+	struct child child;
 
 	all_in(_metadata, self);
 	peer_fill(self->host_want, LEN, 4);
 	memcpy(self->host, self->host_want, LEN);
-	ASSERT_EQ(0, pipe(go));
-	pid = fork();
-	if (!pid) {
-		if (read(go[0], &c, 1) != 1)
-			_exit(2);
-		_exit(!!memcmp(self->buf, self->want, LEN));
-	}
-	ASSERT_LT(0, pid);
+	child_fork(_metadata, self, &child);
 	EXPECT_EQ(0, put(self, &all));
-	EXPECT_EQ(1, write(go[1], &c, 1));
-	ASSERT_EQ(pid, waitpid(pid, &status, 0));
-	EXPECT_TRUE(WIFEXITED(status));
-	EXPECT_EQ(0, WEXITSTATUS(status));
+	child_compare(_metadata, &child);
 	EXPECT_EQ(0, memcmp(self->buf, self->want, LEN));
-	close(go[0]);
-	close(go[1]);
+}
+
+/*
+ * The list of the MR has forgotten pages that are shared with a child, and that
+ * have not moved. What was written to them is in system memory all the same.
+ */
+TEST_F(rdma, flush_after_fork)
+{
+	const struct shape all = { 0, 0, LEN };
+	struct child child;
+
+	if (!self->pair.a.qpx)
+		SKIP(return, "%s has no FLUSH", device);
+	register_for_flush(_metadata, self);
+	all_in(_metadata, self);
+	ASSERT_EQ(0, put(self, &all));
+	check_in_place(_metadata, self);
+	child_fork(_metadata, self, &child);
+	EXPECT_EQ(NR, peer_resident(self->fd, self->buf, LEN));
+	EXPECT_EQ(0, flush(self, 0, LEN, IBV_FLUSH_GLOBAL));
+	EXPECT_EQ(0, peer_resident(self->fd, self->buf, LEN));
+	EXPECT_EQ(0, memcmp(self->buf, self->want, LEN));
+	child_compare(_metadata, &child);
 }
 
 /*

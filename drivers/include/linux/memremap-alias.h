@@ -2,9 +2,11 @@
 #ifndef _LINUX_MEMREMAP_ALIAS_H
 #define _LINUX_MEMREMAP_ALIAS_H
 
+#include <linux/errno.h>
 #include <linux/list.h>
 
 struct dev_pagemap;
+struct dev_pagemap_alias;
 
 /**
  * struct dev_pagemap_alias_user - who keeps what it has mapped by an alias
@@ -27,6 +29,9 @@ struct dev_pagemap_alias_user {
 void dev_pagemap_alias_user_add(struct dev_pagemap_alias_user *user);
 void dev_pagemap_alias_user_del(struct dev_pagemap_alias_user *user);
 void dev_pagemap_end_alias(struct dev_pagemap *pgmap);
+int dev_pagemap_publish_alias_of(struct dev_pagemap *pgmap,
+				 const struct dev_pagemap_alias *alias,
+				 const unsigned long *pages);
 #else
 static inline void
 dev_pagemap_alias_user_add(struct dev_pagemap_alias_user *user)
@@ -40,6 +45,14 @@ dev_pagemap_alias_user_del(struct dev_pagemap_alias_user *user)
 
 static inline void dev_pagemap_end_alias(struct dev_pagemap *pgmap)
 {
+}
+
+static inline int
+dev_pagemap_publish_alias_of(struct dev_pagemap *pgmap,
+			     const struct dev_pagemap_alias *alias,
+			     const unsigned long *pages)
+{
+	return -EINVAL;
 }
 #endif
 

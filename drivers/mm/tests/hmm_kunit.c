@@ -5,8 +5,10 @@
  */
 #include <kunit/test.h>
 #include <linux/delay.h>
+#include <linux/hmm-dma.h>
 #include <linux/hmm.h>
 #include <linux/ioport.h>
+#include <linux/memremap-alias.h>
 #include <linux/memremap.h>
 #include <linux/mm.h>
 #include <linux/pagemap.h>
@@ -363,6 +365,39 @@ static void alias_publish(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, got.size, PAGE_SIZE);
 }
 
+/* Of the first pages, those that the owner gives to peers. */
+static void alias_of_some_pages(struct kunit *test)
+{
+	struct dev_pagemap_alias alias = test_alias(4 * PAGE_SIZE), got;
+	struct dev_pagemap *pgmap = &test_pgmap(test)->pgmap;
+	const unsigned long pfn = PHYS_PFN(pgmap->range.start);
+	const unsigned long live = HMM_PFN_VALID | HMM_PFN_DEVICE_PRIVATE;
+	static unsigned long pages[1];
+
+	alias.provider = NULL;
+	alias.kaddr = (void __iomem __force *)pages;
+	pages[0] = BIT(1) | BIT(2);
+	KUNIT_ASSERT_EQ(test, 0,
+			dev_pagemap_publish_alias_of(pgmap, &alias, pages));
+	KUNIT_EXPECT_TRUE(test, pgmap_alias_read(pgmap, &got));
+	KUNIT_EXPECT_FALSE(test, pgmap_alias_gives(pgmap, pfn, 1));
+	KUNIT_EXPECT_TRUE(test, pgmap_alias_gives(pgmap, pfn + 1, 1));
+	KUNIT_EXPECT_TRUE(test, pgmap_alias_gives(pgmap, pfn + 1, 2));
+	KUNIT_EXPECT_FALSE(test, pgmap_alias_gives(pgmap, pfn + 1, 3));
+	KUNIT_EXPECT_FALSE(test, hmm_pfn_alias_live(pfn | live));
+	KUNIT_EXPECT_TRUE(test, hmm_pfn_alias_live((pfn + 1) | live));
+
+	/* The owner may give more of them at any time. */
+	set_bit(3, pages);
+	KUNIT_EXPECT_TRUE(test, pgmap_alias_gives(pgmap, pfn + 1, 3));
+
+	/* Who does not say which means all. */
+	dev_pagemap_revoke_alias(pgmap);
+	KUNIT_ASSERT_EQ(test, 0, dev_pagemap_publish_alias(pgmap, &alias));
+	KUNIT_EXPECT_TRUE(test, pgmap_alias_gives(pgmap, pfn, 4));
+	KUNIT_EXPECT_TRUE(test, hmm_pfn_alias_live(pfn | live));
+}
+
 static void alias_publish_refused(struct kunit *test)
 {
 	struct dev_pagemap_alias alias = test_alias(TEST_RANGE_SIZE);
@@ -554,6 +589,7 @@ static struct kunit_case hmm_test_cases[] = {
 	KUNIT_CASE(alias_shows_huge_pages),
 #ifdef CONFIG_DEVICE_PRIVATE
 	KUNIT_CASE(alias_publish),
+	KUNIT_CASE(alias_of_some_pages),
 	KUNIT_CASE(alias_publish_refused),
 	KUNIT_CASE(alias_counts_revokes),
 	KUNIT_CASE(alias_publish_waits_for_readers),

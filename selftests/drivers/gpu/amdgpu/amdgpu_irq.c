@@ -83,21 +83,39 @@ TEST_F_TIMEOUT(irq, twice, 60)
 	EXPECT_LE(before + 50, emulator_count(self->port, "interrupts"));
 }
 
+/*
+ * How long the longest of some jobs takes; negative if one fails. One of them
+ * may end early: any interrupt of the engine tells of all of its fences, and
+ * one of a job of the kernel's may come first.
+ */
+static double time_longest(FIXTURE_DATA(irq) *self, uint32_t value,
+			   unsigned int jobs)
+{
+	double s, longest = 0;
+
+	while (jobs--) {
+		s = time_job(self, value++);
+		if (s < 0)
+			return s;
+		if (s > longest)
+			longest = s;
+	}
+	return longest;
+}
+
 /* Later than the driver's timer, and so many at once. */
 TEST_F_TIMEOUT(irq, late, 60)
 {
 	ASSERT_EQ(0, emulator_all(self->port, "irq delay 50000"));
-	for (uint32_t i = 2; i < 7; i++)
-		EXPECT_LE(0.04, time_job(self, i));
+	EXPECT_LE(0.04, time_longest(self, 2, 5));
 	ASSERT_EQ(0, emulator_all(self->port, "irq delay 1500000"));
-	for (uint32_t i = 7; i < 9; i++)
-		EXPECT_LE(0.1, time_job(self, i));
+	EXPECT_LE(0.1, time_longest(self, 7, 3));
 	ASSERT_EQ(0, emulator_all(self->port, "irq delay 0"));
-	for (uint32_t i = 9; i < 19; i++)
+	for (uint32_t i = 10; i < 20; i++)
 		ASSERT_EQ(0, write_word(&self->gpu, &self->ib, i));
 	/* what is still on its way comes to a driver that has seen it all */
 	usleep(1600000);
-	EXPECT_EQ(0, write_word(&self->gpu, &self->ib, 19));
+	EXPECT_EQ(0, write_word(&self->gpu, &self->ib, 20));
 }
 
 TEST_HARNESS_MAIN

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * amdgpu_today_bench [rounds]: what programs do that know nothing of SDMA
- * batches: CPU time of the process for each, in nanoseconds, the least of many.
- * It needs no patch, so that a kernel with the series can be compared with one
- * without. In a guest whose clock counts instructions (QEMU's -icount shift=0)
- * the figures are instructions.
+ * batches, and what that costs, see kselftest_cost.h. It needs no patch, so that
+ * a kernel with the series can be compared with one without.
  *
  *	cs	one AMDGPU_CS of one copy
  *	map	a buffer of 1 MiB is mapped in the VM
@@ -15,10 +13,10 @@
 #include <sched.h>
 
 #include "../../../kselftest.h"
+#include "../../../kselftest_cost.h"
 #include "amdgpu_test.h"
 
 #define SIZE	MIB
-#define MOST	101
 
 static void check(const char *what, int ret)
 {
@@ -26,29 +24,6 @@ static void check(const char *what, int ret)
 		return;
 	fprintf(stderr, "%s: %s\n", what, strerror(-ret));
 	exit(1);
-}
-
-static double spent(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-	return t.tv_sec * 1e9 + t.tv_nsec;
-}
-
-static int by_size(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return x < y ? -1 : x > y;
-}
-
-static void print(const char *name, double *samples, int n)
-{
-	qsort(samples, n, sizeof(*samples), by_size);
-	printf("%s n=%d median=%.0f min=%.0f max=%.0f\n", name, n,
-	       samples[n / 2], samples[0], samples[n - 1]);
-	fflush(stdout);
 }
 
 /* The same list each time: making that is not what is measured. */
@@ -81,7 +56,7 @@ static int send(struct gpu *gpu, struct buffer *ib, uint32_t list,
 static void bench_cs(struct gpu *gpu, int rounds)
 {
 	struct buffer ib, from, to, *all[] = { &ib, &from, &to };
-	double samples[MOST], start;
+	static struct cost cost = { "cs" };
 	uint64_t fence;
 	uint32_t list;
 	int i;
@@ -96,13 +71,13 @@ static void bench_cs(struct gpu *gpu, int rounds)
 	};
 
 	memcpy(ib.cpu, packet, sizeof(packet));
-	for (i = -3; i < rounds; i++) {
-		start = spent();
+	for (i = -COST_WARM; i < rounds; i++) {
+		cost_start(&cost);
 		check("CS", send(gpu, &ib, list, &fence));
-		samples[i < 0 ? 0 : i] = spent() - start;
+		cost_stop(&cost, i, 1);
 		check("end", wait_fence(gpu, fence, 1e9));
 	}
-	print("cs", samples, rounds);
+	cost_print(&cost, rounds);
 }
 
 static int set_mapping(struct gpu *gpu, struct buffer *b, uint32_t op)
@@ -121,31 +96,31 @@ static int set_mapping(struct gpu *gpu, struct buffer *b, uint32_t op)
 
 static void bench_map(struct gpu *gpu, int rounds)
 {
-	double map[MOST], unmap[MOST], start;
+	static struct cost map = { "map" }, unmap = { "unmap" };
 	struct buffer b;
 	int i;
 
 	check("buffer", new_buffer(gpu, &b, SIZE, AMDGPU_GEM_DOMAIN_GTT));
-	for (i = -3; i < rounds; i++) {
-		start = spent();
+	for (i = -COST_WARM; i < rounds; i++) {
+		cost_start(&map);
 		check("map", set_mapping(gpu, &b, AMDGPU_VA_OP_MAP));
-		map[i < 0 ? 0 : i] = spent() - start;
+		cost_stop(&map, i, 1);
 		usleep(10000);
-		start = spent();
+		cost_start(&unmap);
 		check("unmap", set_mapping(gpu, &b, AMDGPU_VA_OP_UNMAP));
-		unmap[i < 0 ? 0 : i] = spent() - start;
+		cost_stop(&unmap, i, 1);
 		usleep(10000);
 	}
-	print("map", map, rounds);
-	print("unmap", unmap, rounds);
+	cost_print(&map, rounds);
+	cost_print(&unmap, rounds);
 }
 
 /* To the GPU by a call, and back by faults of the CPU. */
 static void bench_svm(int rounds)
 {
 	int kfd = open("/dev/kfd", O_RDWR | O_CLOEXEC), i;
+	static struct cost there = { "svm" }, back = { "back" };
 	struct kfd_node nodes[MAX_GPUS];
-	double there[MOST], back[MOST], start;
 	volatile uint8_t *p;
 	size_t at;
 
@@ -158,29 +133,27 @@ static void bench_svm(int rounds)
 				 ~(2 * SIZE - 1));
 	madvise((void *)p, 2 * SIZE, MADV_NOHUGEPAGE);
 	memset((void *)p, 1, SIZE);
-	for (i = -3; i < rounds; i++) {
-		start = spent();
+	for (i = -COST_WARM; i < rounds; i++) {
+		cost_start(&there);
 		check("prefetch", kfd_prefetch(kfd, (void *)p, SIZE,
 					       nodes[0].gpu_id));
-		there[i < 0 ? 0 : i] = spent() - start;
-		start = spent();
+		cost_stop(&there, i, 1);
+		cost_start(&back);
 		for (at = 0; at < SIZE; at += 4096)
 			p[at]++;
-		back[i < 0 ? 0 : i] = spent() - start;
+		cost_stop(&back, i, 1);
 	}
-	print("svm", there, rounds);
-	print("back", back, rounds);
+	cost_print(&there, rounds);
+	cost_print(&back, rounds);
 }
 
 int main(int argc, char **argv)
 {
 	struct sched_param param = { .sched_priority = 1 };
-	int rounds = argc > 1 ? atoi(argv[1]) : 41;
+	int rounds = cost_rounds(argc, argv);
 	char names[MAX_GPUS][32];
 	struct gpu gpu;
 
-	if (rounds < 1 || rounds > MOST)
-		return 1;
 	if (find_gpus(names) < 1)
 		return 4;
 	/* what a call wakes runs after it has returned */

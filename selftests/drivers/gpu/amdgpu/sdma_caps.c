@@ -300,6 +300,47 @@ TEST_F(caps, packets)
 	free(d);
 }
 
+/*
+ * Memory for packets that is idle but too small is given back for larger batches,
+ * without waiting.
+ */
+TEST_F(caps, packets_of_other_sizes)
+{
+	/* more than 64 KiB each, which is what a small batch has */
+	static const uint32_t sizes[] = { 4096, 16384, 65536 };
+	struct drm_amdgpu_sdma_desc *d = calloc(65536, sizeof(*d));
+	uint32_t *from = (uint32_t *)(self->buffer.cpu + 8);
+	uint32_t *to = (uint32_t *)(self->buffer.cpu + SIZE / 2);
+	struct drm_amdgpu_sdma_batch batch;
+	uint32_t i, j, h;
+
+	ASSERT_NE(NULL, d);
+	/* all that the file may have is in small pieces */
+	ASSERT_EQ(MAX_PACKETS / MAX_BATCHES, 64 * KIB);
+	ASSERT_EQ(MAX_BATCHES,
+		  hold_many(&self->gpu, &self->hold, &self->batch));
+	hold_release(&self->hold);
+	ASSERT_EQ(0, batch_run(&self->gpu, &self->batch));
+	for (i = 0; i < 65536; i++)
+		d[i] = copy_desc(VA + 8, VA + SIZE / 2 + i * 8, 4);
+	for (i = 0; i < ARRAY_SIZE(sizes); i++) {
+		*from = i + 1;
+		batch = batch_of(&self->gpu, d, sizes[i]);
+		batch.flags = AMDGPU_SDMA_BATCH_NONBLOCK;
+		batch.placement = AMDGPU_SDMA_PLACE_ONE_ENGINE;
+		ASSERT_EQ(0, batch_run(&self->gpu, &batch));
+		for (j = 0; j < sizes[i]; j++)
+			ASSERT_EQ(i + 1, to[2 * j]);
+		/* it is kept for these: no other will do */
+		ASSERT_EQ(0, prepare(&self->gpu, d, sizes[i], &h));
+		*from = i + 11;
+		ASSERT_EQ(0, run_prepared(&self->gpu, h));
+		for (j = 0; j < sizes[i]; j++)
+			ASSERT_EQ(i + 11, to[2 * j]);
+	}
+	free(d);
+}
+
 static void on_signal(int sig)
 {
 }

@@ -121,6 +121,33 @@ TEST_F(sdma, auto_placement)
 	EXPECT_EQ(-1, differs(self));
 }
 
+/* Copies to the host are for the engines that face it, if that is known. */
+TEST_F(sdma, auto_faces)
+{
+	const uint32_t host = self->gpu.info.host_engine_mask;
+	struct drm_amdgpu_sdma_desc d;
+	unsigned int i;
+	uint32_t used;
+
+	if (!host)
+		SKIP(return, "which engines face the host is not known");
+	for (i = 0; i < 16; i++) {
+		/* on one engine, then on several */
+		d = copy_desc(VRAM_VA, SYSTEM_VA, i % 2 ? 4 * MIB : 64 * KIB);
+		ASSERT_EQ(0, run_placed(self, &d, 1, AMDGPU_SDMA_PLACE_AUTO,
+					&used));
+		EXPECT_EQ(0, used & ~host);
+		d.dst = VRAM_VA + 4 * MIB;
+		ASSERT_EQ(0, run_placed(self, &d, 1, AMDGPU_SDMA_PLACE_AUTO,
+					&used));
+		EXPECT_EQ(0, used & host);
+	}
+	/* a fan-out is for all */
+	ASSERT_EQ(0, run_placed(self, &d, 1, AMDGPU_SDMA_PLACE_FAN_OUT, &used));
+	EXPECT_EQ(self->gpu.info.engine_mask, used);
+	EXPECT_EQ(-1, differs(self));
+}
+
 TEST_F(sdma, engine_mask)
 {
 	struct drm_amdgpu_sdma_desc d = copy_desc(SYSTEM_VA, VRAM_VA, 2 * MIB);
@@ -243,6 +270,37 @@ TEST_F(sdma, peer)
 				    2 * MIB));
 		close(peer[i].fd);
 	}
+}
+
+/* Engines cannot add to what another device has, whether at once or prepared. */
+TEST_F(sdma, add_to_peer)
+{
+	struct drm_amdgpu_sdma_desc d[] = {
+		fill_desc(PEER_VA(0), 4096, 7),
+		add_desc(PEER_VA(0) + 4096, 1),
+	};
+	struct drm_amdgpu_sdma_batch batch;
+	struct buffer theirs;
+	struct gpu peer;
+	uint32_t op;
+
+	if (gpu_open(&peer, 1))
+		SKIP(return, "one GPU");
+	ASSERT_EQ(0, map_peer(&self->gpu, &peer, &theirs, PEER_VA(0)));
+	for (op = AMDGPU_SDMA_BATCH_SUBMIT; op <= AMDGPU_SDMA_BATCH_PREPARE;
+	     op++) {
+		batch = batch_of(&self->gpu, d, 2);
+		batch.op = op;
+		EXPECT_EQ(-EOPNOTSUPP, batch_submit(&self->gpu, &batch));
+		EXPECT_EQ(AMDGPU_SDMA_ERROR_DESC, batch.error_array);
+		EXPECT_EQ(1, batch.error_index);
+	}
+	/* nothing of it was done, and without the addition it works */
+	EXPECT_EQ(0, theirs.cpu[0]);
+	batch = batch_of(&self->gpu, d, 1);
+	ASSERT_EQ(0, batch_run(&self->gpu, &batch));
+	EXPECT_EQ(7, theirs.cpu[0]);
+	close(peer.fd);
 }
 
 TEST_HARNESS_MAIN

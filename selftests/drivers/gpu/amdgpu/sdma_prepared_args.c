@@ -140,26 +140,6 @@ FIXTURE(refused)
 	uint32_t handle;
 };
 
-FIXTURE_VARIANT(refused)
-{
-	uint32_t op;
-};
-
-FIXTURE_VARIANT_ADD(refused, prepare)
-{
-	.op = AMDGPU_SDMA_BATCH_PREPARE,
-};
-
-FIXTURE_VARIANT_ADD(refused, run)
-{
-	.op = AMDGPU_SDMA_BATCH_RUN,
-};
-
-FIXTURE_VARIANT_ADD(refused, forget)
-{
-	.op = AMDGPU_SDMA_BATCH_FORGET,
-};
-
 FIXTURE_SETUP(refused)
 {
 	if (gpu_open(&self->gpu, 0))
@@ -193,11 +173,27 @@ static struct drm_amdgpu_sdma_batch good(struct _test_data_refused *self,
 	return batch;
 }
 
+#define OP_PREPARE	AMDGPU_SDMA_BATCH_PREPARE
+#define OP_RUN		AMDGPU_SDMA_BATCH_RUN
+#define OP_FORGET	AMDGPU_SDMA_BATCH_FORGET
+
+TEST_F(refused, nothing)
+{
+	const uint32_t ops[] = { OP_PREPARE, OP_RUN, OP_FORGET };
+	unsigned int i;
+
+	for (i = 0; i < 3; i++) {
+		struct drm_amdgpu_sdma_batch b = good(self, ops[i]);
+
+		EXPECT_EQ(0, batch_submit(&self->gpu, &b));
+	}
+}
+
 /* Whatever it was, the batch is there and has not run. */
-#define EXPECT_SPOILED(error, spoil)					\
-	do {								\
-		struct drm_amdgpu_sdma_batch b =			\
-			good(self, variant->op);			\
+#define REFUSED(op, what, error, spoil)					\
+	TEST_F(refused, op ## _ ## what)				\
+	{								\
+		struct drm_amdgpu_sdma_batch b = good(self, OP_ ## op);	\
 									\
 		b.spoil;						\
 		EXPECT_EQ(error, batch_submit(&self->gpu, &b));		\
@@ -206,136 +202,46 @@ static struct drm_amdgpu_sdma_batch good(struct _test_data_refused *self,
 		EXPECT_EQ(0, b.engines_used);				\
 		EXPECT_EQ(0, run_prepared(&self->gpu, self->handle));	\
 		EXPECT_EQ(1, *(uint64_t *)(self->vram.cpu + COUNT_AT));	\
-	} while (0)
+	}
 
-#define SKIP_FOR(which)							\
-	do {								\
-		if (variant->op == AMDGPU_SDMA_BATCH_ ## which)	\
-			SKIP(return, "it may be there");		\
-	} while (0)
+#define REFUSED_TWICE(op1, op2, what, error, spoil)			\
+	REFUSED(op1, what, error, spoil)				\
+	REFUSED(op2, what, error, spoil)
 
-TEST_F(refused, nothing)
-{
-	struct drm_amdgpu_sdma_batch b = good(self, variant->op);
+#define REFUSED_BY_ALL(what, error, spoil)				\
+	REFUSED(PREPARE, what, error, spoil)				\
+	REFUSED_TWICE(RUN, FORGET, what, error, spoil)
 
-	EXPECT_EQ(0, batch_submit(&self->gpu, &b));
-}
+REFUSED_BY_ALL(unknown_flag, -EINVAL, flags = 1u << 31)
+REFUSED_BY_ALL(reserved, -EINVAL, reserved[1] = 1)
+REFUSED(FORGET, nonblock, -EINVAL, flags = AMDGPU_SDMA_BATCH_NONBLOCK)
+REFUSED(FORGET, path, -EINVAL, flags = AMDGPU_SDMA_BATCH_PATH)
 
-TEST_F(refused, unknown_flag)
-{
-	EXPECT_SPOILED(-EINVAL, flags = 1u << 31);
-}
+REFUSED_TWICE(RUN, FORGET, context, -EINVAL, ctx_id = 4711)
 
-TEST_F(refused, reserved)
-{
-	EXPECT_SPOILED(-EINVAL, reserved[1] = 1);
-}
+/* What only PREPARE takes. */
+REFUSED_TWICE(RUN, FORGET, records, -EINVAL, records = VRAM_VA)
+REFUSED_TWICE(RUN, FORGET, descs, -EINVAL, descs = (uintptr_t)&self->desc)
+REFUSED_TWICE(RUN, FORGET, num_descs, -EINVAL, num_descs = 1)
+REFUSED_TWICE(RUN, FORGET, desc_stride, -EINVAL,
+	      desc_stride = sizeof(self->desc))
+REFUSED_TWICE(RUN, FORGET, placement, -EINVAL,
+	      placement = AMDGPU_SDMA_PLACE_ONE_ENGINE)
+REFUSED_TWICE(RUN, FORGET, engine_mask, -EINVAL, engine_mask = 1)
 
-TEST_F(refused, nonblock)
-{
-	SKIP_FOR(PREPARE);
-	SKIP_FOR(RUN);
-	EXPECT_SPOILED(-EINVAL, flags = AMDGPU_SDMA_BATCH_NONBLOCK);
-}
+REFUSED(PREPARE, handle, -EINVAL, handle = 1)
+REFUSED_TWICE(RUN, FORGET, unknown_handle, -ENOENT, handle = 1u << 30)
 
-TEST_F(refused, path)
-{
-	SKIP_FOR(PREPARE);
-	SKIP_FOR(RUN);
-	EXPECT_SPOILED(-EINVAL, flags = AMDGPU_SDMA_BATCH_PATH);
-}
-
-TEST_F(refused, records)
-{
-	SKIP_FOR(PREPARE);
-	EXPECT_SPOILED(-EINVAL, records = VRAM_VA);
-}
-
-TEST_F(refused, handle)
-{
-	SKIP_FOR(RUN);
-	SKIP_FOR(FORGET);
-	EXPECT_SPOILED(-EINVAL, handle = 1);
-}
-
-TEST_F(refused, unknown_handle)
-{
-	SKIP_FOR(PREPARE);
-	EXPECT_SPOILED(-ENOENT, handle = 1u << 30);
-}
-
-TEST_F(refused, context)
-{
-	SKIP_FOR(PREPARE);
-	EXPECT_SPOILED(-EINVAL, ctx_id = 4711);
-}
-
-TEST_F(refused, descs)
-{
-	SKIP_FOR(PREPARE);
-	EXPECT_SPOILED(-EINVAL, descs = (uintptr_t)&self->desc);
-}
-
-TEST_F(refused, num_descs)
-{
-	SKIP_FOR(PREPARE);
-	EXPECT_SPOILED(-EINVAL, num_descs = 1);
-}
-
-TEST_F(refused, desc_stride)
-{
-	SKIP_FOR(PREPARE);
-	EXPECT_SPOILED(-EINVAL, desc_stride = sizeof(self->desc));
-}
-
-TEST_F(refused, placement)
-{
-	SKIP_FOR(PREPARE);
-	EXPECT_SPOILED(-EINVAL, placement = AMDGPU_SDMA_PLACE_ONE_ENGINE);
-}
-
-TEST_F(refused, engine_mask)
-{
-	SKIP_FOR(PREPARE);
-	EXPECT_SPOILED(-EINVAL, engine_mask = 1);
-}
-
-TEST_F(refused, in_fences)
-{
-	SKIP_FOR(RUN);
-	EXPECT_SPOILED(-EINVAL, in_fences = (uintptr_t)&self->fence);
-}
-
-TEST_F(refused, num_in_fences)
-{
-	SKIP_FOR(RUN);
-	EXPECT_SPOILED(-EINVAL, num_in_fences = 1);
-}
-
-TEST_F(refused, out_fences)
-{
-	SKIP_FOR(RUN);
-	EXPECT_SPOILED(-EINVAL, out_fences = (uintptr_t)&self->fence);
-}
-
-TEST_F(refused, num_out_fences)
-{
-	SKIP_FOR(RUN);
-	EXPECT_SPOILED(-EINVAL, num_out_fences = 1);
-}
-
-TEST_F(refused, too_many_in_fences)
-{
-	SKIP_FOR(PREPARE);
-	SKIP_FOR(FORGET);
-	EXPECT_SPOILED(-EMSGSIZE, num_in_fences = self->gpu.info.max_fences + 1);
-}
-
-TEST_F(refused, too_many_out_fences)
-{
-	SKIP_FOR(PREPARE);
-	SKIP_FOR(FORGET);
-	EXPECT_SPOILED(-EMSGSIZE, num_out_fences = self->gpu.info.max_fences + 1);
-}
+/* What only RUN takes. */
+REFUSED_TWICE(PREPARE, FORGET, in_fences, -EINVAL,
+	      in_fences = (uintptr_t)&self->fence)
+REFUSED_TWICE(PREPARE, FORGET, num_in_fences, -EINVAL, num_in_fences = 1)
+REFUSED_TWICE(PREPARE, FORGET, out_fences, -EINVAL,
+	      out_fences = (uintptr_t)&self->fence)
+REFUSED_TWICE(PREPARE, FORGET, num_out_fences, -EINVAL, num_out_fences = 1)
+REFUSED(RUN, too_many_in_fences, -EMSGSIZE,
+	num_in_fences = self->gpu.info.max_fences + 1)
+REFUSED(RUN, too_many_out_fences, -EMSGSIZE,
+	num_out_fences = self->gpu.info.max_fences + 1)
 
 TEST_HARNESS_MAIN

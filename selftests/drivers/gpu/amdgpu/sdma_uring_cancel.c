@@ -287,6 +287,50 @@ TEST_F(uring, cancel_while_blocked)
 	check_works(_metadata, self);
 }
 
+/* Stops this process, and lets it go on a moment later. */
+static pid_t stop_and_continue(void)
+{
+	pid_t self = getpid(), child = fork();
+
+	if (child)
+		return child;
+	kill(self, SIGSTOP);
+	usleep(100000);
+	kill(self, SIGCONT);
+	_exit(0);
+}
+
+/*
+ * A worker that waits for room cannot do so while its process is stopped. It has
+ * submitted nothing; the same command does later.
+ */
+TEST_F(uring, stopped_while_blocked)
+{
+	const struct drm_amdgpu_sdma_desc fill = fill_desc(VRAM_VA + PART, 4, 1);
+	const struct drm_amdgpu_sdma_desc d = part(0);
+	struct drm_amdgpu_sdma_batch full = batch_of(&self->gpu, &fill, 1);
+	struct drm_amdgpu_sdma_batch batch = batch_of(&self->gpu, &d, 1);
+	struct hold hold;
+	int status;
+	pid_t child;
+
+	if (hold_open(&self->gpu, &hold))
+		SKIP(return, "no sw_sync to hold batches back with");
+	ASSERT_LT(0, hold_many(&self->gpu, &hold, &full));
+	put_batch(&self->ring, &self->gpu, &batch);
+	ASSERT_EQ(1, io_uring_submit(&self->ring));
+	usleep(100000);
+	child = stop_and_continue();
+	ASSERT_LT(0, child);
+	EXPECT_EQ(-EINTR, next_result(&self->ring, NULL));
+	EXPECT_EQ(0, batch.engines_used);
+	EXPECT_EQ(child, waitpid(child, &status, 0));
+	hold_release(&hold);
+	batch.engine_mask = 0;
+	ASSERT_EQ(0, run_by(&self->ring, &self->gpu, &batch));
+	EXPECT_TRUE(copied(self, 0));
+}
+
 /* Whether a command ends with @result if cancelling it is answered so. */
 static bool fits(int answer, int result)
 {

@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <sys/wait.h>
 
+#include "sdma_hold.h"
 #include "sdma_model.h"
 
 /*
@@ -58,7 +59,10 @@ TEST_F(sdma, delayed_update)
 #define BIG_VA(i)	((4UL + (i)) * 1024 * MIB)
 #define MAX_BIG		40
 
-#define REFILLS		8
+static uint32_t last_engine(const struct gpu *gpu)
+{
+	return 1u << (31 - __builtin_clz(gpu->info.engine_mask));
+}
 
 /* On the last engine, where the kernel's moves are not. */
 static int submit_at(struct gpu *gpu, const struct drm_amdgpu_sdma_desc *d,
@@ -66,25 +70,8 @@ static int submit_at(struct gpu *gpu, const struct drm_amdgpu_sdma_desc *d,
 {
 	struct drm_amdgpu_sdma_batch batch = batch_of(gpu, d, n);
 
-	batch.engine_mask = 1u << (31 - __builtin_clz(gpu->info.engine_mask));
+	batch.engine_mask = last_engine(gpu);
 	return batch_submit_to(gpu, &batch, timeline, point);
-}
-
-/* Takes long: only the last of the fills counts. */
-static int refill(struct gpu *gpu, uint64_t va, uint32_t value,
-		  uint32_t timeline, uint64_t point)
-{
-	struct drm_amdgpu_sdma_desc d[REFILLS] = { };
-	unsigned int i;
-
-	for (i = 0; i < REFILLS; i++) {
-		d[i].op = AMDGPU_SDMA_OP_FILL;
-		d[i].flags = AMDGPU_SDMA_DESC_BARRIER;
-		d[i].dst = va;
-		d[i].size = BIG;
-		d[i].value = value + REFILLS - 1 - i;
-	}
-	return submit_at(gpu, d, REFILLS, timeline, point);
 }
 
 static int big_new(struct gpu *gpu, struct buffer *b, uint64_t va)
@@ -94,44 +81,70 @@ static int big_new(struct gpu *gpu, struct buffer *b, uint64_t va)
 	return ret ? ret : buffer_va(gpu, b, AMDGPU_VA_OP_MAP, va, GPU_RW);
 }
 
+struct eviction {
+	struct gpu *gpu;
+	struct hold hold;
+	uint32_t timeline;
+	uint64_t before;
+	bool busy;
+};
+
+/* When the first buffer is on its way, whose batch is held back, that goes on. */
+static void *release_later(void *arg)
+{
+	struct eviction *e = arg;
+	unsigned int i;
+
+	for (i = 0; i < 500 && gpu_evictions(e->gpu) == e->before; i++)
+		usleep(10000);
+	e->busy = gpu_evictions(e->gpu) != e->before &&
+		  syncobj_wait(e->gpu, e->timeline, 1, 0);
+	hold_release(&e->hold);
+	return NULL;
+}
+
 /*
  * Buffers that do not fit in video memory together: the next one drives out the
- * oldest, whose batches have not ended, as nobody waits for one before the last.
+ * oldest, whose batch has not ended.
  */
 TEST_F_TIMEOUT(sdma, eviction, 120)
 {
+	struct eviction e = { .gpu = &self->gpu };
 	const unsigned int n = gpu_too_many(&self->gpu, BIG);
-	const uint64_t start = gpu_evictions(&self->gpu);
-	unsigned int i, busy = 0;
+	struct drm_amdgpu_sdma_batch batch;
+	struct drm_amdgpu_sdma_desc d;
 	struct buffer b[MAX_BIG];
-	uint64_t evicted = 0;
-	uint32_t timeline;
+	pthread_t thread;
+	unsigned int i;
 
 	if (n > MAX_BIG)
 		SKIP(return, "too much video memory");
-	ASSERT_EQ(0, syncobj_new(&self->gpu, &timeline));
+	if (hold_open(&self->gpu, &e.hold))
+		SKIP(return, "no sw_sync to hold batches back with");
+	e.before = gpu_evictions(&self->gpu);
+	ASSERT_EQ(0, syncobj_new(&self->gpu, &e.timeline));
+	ASSERT_EQ(0, pthread_create(&thread, NULL, release_later, &e));
 	for (i = 0; i < n; i++) {
 		ASSERT_EQ(0, big_new(&self->gpu, &b[i], BIG_VA(i)));
-		evicted = gpu_evictions(&self->gpu) - start;
-		if (evicted && syncobj_wait(&self->gpu, timeline, evicted, 0))
-			busy++;
-		ASSERT_EQ(0, refill(&self->gpu, BIG_VA(i), 1 + i, timeline,
-				    i + 1));
+		d = fill_desc(BIG_VA(i) + BIG - 4096, 4096, 1 + i);
+		batch = batch_of(&self->gpu, &d, 1);
+		batch.engine_mask = last_engine(&self->gpu);
+		if (!i)
+			hold_batch(&e.hold, &batch);
+		ASSERT_EQ(0, batch_submit_to(&self->gpu, &batch, e.timeline,
+					     i + 1));
 	}
 	for (i = 0; i < n; i++) {
-		struct drm_amdgpu_sdma_desc d =
-			copy_desc(BIG_VA(i) + BIG - 4096,
-				  SYSTEM_VA + i * 4096, 4096);
-
-		ASSERT_EQ(0, submit_at(&self->gpu, &d, 1, timeline, n + i + 1));
+		d = copy_desc(BIG_VA(i) + BIG - 4096, SYSTEM_VA + i * 4096,
+			      4096);
+		ASSERT_EQ(0, submit_at(&self->gpu, &d, 1, e.timeline,
+				       n + i + 1));
 		model_fill(self->want_system + i * 4096, 4096, 1 + i);
 	}
-	ASSERT_EQ(0, syncobj_wait(&self->gpu, timeline, 2 * n, WAIT_SECONDS));
+	ASSERT_EQ(0, pthread_join(thread, NULL));
+	ASSERT_EQ(0, syncobj_wait(&self->gpu, e.timeline, 2 * n, WAIT_SECONDS));
 	EXPECT_EQ(-1, differs(self));
-	TH_LOG("%lu evictions, batches ran at %u", (long)evicted, busy);
-	EXPECT_LT(0, evicted);
-	if (!busy)
-		SKIP(return, "no batch ran when its buffer moved");
+	EXPECT_TRUE(e.busy);
 }
 
 static void *set_flag_later(void *flag)

@@ -117,10 +117,13 @@ static int map_kind(struct __test_metadata *_metadata,
 	};
 	struct buffer b = { .size = SIZE };
 
-	if (domain == AMDGPU_GEM_DOMAIN_DOORBELL ||
-	    domain == AMDGPU_GEM_DOMAIN_GDS)
+	if (domain & ~(AMDGPU_GEM_DOMAIN_CPU | AMDGPU_GEM_DOMAIN_GTT |
+			AMDGPU_GEM_DOMAIN_VRAM))
 		b.size = 4096;
 	arg.in.bo_size = b.size;
+	/* units of these, each of which has the addresses of a page */
+	if (domain & (AMDGPU_GEM_DOMAIN_GWS | AMDGPU_GEM_DOMAIN_OA))
+		arg.in.bo_size = 1;
 	if (gpu_ioctl(&self->gpu, DRM_IOCTL_AMDGPU_GEM_CREATE, &arg))
 		return -ENODEV;
 	b.handle = arg.out.handle;
@@ -162,6 +165,18 @@ TEST_F(args, domain_cpu)
 TEST_F(args, domain_gds)
 {
 	refuse_kind(_metadata, self, AMDGPU_GEM_DOMAIN_GDS,
+		    AMDGPU_GEM_CREATE_NO_CPU_ACCESS);
+}
+
+TEST_F(args, domain_gws)
+{
+	refuse_kind(_metadata, self, AMDGPU_GEM_DOMAIN_GWS,
+		    AMDGPU_GEM_CREATE_NO_CPU_ACCESS);
+}
+
+TEST_F(args, domain_oa)
+{
+	refuse_kind(_metadata, self, AMDGPU_GEM_DOMAIN_OA,
 		    AMDGPU_GEM_CREATE_NO_CPU_ACCESS);
 }
 
@@ -223,6 +238,37 @@ TEST_F(args, batch_lookups)
 	self->batch = batch_of(&self->gpu, d, max + 1);
 	EXPECT_REFUSED(-EMSGSIZE, max);
 	self->batch = batch_of(&self->gpu, d, max);
+	self->batch.op = AMDGPU_SDMA_BATCH_PREPARE;
+	EXPECT_EQ(0, batch_submit(&self->gpu, &self->batch));
+	free(d);
+}
+
+/* 16 MiB of packets, of swaps by way of other memory; the next one is at fault. */
+TEST_F(args, packets)
+{
+	const uint32_t n = 65536;
+	struct drm_amdgpu_sdma_desc *d = calloc(n, sizeof(*d));
+	uint32_t i, most;
+
+	ASSERT_NE(NULL, d);
+	for (i = 0; i < n; i++) {
+		d[i] = swap_desc(VA + 512 * KIB, VA + 513, 1);
+		d[i].flags = AMDGPU_SDMA_DESC_BARRIER |
+			     AMDGPU_SDMA_DESC_RECORD;
+		d[i].record = VA + 64 * KIB;
+	}
+	self->batch = batch_of(&self->gpu, d, n);
+	EXPECT_EQ(-EMSGSIZE, batch_submit(&self->gpu, &self->batch));
+	EXPECT_EQ(AMDGPU_SDMA_ERROR_DESC, self->batch.error_array);
+	most = self->batch.error_index;
+	TH_LOG("%u descriptors fit", most);
+	ASSERT_GT(n, most);
+	EXPECT_LT(n / 4, most);
+	/* 61 dwords and what a record takes */
+	EXPECT_GE(16 * MIB, most * 61ULL * 4);
+	self->batch = batch_of(&self->gpu, d, most + 1);
+	EXPECT_REFUSED(-EMSGSIZE, most);
+	self->batch = batch_of(&self->gpu, d, most);
 	self->batch.op = AMDGPU_SDMA_BATCH_PREPARE;
 	EXPECT_EQ(0, batch_submit(&self->gpu, &self->batch));
 	free(d);

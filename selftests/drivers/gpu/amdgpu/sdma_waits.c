@@ -4,6 +4,18 @@
  */
 #include "sdma_model.h"
 
+/* What the context has been charged with: AMDGPU_CTX_QUERY2_FLAGS_*, or -errno. */
+static long context_flags(struct gpu *gpu)
+{
+	union drm_amdgpu_ctx arg = {
+		.in.op = AMDGPU_CTX_OP_QUERY_STATE2,
+		.in.ctx_id = gpu->ctx,
+	};
+	int ret = gpu_ioctl(gpu, DRM_IOCTL_AMDGPU_CTX, &arg);
+
+	return ret ? ret : (long)arg.out.state.flags;
+}
+
 /* Conditions that hold from the begin. */
 TEST_F(sdma, wait_holds)
 {
@@ -68,7 +80,8 @@ TEST_F(sdma, wait_times_out)
 		model(self, &d[0]);
 		ASSERT_EQ(-1, differs(self)) TH_LOG("case %u", i);
 	}
-	/* The context is none the worse. */
+	/* The context is not charged, and none the worse. */
+	EXPECT_EQ(0, context_flags(&self->gpu));
 	ASSERT_EQ(0, run(self, &after, 1));
 	EXPECT_EQ(-1, differs(self));
 }

@@ -5,7 +5,10 @@
  *
  * Resets the first GPU: see kfd_svm.h for GPU=.
  */
+#include <pthread.h>
+
 #include "../../../kselftest_harness.h"
+#include "emulator.h"
 #include "kfd_svm.h"
 
 #define NR	256ul
@@ -96,6 +99,113 @@ TEST_F(lost, same_range_again) {
 	EXPECT_EQ(NR, svm_away(&self->svm, self->buf, LEN));
 	EXPECT_EQ(1, svm_look(self->buf, LEN, 3));
 	EXPECT_EQ(0, svm_away(&self->svm, self->buf, LEN));
+}
+
+/* Part of the range becomes one of its own, which shares what is in the GPU. */
+static int split(FIXTURE_DATA(lost) *self, void *at, size_t len)
+{
+	const struct kfd_ioctl_svm_attribute attr = {
+		KFD_IOCTL_SVM_ATTR_GRANULARITY, 4
+	};
+
+	return svm_set(&self->svm, at, len, &attr, 1);
+}
+
+/* The process gives up the pages of ranges that were one. */
+TEST_F(lost, split_ranges_again) {
+	int left;
+
+	ASSERT_EQ(0, split(self, self->buf + LEN / 4, LEN / 2));
+	left = lose(self, LEN);
+	ASSERT_LE(0, left);
+	if (left)
+		SKIP(return, SPARED);
+	ASSERT_EQ(0, madvise(self->buf, LEN, MADV_DONTNEED));
+	pattern_fill(self->buf, LEN, 5);
+	ASSERT_EQ(0, svm_prefetch(&self->svm, self->buf, LEN, self->gpu));
+	EXPECT_EQ(NR, svm_away(&self->svm, self->buf, LEN));
+	EXPECT_EQ(1, svm_look(self->buf, LEN, 5));
+	EXPECT_EQ(0, svm_away(&self->svm, self->buf, LEN));
+}
+
+/* Likewise of one of them, while others keep theirs. */
+TEST_F(lost, split_range_alone) {
+	char *middle = self->buf + LEN / 4;
+	int left;
+
+	ASSERT_EQ(0, split(self, middle, LEN / 2));
+	left = lose(self, LEN / 4);
+	ASSERT_LE(0, left);
+	if (left)
+		SKIP(return, SPARED);
+	ASSERT_EQ(0, madvise(middle, LEN / 2, MADV_DONTNEED));
+	pattern_fill(middle, LEN / 2, 6);
+	ASSERT_EQ(0, svm_prefetch(&self->svm, middle, LEN / 2, self->gpu));
+	EXPECT_EQ(NR / 2, svm_away(&self->svm, middle, LEN / 2));
+	EXPECT_EQ(1, svm_look(middle, LEN / 2, 6));
+	EXPECT_EQ(0, svm_look(self->buf, LEN / 4, 1));
+	EXPECT_EQ(0, svm_look(self->buf + LEN * 3 / 4, LEN / 4, 1));
+	EXPECT_EQ(NR / 2, svm_away(&self->svm, self->buf, LEN));
+}
+
+struct prefetcher {
+	pthread_t thread;
+	struct svm *svm;
+	struct svm_gpu *gpu;
+	void *at;
+};
+
+static void *prefetcher_run(void *arg)
+{
+	struct prefetcher *p = arg;
+
+	svm_prefetch(p->svm, p->at, LEN, p->gpu);
+	return NULL;
+}
+
+/* A range gets memory that is lost before it is used: while it is cleared. */
+TEST_F(lost, while_it_is_cleared) {
+	struct prefetcher p = {
+		.svm = &self->svm, .gpu = self->gpu, .at = svm_map(LEN),
+	};
+	int emu = emulator_open(), left;
+
+	if (emu < 0)
+		SKIP(return, "nothing can make this GPU hang");
+	ASSERT_NE(NULL, p.at);
+	pattern_fill(p.at, LEN, 8);
+	/* The driver knows memory that is clear. It is not after a reset. */
+	left = lose(self, LEN);
+	ASSERT_LE(0, left);
+	if (left)
+		SKIP(return, SPARED);
+	ASSERT_EQ(0, emulator_all(emu, "engine all hang"));
+	ASSERT_EQ(0, pthread_create(&p.thread, NULL, prefetcher_run, &p));
+	usleep(200000);
+	ASSERT_EQ(0, svm_reset(self->gpu));
+	ASSERT_EQ(0, emulator_all(emu, "engine all resume"));
+	close(emu);
+	pthread_join(p.thread, NULL);
+	EXPECT_EQ(0, svm_away(&self->svm, p.at, LEN));
+	ASSERT_EQ(0, svm_prefetch(&self->svm, p.at, LEN, self->gpu));
+	EXPECT_EQ(NR, svm_away(&self->svm, p.at, LEN));
+	EXPECT_EQ(1, svm_look(p.at, LEN, 8));
+	munmap(p.at, LEN);
+}
+
+/* The range goes while what its pages have left in the GPU is still let go. */
+TEST_F(lost, back_and_gone) {
+	char *p;
+	int i;
+
+	for (i = 0; i < 50; i++) {
+		p = svm_map(LEN);
+		ASSERT_NE(NULL, p);
+		pattern_fill(p, LEN, i);
+		ASSERT_EQ(0, svm_prefetch(&self->svm, p, LEN, self->gpu));
+		EXPECT_EQ(1, svm_look(p, LEN, i));
+		munmap(p, LEN);
+	}
 }
 
 /* While lost pages are still around */

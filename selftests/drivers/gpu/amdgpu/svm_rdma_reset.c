@@ -9,8 +9,10 @@
  */
 #include <pthread.h>
 #include <stdatomic.h>
+#include <sys/wait.h>
 
 #include "../../../kselftest_harness.h"
+#include "emulator.h"
 #include "svm_rdma.h"
 
 #define DEVICE	"rxe_svm_reset"
@@ -106,15 +108,12 @@ static int transfer(FIXTURE_DATA(reset) *self)
 	return pattern_check(self->host, LEN, 1) < 0 ? 1 : -1;
 }
 
-/* The lost range is gone: is a new one reached in place again? */
-static void check_works_again(struct __test_metadata *_metadata,
-			      FIXTURE_DATA(reset) *self)
+/* Is a new range reached in place, whatever became of the one before? */
+static void check_new_range(struct __test_metadata *_metadata,
+			    FIXTURE_DATA(reset) *self)
 {
 	unsigned int tries;
 
-	ASSERT_EQ(0, ibv_dereg_mr(self->mr));
-	self->mr = NULL;
-	munmap(self->buf, LEN);
 	for (tries = 0; tries < 500 && !svm_alias(self->gpu).published; tries++)
 		usleep(10000);
 	ASSERT_EQ(1, svm_alias(self->gpu).published);
@@ -128,6 +127,16 @@ static void check_works_again(struct __test_metadata *_metadata,
 	ASSERT_EQ(NR, svm_away(&self->svm, self->buf, LEN));
 	ASSERT_EQ(1, transfer(self));
 	EXPECT_EQ(NR, svm_away(&self->svm, self->buf, LEN));
+}
+
+/* The lost range is gone: is a new one reached in place again? */
+static void check_works_again(struct __test_metadata *_metadata,
+			      FIXTURE_DATA(reset) *self)
+{
+	ASSERT_EQ(0, ibv_dereg_mr(self->mr));
+	self->mr = NULL;
+	munmap(self->buf, LEN);
+	check_new_range(_metadata, self);
 }
 
 /* Transfers follow one another while the GPU is reset. */
@@ -176,8 +185,53 @@ TEST_F(reset, cpu_access) {
 	if (result)
 		SKIP(return, "the memory survives resets of this GPU");
 	EXPECT_EQ(NR, svm_away(&self->svm, self->buf, LEN));
-	EXPECT_EQ(0, svm_alias(self->gpu).published);
 	check_works_again(_metadata, self);
+}
+
+/* Lost pages that stay do not keep peers from others, nor does the reverse hold. */
+TEST_F(reset, beside_lost_pages) {
+	struct ibv_mr *lost_mr = self->mr;
+	void *lost = self->buf;
+	int result;
+
+	ASSERT_EQ(1, transfer(self));
+	ASSERT_EQ(0, svm_reset(self->gpu));
+	result = look(self);
+	ASSERT_NE(-1, result);
+	if (result)
+		SKIP(return, "the memory survives resets of this GPU");
+	check_new_range(_metadata, self);
+
+	ibv_dereg_mr(self->mr);
+	munmap(self->buf, LEN);
+	self->mr = lost_mr;
+	self->buf = lost;
+	EXPECT_EQ(0, transfer(self));
+	EXPECT_EQ(0, look(self));
+	EXPECT_EQ(NR, svm_away(&self->svm, self->buf, LEN));
+}
+
+/* Another process has lost pages, and keeps them. */
+TEST_F(reset, beside_another_process) {
+	int done[2], result;
+	pid_t pid;
+
+	ASSERT_EQ(0, pipe(done));
+	pid = fork();
+	ASSERT_LE(0, pid);
+	if (!pid) {
+		close(done[1]);
+		_exit(read(done[0], &result, 1) != 0);
+	}
+	close(done[0]);
+	ASSERT_EQ(0, svm_reset(self->gpu));
+	result = look(self);
+	ASSERT_NE(-1, result);
+	if (!result)
+		check_works_again(_metadata, self);
+	close(done[1]);
+	ASSERT_EQ(pid, waitpid(pid, &result, 0));
+	EXPECT_EQ(0, result);
 }
 
 /*
@@ -327,6 +381,45 @@ TEST_F_TIMEOUT(reset, peers_ask_again, 200) {
 	EXPECT_EQ(1, transfer(self));
 	EXPECT_EQ(NR, svm_away(&self->svm, self->buf, LEN));
 	EXPECT_EQ(mapped + NR, svm_alias(self->gpu).mapped);
+}
+
+/*
+ * A reset that takes longer than HMM gives one walk of the page table: whoever
+ * wants a page meanwhile waits, and is told what became of it.
+ */
+TEST_F_TIMEOUT(reset, takes_long, 120) {
+	int emu = emulator_open(), right = 0, failed = 0, result;
+	uint64_t start, longest = 0, ms, reset_ms;
+	struct resetter r;
+	bool over;
+
+	if (emu < 0)
+		SKIP(return, "nothing can slow down this GPU");
+	ASSERT_EQ(1, transfer(self));
+	/* the driver tests each engine, and waits */
+	ASSERT_EQ(0, emulator_all(emu, "engine all slow 60000"));
+	reset_ms = rcp_now_ms();
+	ASSERT_EQ(0, reset_soon(&r, self->gpu, 0));
+	do {
+		over = r.over;
+		start = rcp_now_ms();
+		result = transfer(self);
+		ms = rcp_now_ms() - start;
+		ASSERT_NE(-1, result);
+		longest = ms > longest ? ms : longest;
+		right += result;
+		failed += !result;
+	} while (!over);
+	reset_ms = rcp_now_ms() - reset_ms;
+	pthread_join(r.thread, NULL);
+	ASSERT_EQ(0, emulator_all(emu, "engine all resume"));
+	close(emu);
+	ASSERT_EQ(0, r.err);
+	TH_LOG("%d right, %d failed in %u ms, one took %u ms", right, failed,
+	       (unsigned int)reset_ms, (unsigned int)longest);
+	EXPECT_LE(2000, reset_ms);
+	EXPECT_LE(1000, longest);
+	check_works_again(_metadata, self);
 }
 
 /* A peer that has mapped the pages before gets nothing after the reset. */

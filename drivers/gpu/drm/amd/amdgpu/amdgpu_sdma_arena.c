@@ -26,6 +26,7 @@
 
 #include "amdgpu.h"
 #include "amdgpu_sdma_arena.h"
+#include "amdgpu_sdma_batch_internal.h"
 #include "amdgpu_sdma_batch_stats.h"
 #include "amdgpu_sdma_plan.h"
 #include "amdgpu_sdma_prepared.h"
@@ -48,6 +49,7 @@
  * @kept_bytes: of all chunks of prepared batches
  * @num_kept: how many those are
  * @prepared: prepared batches
+ * @uncleared: chunks without mappings that page tables may still have
  * @bytes: of all chunks
  * @used: units of the address range
  * @freed: somebody put a chunk back, or gave one up
@@ -62,6 +64,7 @@ struct amdgpu_sdma_arena {
 	u64 kept_bytes;
 	u32 num_kept;
 	struct xarray prepared;
+	struct list_head uncleared;
 	u64 bytes;
 	DECLARE_BITMAP(used, UNITS);
 	wait_queue_head_t freed;
@@ -90,6 +93,7 @@ static struct amdgpu_sdma_arena *arena_create(void)
 	mutex_init(&arena->vram_lock);
 	bitmap_set(arena->used, SCRATCH_UNIT, SCRATCH_UNITS + 1);
 	INIT_LIST_HEAD(&arena->chunks);
+	INIT_LIST_HEAD(&arena->uncleared);
 	xa_init_flags(&arena->prepared, XA_FLAGS_ALLOC1 | XA_FLAGS_ACCOUNT);
 	init_waitqueue_head(&arena->freed);
 	arena->stats = amdgpu_sdma_batch_file_create();
@@ -276,33 +280,89 @@ chunk_create(struct amdgpu_device *adev, struct amdgpu_fpriv *fpriv,
 	return ERR_PTR(r);
 }
 
+static void chunk_list(struct amdgpu_sdma_arena *arena,
+		       struct amdgpu_sdma_chunk *chunk, struct list_head *list)
+{
+	mutex_lock(&arena->lock);
+	list_add_tail(&chunk->node, list);
+	mutex_unlock(&arena->lock);
+}
+
 /*
- * Gives an idle chunk's memory back. The page tables forget it in order with
- * the batches that come, so its addresses can be used at once; its memory is
- * fenced until they have.
+ * Page tables forget what is not mapped any more, in order with the batches that
+ * come: so the addresses can be used at once, and the memory, which shares the
+ * reservation of the root page directory and thus has the fences of all that is
+ * done here, is not freed before.
+ *
+ * If that fails, somebody may still reach the memory: a shader of the same
+ * process. So it is kept, and accounted for, until it succeeds. Each batch tries
+ * it; what it has cleared by then is given back here. With the file, all goes
+ * that could use the page tables, and the memory can.
  */
-static int chunk_destroy(struct amdgpu_device *adev, struct amdgpu_fpriv *fpriv,
-			 struct amdgpu_sdma_arena *arena,
-			 struct amdgpu_sdma_chunk *chunk)
+static int arena_clear(struct amdgpu_device *adev, struct amdgpu_fpriv *fpriv,
+		       struct amdgpu_sdma_arena *arena, struct list_head *done)
 {
 	struct amdgpu_vm *vm = &fpriv->vm;
-	struct dma_fence *fence = NULL;
+	int r;
+
+	dma_resv_assert_held(vm->root.bo->tbo.base.resv);
+	r = amdgpu_vm_clear_freed(adev, vm, NULL);
+	if (r)
+		return r;
+	mutex_lock(&arena->lock);
+	list_splice_init(&arena->uncleared, done);
+	mutex_unlock(&arena->lock);
+	return 0;
+}
+
+/* The root page directory is locked, and its page tables are there again. */
+static int arena_lock_tables(struct amdgpu_device *adev,
+			     struct amdgpu_fpriv *fpriv)
+{
+	struct amdgpu_vm *vm = &fpriv->vm;
 	int r;
 
 	r = amdgpu_bo_reserve(vm->root.bo, false);
+	if (r)
+		return r;
+	r = amdgpu_sdma_batch_validate_vm(adev, vm);
+	/* Not even now, if the process was killed. */
+	if (!r && !amdgpu_vm_ready(vm))
+		r = -EINVAL;
+	if (r)
+		amdgpu_bo_unreserve(vm->root.bo);
+	return r;
+}
+
+/* Gives memory back whose mappings are gone, and @chunk's if there is one. */
+static int arena_give_back(struct amdgpu_device *adev,
+			   struct amdgpu_fpriv *fpriv,
+			   struct amdgpu_sdma_arena *arena,
+			   struct amdgpu_sdma_chunk *chunk)
+{
+	struct amdgpu_sdma_chunk *next;
+	LIST_HEAD(done);
+	int r;
+
+	r = arena_lock_tables(adev, fpriv);
 	if (r) {
-		amdgpu_sdma_chunk_put(fpriv, chunk, NULL);
+		if (chunk)
+			amdgpu_sdma_chunk_put(fpriv, chunk, NULL);
 		return r;
 	}
-	amdgpu_vm_bo_del(adev, chunk->bo_va);
-	if (amdgpu_vm_ready(vm))
-		r = amdgpu_vm_clear_freed(adev, vm, &fence);
-	if (fence)
-		amdgpu_bo_fence(chunk->bo, fence, true);
-	dma_fence_put(fence);
-	amdgpu_bo_unreserve(vm->root.bo);
-	amdgpu_bo_unref(&chunk->bo);
-	chunk_forget(adev, arena, chunk);
+	if (chunk) {
+		amdgpu_vm_bo_del(adev, chunk->bo_va);
+		chunk_list(arena, chunk, &arena->uncleared);
+	}
+	r = arena_clear(adev, fpriv, arena, &done);
+	amdgpu_bo_unreserve(fpriv->vm.root.bo);
+	/* Who waits for another chunk would wait in vain: he may try this. */
+	if (r)
+		wake_up(&arena->freed);
+	list_for_each_entry_safe(chunk, next, &done, node) {
+		amdgpu_bo_unref(&chunk->bo);
+		chunk_forget(adev, arena, chunk);
+	}
 	return r;
 }
 
@@ -350,6 +410,11 @@ static struct amdgpu_sdma_chunk *chunk_oldest(struct amdgpu_sdma_arena *arena,
 	return chunk;
 }
 
+static bool has_uncleared(struct amdgpu_sdma_arena *arena)
+{
+	return !list_empty_careful(&arena->uncleared);
+}
+
 /* The arena is full: wait for a batch to end and free what it used. */
 static int arena_shrink(struct amdgpu_device *adev, struct amdgpu_fpriv *fpriv,
 			struct amdgpu_sdma_arena *arena, u64 size,
@@ -358,14 +423,17 @@ static int arena_shrink(struct amdgpu_device *adev, struct amdgpu_fpriv *fpriv,
 	struct amdgpu_sdma_chunk *chunk;
 	int r;
 
+	if (has_uncleared(arena))
+		return arena_give_back(adev, fpriv, arena, NULL);
 	if (nonblock) {
 		chunk = chunk_oldest(arena, true);
-		return chunk ? chunk_destroy(adev, fpriv, arena, chunk) :
+		return chunk ? arena_give_back(adev, fpriv, arena, chunk) :
 			       -EAGAIN;
 	}
 	/* If all are being built in, each of those threads puts one back. */
 	r = wait_event_interruptible(arena->freed,
 				     !list_empty_careful(&arena->chunks) ||
+				     has_uncleared(arena) ||
 				     READ_ONCE(arena->bytes) + size <=
 				     MAX_BYTES);
 	if (r)
@@ -380,7 +448,7 @@ static int arena_shrink(struct amdgpu_device *adev, struct amdgpu_fpriv *fpriv,
 			return r;
 		}
 	}
-	return chunk_destroy(adev, fpriv, arena, chunk);
+	return arena_give_back(adev, fpriv, arena, chunk);
 }
 
 static int vram_create(struct amdgpu_device *adev, struct amdgpu_fpriv *fpriv,
@@ -682,6 +750,7 @@ void amdgpu_sdma_arena_fini(struct amdgpu_device *adev,
 			amdgpu_vm_bo_del(adev, arena->scratch->bo_va);
 		amdgpu_bo_unreserve(fpriv->vm.root.bo);
 	}
+	list_splice(&arena->uncleared, &arena->chunks);
 	list_for_each_entry_safe(chunk, next, &arena->chunks, node) {
 		amdgpu_bo_unref(&chunk->bo);
 		dma_fence_put(chunk->fence);

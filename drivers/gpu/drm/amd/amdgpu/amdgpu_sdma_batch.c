@@ -48,7 +48,7 @@ static int find_batch_engines(struct amdgpu_sdma_batch *b, u32 engines)
 	u32 i, wanted = engines;
 
 	b->mask = 0;
-	if (!engines) {
+	if (!engines || engines == b->bctx->instances) {
 		b->mask = GENMASK(b->bctx->num - 1, 0);
 		return 0;
 	}
@@ -473,7 +473,8 @@ static void cleanup_batch(struct amdgpu_sdma_batch *b)
 	amdgpu_sdma_batch_put_fences(b);
 	amdgpu_sdma_batch_note_free(b->note);
 	dma_fence_put(b->joined);
-	amdgpu_sync_free(&b->sync);
+	if (b->syncs)
+		amdgpu_sync_free(&b->sync);
 	if (b->bo_vas != b->few)
 		kvfree(b->bo_vas);
 	kvfree(b->descs);
@@ -556,7 +557,6 @@ static int call_batch(struct drm_device *dev, struct drm_file *filp,
 	b->args = args;
 	b->nonblock = nonblock || args->flags & AMDGPU_SDMA_BATCH_NONBLOCK;
 	b->fence = fence;
-	amdgpu_sync_create(&b->sync);
 	amdgpu_vm_set_task_info(&b->fpriv->vm);
 	r = do_batch(b);
 	complete_results(args, r);

@@ -32,4 +32,7 @@ bool amdgpu_sdma_batch_ctx_guilty(struct amdgpu_ctx *ctx);
 void amdgpu_sdma_batch_ctx_set_priority(struct amdgpu_ctx *ctx,
 					enum drm_sched_priority priority);
 
+/* amdgpu_ctx.c: with what that is called, or should have been */
+enum drm_sched_priority amdgpu_ctx_sched_priority(struct amdgpu_ctx *ctx);
+
 #endif

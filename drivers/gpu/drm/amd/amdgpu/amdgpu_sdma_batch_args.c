@@ -60,8 +60,9 @@ static int check_forget(const struct drm_amdgpu_sdma_batch *args)
  */
 int amdgpu_sdma_batch_check_args(const struct drm_amdgpu_sdma_batch *args)
 {
-	if (args->flags & ~KNOWN_FLAGS ||
-	    memchr_inv(args->reserved, 0, sizeof(args->reserved)))
+	BUILD_BUG_ON(ARRAY_SIZE(args->reserved) != 2);
+	if (args->flags & ~KNOWN_FLAGS || args->reserved[0] ||
+	    args->reserved[1])
 		return -EINVAL;
 	switch (args->op) {
 	case AMDGPU_SDMA_BATCH_SUBMIT:
@@ -141,7 +142,7 @@ static int copy_in_fence(struct amdgpu_sdma_batch *b, u32 i)
 					   &fence);
 	if (r)
 		return r;
-	r = amdgpu_sync_fence(&b->sync, fence, GFP_KERNEL);
+	r = amdgpu_sdma_batch_wait_for(b, fence);
 	dma_fence_put(fence);
 	return r;
 }

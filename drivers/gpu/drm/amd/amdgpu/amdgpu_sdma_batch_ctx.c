@@ -37,9 +37,11 @@ static int batch_ctx_add(struct amdgpu_sdma_batch_ctx *bctx,
 	e->sched = sched;
 	e->instance = to_amdgpu_ring(sched)->me;
 	r = drm_sched_entity_init(&e->entity, priority, &e->sched, 1, NULL);
-	if (!r)
-		bctx->num++;
-	return r;
+	if (r)
+		return r;
+	bctx->num++;
+	bctx->instances |= BIT(e->instance);
+	return 0;
 }
 
 static void batch_ctx_free(struct amdgpu_sdma_batch_ctx *bctx)
@@ -52,7 +54,8 @@ static void batch_ctx_free(struct amdgpu_sdma_batch_ctx *bctx)
 }
 
 static struct amdgpu_sdma_batch_ctx *
-batch_ctx_create(struct drm_sched_entity *entity)
+batch_ctx_create(struct drm_sched_entity *entity,
+		 enum drm_sched_priority priority)
 {
 	struct drm_gpu_scheduler *one = entity->rq->sched, **list = &one;
 	u32 i, num = entity->num_sched_list;
@@ -68,7 +71,7 @@ batch_ctx_create(struct drm_sched_entity *entity)
 	for (i = 0; i < num; i++) {
 		if (!usable(list[i]))
 			continue;
-		r = batch_ctx_add(bctx, list[i], entity->priority);
+		r = batch_ctx_add(bctx, list[i], priority);
 		if (r)
 			break;
 	}
@@ -76,6 +79,25 @@ batch_ctx_create(struct drm_sched_entity *entity)
 		return bctx;
 	batch_ctx_free(bctx);
 	return ERR_PTR(r);
+}
+
+/*
+ * Two threads may submit a context's first batch. And the priority may be
+ * overridden meanwhile: who does so either finds the engines, or has stored it
+ * before they are published here. Returns false if the priority is another.
+ */
+static bool batch_ctx_publish(struct amdgpu_ctx *ctx,
+			      struct amdgpu_sdma_batch_ctx *bctx,
+			      enum drm_sched_priority priority)
+{
+	bool ok;
+
+	spin_lock(&ctx->ring_lock);
+	ok = ctx->sdma_batch || amdgpu_ctx_sched_priority(ctx) == priority;
+	if (!ctx->sdma_batch && ok)
+		WRITE_ONCE(ctx->sdma_batch, bctx);
+	spin_unlock(&ctx->ring_lock);
+	return ok;
 }
 
 /**
@@ -90,8 +112,10 @@ batch_ctx_create(struct drm_sched_entity *entity)
  */
 struct amdgpu_sdma_batch_ctx *amdgpu_sdma_batch_ctx_get(struct amdgpu_ctx *ctx)
 {
-	struct amdgpu_sdma_batch_ctx *bctx = READ_ONCE(ctx->sdma_batch), *other;
+	struct amdgpu_sdma_batch_ctx *bctx = READ_ONCE(ctx->sdma_batch);
+	enum drm_sched_priority priority;
 	struct drm_sched_entity *entity;
+	bool ok;
 	int r;
 
 	if (bctx)
@@ -99,15 +123,16 @@ struct amdgpu_sdma_batch_ctx *amdgpu_sdma_batch_ctx_get(struct amdgpu_ctx *ctx)
 	r = amdgpu_ctx_get_entity(ctx, AMDGPU_HW_IP_DMA, 0, 0, &entity);
 	if (r)
 		return ERR_PTR(r);
-	bctx = batch_ctx_create(entity);
-	if (IS_ERR(bctx))
-		return bctx;
-	/* Two threads may submit a context's first batch. */
-	other = cmpxchg(&ctx->sdma_batch, NULL, bctx);
-	if (!other)
-		return bctx;
-	batch_ctx_free(bctx);
-	return other;
+	do {
+		priority = amdgpu_ctx_sched_priority(ctx);
+		bctx = batch_ctx_create(entity, priority);
+		if (IS_ERR(bctx))
+			return bctx;
+		ok = batch_ctx_publish(ctx, bctx, priority);
+		if (READ_ONCE(ctx->sdma_batch) != bctx)
+			batch_ctx_free(bctx);
+	} while (!ok);
+	return READ_ONCE(ctx->sdma_batch);
 }
 
 void amdgpu_sdma_batch_ctx_fini(struct amdgpu_ctx *ctx)
@@ -140,12 +165,14 @@ bool amdgpu_sdma_batch_ctx_guilty(struct amdgpu_ctx *ctx)
 	return false;
 }
 
+/* Under the lock that those are published under who are not there yet. */
 void amdgpu_sdma_batch_ctx_set_priority(struct amdgpu_ctx *ctx,
 					enum drm_sched_priority priority)
 {
-	struct amdgpu_sdma_batch_ctx *bctx = READ_ONCE(ctx->sdma_batch);
+	struct amdgpu_sdma_batch_ctx *bctx = ctx->sdma_batch;
 	u32 i;
 
+	lockdep_assert_held(&ctx->ring_lock);
 	for (i = 0; bctx && i < bctx->num; i++)
 		drm_sched_entity_set_priority(&bctx->engines[i].entity,
 					      priority);

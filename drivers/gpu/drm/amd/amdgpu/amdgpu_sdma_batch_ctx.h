@@ -24,11 +24,13 @@ struct amdgpu_sdma_batch_engine {
 /**
  * struct amdgpu_sdma_batch_ctx - a context's engines
  * @num: of @engines
+ * @instances: all that are in @engines
  * @next: where the next fan-out begins
  * @engines: those that the file's partition has
  */
 struct amdgpu_sdma_batch_ctx {
 	u32 num;
+	u32 instances;
 	atomic_t next;
 	struct amdgpu_sdma_batch_engine engines[] __counted_by(num);
 };

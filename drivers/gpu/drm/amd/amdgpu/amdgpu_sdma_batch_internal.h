@@ -45,6 +45,7 @@ struct amdgpu_sdma_batch_out {
  * @locked: @prepared is
  * @mask: indices of engines in @bctx that may be used
  * @exec_ready: @exec is initialized
+ * @syncs: @sync is
  * @stamp: tells in a &amdgpu_bo_va that it is in @bo_vas
  * @lookups: mappings looked up so far
  * @bo_vas: buffers that descriptors name, each once, all locked
@@ -84,6 +85,7 @@ struct amdgpu_sdma_batch {
 	bool locked;
 	u32 mask;
 	bool exec_ready;
+	bool syncs;
 	u64 stamp;
 	u32 lookups;
 	struct amdgpu_bo_va **bo_vas;
@@ -130,8 +132,12 @@ int amdgpu_sdma_batch_use(struct amdgpu_sdma_batch *b,
 int amdgpu_sdma_batch_charge_lookup(struct amdgpu_sdma_batch *b);
 struct amdgpu_bo_va_mapping *
 amdgpu_sdma_batch_mapping(const struct amdgpu_sdma_batch *b, u64 va);
+int amdgpu_sdma_batch_validate_vm(struct amdgpu_device *adev,
+				  struct amdgpu_vm *vm);
 int amdgpu_sdma_batch_validate(struct amdgpu_sdma_batch *b);
 int amdgpu_sdma_batch_check_adds(struct amdgpu_sdma_batch *b);
+int amdgpu_sdma_batch_wait_for(struct amdgpu_sdma_batch *b,
+			       struct dma_fence *fence);
 int amdgpu_sdma_batch_update_vm(struct amdgpu_sdma_batch *b);
 int amdgpu_sdma_batch_sync_jobs(struct amdgpu_sdma_batch *b);
 int amdgpu_sdma_batch_reserve_fences(struct amdgpu_sdma_batch *b);

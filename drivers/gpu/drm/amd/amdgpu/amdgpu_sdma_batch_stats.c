@@ -55,7 +55,8 @@ struct histogram {
 };
 
 /**
- * struct amdgpu_sdma_batch_dev - of a device; lives as long as it
+ * struct amdgpu_sdma_batch_dev - of a device and of its batches on their way
+ * @ref: one of the device, one of each batch
  * @batches: that have ended
  * @failed: of those, with a job that failed
  * @bytes: of all
@@ -66,6 +67,7 @@ struct histogram {
  * @limits: of each
  */
 struct amdgpu_sdma_batch_dev {
+	struct kref ref;
 	atomic64_t batches;
 	atomic64_t failed;
 	atomic64_t bytes;
@@ -109,8 +111,8 @@ struct note_cb {
 
 /**
  * struct amdgpu_sdma_batch_note - a batch on its way
- * @dev: where it runs
- * @file: whose it is
+ * @dev: where it runs; a reference
+ * @file: whose it is; a reference
  * @submitted: when
  * @bytes: it is to write
  * @descs: of it
@@ -150,9 +152,26 @@ static void count(struct histogram *h, u64 value)
 	atomic64_inc(&h->slots[min(fls64(value), SLOTS - 1)]);
 }
 
-static void batch_dev_fini(struct drm_device *ddev, void *dev)
+static void batch_dev_release(struct kref *ref)
 {
-	amdgpu_sdma_turns_fini(&((struct amdgpu_sdma_batch_dev *)dev)->turns);
+	kfree(container_of(ref, struct amdgpu_sdma_batch_dev, ref));
+}
+
+static void batch_dev_put(struct amdgpu_sdma_batch_dev *dev)
+{
+	kref_put(&dev->ref, batch_dev_release);
+}
+
+/*
+ * The schedulers are gone, and all jobs that they had have ended. Jobs of a
+ * killed process, which wait outside of them for what they depend on, may not.
+ */
+static void batch_dev_fini(struct drm_device *ddev, void *data)
+{
+	struct amdgpu_sdma_batch_dev *dev = data;
+
+	amdgpu_sdma_turns_fini(&dev->turns);
+	batch_dev_put(dev);
 }
 
 /**
@@ -165,9 +184,10 @@ int amdgpu_sdma_batch_dev_init(struct amdgpu_device *adev)
 {
 	struct amdgpu_sdma_batch_dev *dev;
 
-	dev = drmm_kzalloc(adev_to_drm(adev), sizeof(*dev), GFP_KERNEL);
+	dev = kzalloc_obj(*dev);
 	if (!dev)
 		return -ENOMEM;
+	kref_init(&dev->ref);
 	amdgpu_sdma_turns_init(&dev->turns);
 	adev->sdma.batch_dev = dev;
 	return drmm_add_action_or_reset(adev_to_drm(adev), batch_dev_fini, dev);
@@ -288,8 +308,8 @@ static bool has_room(const struct amdgpu_sdma_batch_file *file,
 }
 
 /* Charges a batch to the file, if it may have that much on its way. */
-static bool file_try_note(struct amdgpu_sdma_batch_file *file,
-			  const struct amdgpu_sdma_batch_note *note, u64 max)
+static bool file_try_charge(struct amdgpu_sdma_batch_file *file,
+			    const struct amdgpu_sdma_batch_note *note, u64 max)
 {
 	bool ok;
 	u32 i;
@@ -311,24 +331,19 @@ static bool file_try_note(struct amdgpu_sdma_batch_file *file,
  * so both are bounded. The batches that are waited for need nothing of the
  * caller: they end.
  */
-static int file_get_note(struct amdgpu_sdma_batch_file *file,
-			 const struct amdgpu_sdma_batch_note *note, u64 max,
-			 bool nonblock)
+static int file_charge(struct amdgpu_sdma_batch_file *file,
+		       const struct amdgpu_sdma_batch_note *note, u64 max,
+		       bool nonblock)
 {
-	int r = 0;
-
-	if (!file_try_note(file, note, max))
-		r = nonblock ? -EAGAIN :
-			       wait_event_interruptible(file->ended,
-							file_try_note(file,
-								      note,
-								      max));
-	if (!r)
-		kref_get(&file->ref);
-	return r;
+	if (file_try_charge(file, note, max))
+		return 0;
+	if (nonblock)
+		return -EAGAIN;
+	return wait_event_interruptible(file->ended,
+					file_try_charge(file, note, max));
 }
 
-static void file_put_note(struct amdgpu_sdma_batch_file *file,
+static void file_uncharge(struct amdgpu_sdma_batch_file *file,
 			  const struct amdgpu_sdma_batch_note *note)
 {
 	unsigned long flags;
@@ -341,19 +356,45 @@ static void file_put_note(struct amdgpu_sdma_batch_file *file,
 	spin_unlock_irqrestore(&file->lock, flags);
 	if (wq_has_sleeper(&file->ended))
 		wake_up(&file->ended);
-	amdgpu_sdma_batch_file_put(file);
 }
 
-static void note_put_turns(struct amdgpu_sdma_batch_note *note)
+/*
+ * A note has references to all that it names, because it may outlive the file
+ * and the device: if a process is killed, its file is closed at once, while each
+ * job that no ring has got stays until what it depends on has ended. That may be
+ * work of another device, which takes as long as it likes.
+ */
+static struct amdgpu_sdma_batch_note *
+note_alloc(struct amdgpu_sdma_batch_dev *dev,
+	   struct amdgpu_sdma_batch_file *file, unsigned int num)
+{
+	struct amdgpu_sdma_batch_note *note;
+
+	note = kzalloc(struct_size(note, cbs, num), GFP_KERNEL_ACCOUNT);
+	if (!note)
+		return NULL;
+	note->num = num;
+	kref_get(&dev->ref);
+	note->dev = dev;
+	kref_get(&file->ref);
+	note->file = file;
+	return note;
+}
+
+/* May be called in an interrupt. Those who are in line need the device's turns. */
+static void note_release(struct amdgpu_sdma_batch_note *note)
 {
 	unsigned int i;
 
 	for (i = 0; i < note->num; i++)
 		amdgpu_sdma_turn_put(note->cbs[i].turn);
+	amdgpu_sdma_batch_file_put(note->file);
+	batch_dev_put(note->dev);
+	kfree(note);
 }
 
-static int note_charge(struct amdgpu_sdma_batch_note *note,
-		       const struct amdgpu_sdma_batch_charge *charge)
+static int note_fill(struct amdgpu_sdma_batch_note *note,
+		     const struct amdgpu_sdma_batch_charge *charge)
 {
 	unsigned int i;
 
@@ -364,7 +405,8 @@ static int note_charge(struct amdgpu_sdma_batch_note *note,
 		job->work = charge->work[i];
 		if (!charge->longest_wait)
 			continue;
-		job->turn = amdgpu_sdma_turn_create(&note->dev->turns);
+		job->turn = amdgpu_sdma_turn_create(&note->dev->turns,
+						    job->engine);
 		if (!job->turn)
 			return -ENOMEM;
 	}
@@ -395,21 +437,18 @@ amdgpu_sdma_batch_note_create(struct amdgpu_device *adev,
 	struct amdgpu_sdma_batch_note *note;
 	int r;
 
-	note = kzalloc(struct_size(note, cbs, num_cbs), GFP_KERNEL_ACCOUNT);
+	note = note_alloc(adev->sdma.batch_dev, amdgpu_sdma_arena_stats(fpriv),
+			  num_cbs);
 	if (!note)
 		return ERR_PTR(-ENOMEM);
-	note->num = num_cbs;
 	note->traced = traced;
-	note->dev = adev->sdma.batch_dev;
-	note->file = amdgpu_sdma_arena_stats(fpriv);
-	r = note_charge(note, charge);
+	r = note_fill(note, charge);
 	if (!r)
-		r = file_get_note(note->file, note, charge->max_work,
-				  charge->nonblock);
+		r = file_charge(note->file, note, charge->max_work,
+				charge->nonblock);
 	if (!r)
 		return note;
-	note_put_turns(note);
-	kfree(note);
+	note_release(note);
 	return ERR_PTR(r);
 }
 
@@ -421,9 +460,8 @@ void amdgpu_sdma_batch_note_free(struct amdgpu_sdma_batch_note *note)
 {
 	if (!note)
 		return;
-	note_put_turns(note);
-	file_put_note(note->file, note);
-	kfree(note);
+	file_uncharge(note->file, note);
+	note_release(note);
 }
 
 /* A job that was never scheduled has not been on an engine. */
@@ -454,10 +492,7 @@ static void note_end(struct amdgpu_sdma_batch_note *note, ktime_t end)
 	amdgpu_sdma_batch_note_free(note);
 }
 
-/*
- * The device is there: its schedulers, which end all jobs, go before it. The
- * file may be closed by now, so the note has what it needs of it.
- */
+/* The file may be closed by now, and the device be gone: see note_alloc(). */
 static void note_job_done(struct dma_fence *finished, struct dma_fence_cb *cb)
 {
 	struct note_cb *ncb = container_of(cb, struct note_cb, cb);

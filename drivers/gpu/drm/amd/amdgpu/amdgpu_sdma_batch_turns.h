@@ -3,38 +3,48 @@
 #define __AMDGPU_SDMA_BATCH_TURNS_H__
 
 #include <linux/ktime.h>
+#include <linux/rbtree_types.h>
 #include <linux/spinlock.h>
 #include <linux/types.h>
 
 #include "amdgpu_sdma_plan.h"
 
-struct amdgpu_ring;
 struct amdgpu_sdma_turn;
 struct dma_fence;
 
 /**
- * struct amdgpu_sdma_turns - whose turn it is to wait, on each engine
- * @lock: protects @engines
- * @engines: @turn is that of the last job with a wait that was given to the
- *	ring, or NULL; @others counts jobs without waits
+ * struct amdgpu_sdma_turns_engine - whose turn it is to wait
+ * @turn: of the last job with a wait that was given to the ring, or NULL
+ * @line: of the jobs that want to have the next one
+ * @others: jobs without waits so far
+ */
+struct amdgpu_sdma_turns_engine {
+	struct amdgpu_sdma_turn *turn;
+	struct rb_root_cached line;
+	u32 others;
+};
+
+/**
+ * struct amdgpu_sdma_turns - the same of each engine
+ * @lock: protects @engines but for the counts of others; taken in interrupts
+ * @engines: by instance
  */
 struct amdgpu_sdma_turns {
 	spinlock_t lock; /* see above */
-	struct {
-		struct amdgpu_sdma_turn *turn;
-		u32 others;
-	} engines[AMDGPU_SDMA_MAX_SHARES];
+	struct amdgpu_sdma_turns_engine engines[AMDGPU_SDMA_MAX_SHARES];
 };
 
 void amdgpu_sdma_turns_init(struct amdgpu_sdma_turns *turns);
 void amdgpu_sdma_turns_fini(struct amdgpu_sdma_turns *turns);
 
 struct amdgpu_sdma_turn *
-amdgpu_sdma_turn_create(struct amdgpu_sdma_turns *turns);
+amdgpu_sdma_turn_create(struct amdgpu_sdma_turns *turns, u32 engine);
 void amdgpu_sdma_turn_put(struct amdgpu_sdma_turn *turn);
-struct dma_fence *amdgpu_sdma_turn_before(struct amdgpu_ring *ring,
-					  struct amdgpu_sdma_turn *turn);
-void amdgpu_sdma_turn_take(struct amdgpu_ring *ring,
+struct dma_fence *amdgpu_sdma_turn_before(struct amdgpu_sdma_turn *turn,
+					  unsigned int priority,
+					  ktime_t submitted);
+void amdgpu_sdma_turn_pass(struct amdgpu_sdma_turn *turn);
+void amdgpu_sdma_turn_take(struct amdgpu_sdma_turns *turns, u32 engine,
 			   struct amdgpu_sdma_turn *turn);
 void amdgpu_sdma_turn_end(struct amdgpu_sdma_turn *turn, ktime_t pause);
 

@@ -395,6 +395,19 @@ static int validate_named(struct amdgpu_bo *bo)
 }
 
 /**
+ * amdgpu_sdma_batch_validate_vm - bring page tables back, and what is always valid
+ * @adev: device
+ * @vm: VM, locked
+ *
+ * Returns: 0 or a negative error.
+ */
+int amdgpu_sdma_batch_validate_vm(struct amdgpu_device *adev,
+				  struct amdgpu_vm *vm)
+{
+	return amdgpu_vm_validate(adev, vm, NULL, validate_bo, NULL);
+}
+
+/**
  * amdgpu_sdma_batch_validate - bring the buffers to where engines reach them
  * @b: call, has locked them
  *
@@ -405,7 +418,7 @@ int amdgpu_sdma_batch_validate(struct amdgpu_sdma_batch *b)
 	u32 i;
 	int r;
 
-	r = amdgpu_vm_validate(b->adev, &b->fpriv->vm, NULL, validate_bo, NULL);
+	r = amdgpu_sdma_batch_validate_vm(b->adev, &b->fpriv->vm);
 	for (i = 0; !r && i < b->num_bo_vas; i++)
 		r = validate_named(b->bo_vas[i]->base.bo);
 	return r;
@@ -453,12 +466,28 @@ static bool is_up_to_date(const struct amdgpu_bo_va *bo_va)
 	       list_empty(&bo_va->invalids);
 }
 
-/* Most updates have ended long ago. */
-static int sync_update(struct amdgpu_sdma_batch *b, struct dma_fence *fence)
+/* Most batches wait for nothing. */
+static struct amdgpu_sync *need_sync(struct amdgpu_sdma_batch *b)
+{
+	if (!b->syncs)
+		amdgpu_sync_create(&b->sync);
+	b->syncs = true;
+	return &b->sync;
+}
+
+/**
+ * amdgpu_sdma_batch_wait_for - let the batch begin after a fence
+ * @b: call that has not synced its jobs yet
+ * @fence: fence, or NULL
+ *
+ * Returns: 0 or -ENOMEM.
+ */
+int amdgpu_sdma_batch_wait_for(struct amdgpu_sdma_batch *b,
+			       struct dma_fence *fence)
 {
 	if (!fence || dma_fence_is_signaled(fence))
 		return 0;
-	return amdgpu_sync_fence(&b->sync, fence, GFP_KERNEL);
+	return amdgpu_sync_fence(need_sync(b), fence, GFP_KERNEL);
 }
 
 /**
@@ -487,7 +516,7 @@ int amdgpu_sdma_batch_update_vm(struct amdgpu_sdma_batch *b)
 		if (!is_up_to_date(bo_va))
 			r = amdgpu_vm_bo_update(b->adev, bo_va, false);
 		if (!r)
-			r = sync_update(b, bo_va->last_pt_update);
+			r = amdgpu_sdma_batch_wait_for(b, bo_va->last_pt_update);
 		if (r)
 			return r;
 	}
@@ -497,7 +526,19 @@ int amdgpu_sdma_batch_update_vm(struct amdgpu_sdma_batch *b)
 	r = amdgpu_vm_update_pdes(b->adev, vm, false);
 	if (r)
 		return r;
-	return sync_update(b, vm->last_update);
+	return amdgpu_sdma_batch_wait_for(b, vm->last_update);
+}
+
+/* Of those that amdgpu_sync_resv() looks at. */
+static bool all_signaled(struct dma_resv *resv)
+{
+	struct dma_resv_iter cursor;
+	struct dma_fence *fence;
+
+	dma_resv_for_each_fence(&cursor, resv, DMA_RESV_USAGE_READ, fence)
+		if (!dma_fence_is_signaled(fence))
+			return false;
+	return true;
 }
 
 /* As command submission does: see amdgpu_cs_sync_rings(). */
@@ -505,9 +546,11 @@ static int sync_bo(struct amdgpu_sdma_batch *b, struct amdgpu_bo *bo)
 {
 	enum amdgpu_sync_mode mode;
 
+	if (all_signaled(bo->tbo.base.resv))
+		return 0;
 	mode = amdgpu_bo_explicit_sync(bo) ? AMDGPU_SYNC_EXPLICIT :
 					     AMDGPU_SYNC_NE_OWNER;
-	return amdgpu_sync_resv(b->adev, &b->sync, bo->tbo.base.resv, mode,
+	return amdgpu_sync_resv(b->adev, need_sync(b), bo->tbo.base.resv, mode,
 				&b->fpriv->vm);
 }
 
@@ -562,7 +605,7 @@ int amdgpu_sdma_batch_sync_jobs(struct amdgpu_sdma_batch *b)
 	int r;
 
 	r = sync_bos(b);
-	if (r || hash_empty(b->sync.fences))
+	if (r || !b->syncs || hash_empty(b->sync.fences))
 		return r;
 	for (i = 0; i < b->num_jobs; i++) {
 		r = amdgpu_sync_push_to_job(&b->sync, b->jobs[i]);

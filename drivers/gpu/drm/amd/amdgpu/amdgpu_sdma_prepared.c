@@ -585,8 +585,8 @@ static int make_run_jobs(struct amdgpu_sdma_batch *b)
 	r = alloc_run_jobs(b);
 	if (!r)
 		r = amdgpu_sdma_batch_update_vm(b);
-	if (!r && is_busy(b->prepared))
-		r = amdgpu_sync_fence(&b->sync, b->prepared->fence, GFP_KERNEL);
+	if (!r)
+		r = amdgpu_sdma_batch_wait_for(b, b->prepared->fence);
 	if (!r)
 		r = amdgpu_sdma_batch_sync_jobs(b);
 	if (!r)

@@ -183,6 +183,7 @@ static int uring_batch(struct io_uring_cmd *cmd, unsigned int issue_flags)
 	struct amdgpu_sdma_batch_call call = {
 		.nonblock = issue_flags & IO_URING_F_NONBLOCK,
 	};
+	bool retry;
 	int r;
 
 	if (READ_ONCE(sqe->pad) || size < SIZE_MIN || size > PAGE_SIZE)
@@ -194,19 +195,17 @@ static int uring_batch(struct io_uring_cmd *cmd, unsigned int issue_flags)
 	r = copy_results(user, &call.args);
 	if (r)
 		return r;
+	/* Who asked not to block gets that as a result: no worker tries again. */
+	retry = call.nonblock && !(call.args.flags & AMDGPU_SDMA_BATCH_NONBLOCK);
 	r = submit_batch(cmd->file, &call);
-	if (r == -EAGAIN && call.nonblock &&
-	    !(call.args.flags & AMDGPU_SDMA_BATCH_NONBLOCK))
+	if (r == -EAGAIN && retry)
 		return -EAGAIN;
 	copy_results(user, &call.args);
-	/* Who asked not to block gets this result: no worker tries again. */
-	if (r == -EAGAIN && call.nonblock) {
-		io_uring_cmd_done(cmd, r, issue_flags);
-		return -EIOCBQUEUED;
-	}
-	if (r || !call.fence)
-		return r;
-	return uring_wait(cmd, call.fence, issue_flags);
+	if (!r && call.fence)
+		return uring_wait(cmd, call.fence, issue_flags);
+	/* Returned, -EAGAIN would be taken for a wish to be issued again. */
+	io_uring_cmd_done(cmd, r, issue_flags);
+	return -EIOCBQUEUED;
 }
 
 /**

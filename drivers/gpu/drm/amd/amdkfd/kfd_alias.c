@@ -2,16 +2,17 @@
 /*
  * DMA alias of SVM's device private memory
  */
+#include <linux/bitmap.h>
 #include <linux/cleanup.h>
 #include <linux/memremap-alias.h>
 #include <linux/memremap.h>
+#include <linux/migrate.h>
 #include <linux/pci-p2pdma.h>
 #include <linux/pci.h>
 #include <linux/sched/mm.h>
 
 #include "amdgpu.h"
 #include "kfd_alias.h"
-#include "kfd_svm.h"
 
 /**
  * DOC: Access of peers to SVM memory
@@ -47,7 +48,9 @@
  * - If the reset loses the memory, everything that was in it: also what a peer
  *   has written, and reported as written, before. See svm_range_bo_lost():
  *   accesses fail, and so do those of peers; nobody reads what a reset has left.
- *   The alias is published again when the last of the lost BOs is gone.
+ *   Processes may keep such pages for as long as they like. The alias is
+ *   published again nevertheless, without them: it shows the pages that were
+ *   filled since the memory was lost, see svm_alias_fill().
  * - If the reset keeps the memory, nothing that was completed before, as far as
  *   the device still did what it was told. What a device loses before the driver
  *   knows that it has to be reset is beyond anybody's control; it is the same
@@ -79,28 +82,73 @@ static bool svm_alias_in_bar(struct amdgpu_device *adev, u64 size)
 	       start + size - 1 <= pci_resource_end(adev->pdev, 0);
 }
 
-/* Does a BO exist whose pages hold nothing? */
-static bool svm_alias_any_lost(struct amdgpu_device *adev)
+/*
+ * Take from peers what was filled before the memory was lost. They have no
+ * access now: a reset ends that before it loses the memory. What was filled
+ * between the loss and this goes with it, and migrates when a peer wants it.
+ */
+static void svm_alias_empty(struct amdgpu_device *adev)
 {
-	struct svm_range_bo *svm_bo;
+	struct amdgpu_kfd_dev *kfd = &adev->kfd;
+	int epoch = atomic_read(&adev->vram_lost_counter);
 
-	guard(spinlock)(&adev->kfd.svm_bo_lock);
-	list_for_each_entry(svm_bo, &adev->kfd.svm_bos, adev_list)
-		if (svm_range_bo_lost(svm_bo))
-			return true;
-	return false;
+	if (kfd->alias_epoch == epoch)
+		return;
+	kfd->alias_epoch = epoch;
+	/*
+	 * Pairs with smp_mb__after_atomic() in svm_alias_fill(): who sets a bit
+	 * after it was cleared here sees that the memory was lost.
+	 */
+	smp_mb();
+	bitmap_zero(kfd->alias_filled, PHYS_PFN(kfd->alias.size));
 }
 
-/* Unless it is hidden, or lost pages are in the way. */
+/* Unless it is hidden. */
 static void svm_alias_publish(struct amdgpu_device *adev)
 {
-	lockdep_assert_held(&adev->kfd.alias_lock);
+	struct amdgpu_kfd_dev *kfd = &adev->kfd;
 
-	if (!adev->kfd.alias.provider || adev->kfd.alias_hidden ||
-	    svm_alias_any_lost(adev))
+	lockdep_assert_held(&kfd->alias_lock);
+
+	if (kfd->alias_hidden)
 		return;
+	svm_alias_empty(adev);
 	/* -EBUSY: it is published already. There is no other error by now. */
-	dev_pagemap_publish_alias(&adev->kfd.pgmap, &adev->kfd.alias);
+	dev_pagemap_publish_alias_of(&kfd->pgmap, &kfd->alias,
+				     kfd->alias_filled);
+}
+
+/**
+ * svm_alias_fill - let peers reach pages that are being filled
+ * @adev: the device
+ * @dst: the pages, as migrate_vma has them; nobody has mapped them yet
+ * @npages: number of entries in @dst
+ *
+ * The caller goes on to ask whether the memory has been lost since the pages
+ * were allocated, and maps them only if not. So the pages that peers find and
+ * whose bit is set hold what they were filled with.
+ *
+ * That a bit is set of a page which is free does no harm: nobody finds it, and
+ * who gets it next fills it first.
+ */
+void svm_alias_fill(struct amdgpu_device *adev, const unsigned long *dst,
+		    unsigned long npages)
+{
+	struct amdgpu_kfd_dev *kfd = &adev->kfd;
+	unsigned long first, nr, i;
+
+	if (!kfd->alias.provider)
+		return;
+	first = PHYS_PFN(kfd->pgmap.range.start);
+	nr = PHYS_PFN(kfd->alias.size);
+	for (i = 0; i < npages; i++) {
+		struct page *page = migrate_pfn_to_page(dst[i]);
+
+		if (page && page_to_pfn(page) - first < nr)
+			set_bit(page_to_pfn(page) - first, kfd->alias_filled);
+	}
+	/* Pairs with smp_mb() in svm_alias_empty(). */
+	smp_mb__after_atomic();
 }
 
 /* A reset takes the lock, and what waits for that may be memory reclaim. */
@@ -113,6 +161,25 @@ static void svm_alias_init_lock(struct amdgpu_kfd_dev *kfd)
 	mutex_lock(&kfd->alias_lock);
 	mutex_unlock(&kfd->alias_lock);
 	fs_reclaim_release(GFP_KERNEL);
+}
+
+static void svm_alias_free(void *filled)
+{
+	kvfree(filled);
+}
+
+/* A bit for each page: 6 MiB for 192 GiB. Freed after the pagemap, too. */
+static int svm_alias_alloc(struct amdgpu_device *adev, u64 size)
+{
+	struct amdgpu_kfd_dev *kfd = &adev->kfd;
+
+	kfd->alias_filled = kvcalloc(BITS_TO_LONGS(PHYS_PFN(size)),
+				     sizeof(*kfd->alias_filled), GFP_KERNEL);
+	if (!kfd->alias_filled)
+		return -ENOMEM;
+	kfd->alias_epoch = atomic_read(&adev->vram_lost_counter);
+	return devm_add_action_or_reset(adev->dev, svm_alias_free,
+					kfd->alias_filled);
 }
 
 /**
@@ -133,7 +200,7 @@ void svm_alias_init(struct amdgpu_device *adev)
 
 	size = ALIGN_DOWN(size, PAGE_SIZE);
 	if (adev->gmc.xgmi.connected_to_cpu || !svm_alias_in_bar(adev, size) ||
-	    pcim_p2pdma_init(adev->pdev))
+	    pcim_p2pdma_init(adev->pdev) || svm_alias_alloc(adev, size))
 		return;
 
 	kfd->alias.provider = pcim_p2pdma_provider(adev->pdev, 0);
@@ -157,7 +224,8 @@ void svm_alias_first_show(struct amdgpu_device *adev)
 	if (!adev->kfd.alias.provider)
 		return;
 	adev->kfd.alias_hidden = 0;
-	r = dev_pagemap_publish_alias(&adev->kfd.pgmap, &adev->kfd.alias);
+	r = dev_pagemap_publish_alias_of(&adev->kfd.pgmap, &adev->kfd.alias,
+					 adev->kfd.alias_filled);
 	if (!r)
 		return;
 	dev_warn(adev->dev, "peers do not get access to SVM memory: %d\n", r);
@@ -199,18 +267,4 @@ void svm_alias_hide(struct amdgpu_device *adev, unsigned int why)
 		dev_pagemap_end_alias(&adev->kfd.pgmap);
 	else
 		dev_pagemap_revoke_alias(&adev->kfd.pgmap);
-}
-
-/**
- * svm_alias_bo_gone - a BO has no device private pages any more
- * @svm_bo: the BO, taken off the device's list
- */
-void svm_alias_bo_gone(struct svm_range_bo *svm_bo)
-{
-	struct amdgpu_device *adev = amdgpu_ttm_adev(svm_bo->bo.tbo.bdev);
-
-	if (!svm_range_bo_lost(svm_bo))
-		return;
-	guard(mutex)(&adev->kfd.alias_lock);
-	svm_alias_publish(adev);
 }

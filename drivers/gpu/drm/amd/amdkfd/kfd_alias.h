@@ -8,7 +8,6 @@
 #include <linux/bits.h>
 
 struct amdgpu_device;
-struct svm_range_bo;
 
 /* Why peers get no access. Each is set and cleared on its own. */
 #define SVM_ALIAS_RESET		BIT(0)	/* the device is being reset */
@@ -19,7 +18,8 @@ void svm_alias_init(struct amdgpu_device *adev);
 void svm_alias_first_show(struct amdgpu_device *adev);
 void svm_alias_show(struct amdgpu_device *adev, unsigned int why);
 void svm_alias_hide(struct amdgpu_device *adev, unsigned int why);
-void svm_alias_bo_gone(struct svm_range_bo *svm_bo);
+void svm_alias_fill(struct amdgpu_device *adev, const unsigned long *dst,
+		    unsigned long npages);
 #else
 static inline void svm_alias_show(struct amdgpu_device *adev, unsigned int why)
 {
