@@ -189,6 +189,17 @@ mini_half_tree()
 	"${mini_env[@]}" "$mini/scripts/tree" && mini_git diff --exit-code HEAD good
 }
 
+# A series that build/linux has not, whatever became of it, stays in patches/.
+mini_keeps_series()
+{
+	mini_clean
+	mkdir "$mini/patches/03-three"
+	! "${mini_env[@]}" "$mini/scripts/export" || return
+	[ -d "$mini/patches/03-three" ] || return
+	"${mini_env[@]}" FORCE=1 "$mini/scripts/export"
+	[ ! -d "$mini/patches/03-three" ]
+}
+
 # The patches of a mailbox are those of the series.
 mini_mailbox()
 {
