@@ -372,6 +372,7 @@ static void alias_of_some_pages(struct kunit *test)
 	struct dev_pagemap *pgmap = &test_pgmap(test)->pgmap;
 	const unsigned long pfn = PHYS_PFN(pgmap->range.start);
 	const unsigned long live = HMM_PFN_VALID | HMM_PFN_DEVICE_PRIVATE;
+	const unsigned long two = 1UL << HMM_PFN_ORDER_SHIFT;
 	static unsigned long pages[1];
 
 	alias.provider = NULL;
@@ -386,10 +387,19 @@ static void alias_of_some_pages(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, pgmap_alias_gives(pgmap, pfn + 1, 3));
 	KUNIT_EXPECT_FALSE(test, hmm_pfn_alias_live(pfn | live));
 	KUNIT_EXPECT_TRUE(test, hmm_pfn_alias_live((pfn + 1) | live));
+	/* Two pages that one entry maps, by either of them */
+	KUNIT_EXPECT_FALSE(test, hmm_pfn_alias_live((pfn + 2) | live | two));
+	KUNIT_EXPECT_FALSE(test, hmm_pfn_alias_live((pfn + 3) | live | two));
 
 	/* The owner may give more of them at any time. */
 	set_bit(3, pages);
 	KUNIT_EXPECT_TRUE(test, pgmap_alias_gives(pgmap, pfn + 1, 3));
+	KUNIT_EXPECT_TRUE(test, hmm_pfn_alias_live((pfn + 2) | live | two));
+	KUNIT_EXPECT_TRUE(test, hmm_pfn_alias_live((pfn + 3) | live | two));
+
+	/* What the alias does not show has no bit, whatever is there. */
+	set_bit(4, pages);
+	KUNIT_EXPECT_FALSE(test, hmm_pfn_alias_live((pfn + 4) | live));
 
 	/* Who does not say which means all. */
 	dev_pagemap_revoke_alias(pgmap);
@@ -397,6 +407,58 @@ static void alias_of_some_pages(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, pgmap_alias_gives(pgmap, pfn, 4));
 	KUNIT_EXPECT_TRUE(test, hmm_pfn_alias_live(pfn | live));
 }
+
+#ifdef CONFIG_PCI_P2PDMA
+/* Of pages that the owner does not give, only what is mapped is mapped again. */
+static void alias_maps_some_pages(struct kunit *test)
+{
+	struct dev_pagemap_alias alias = test_alias(2 * PAGE_SIZE);
+	struct dev_pagemap *pgmap = &test_pgmap(test)->pgmap;
+	const unsigned long entry = PHYS_PFN(pgmap->range.start) |
+				    HMM_PFN_VALID | HMM_PFN_DEVICE_PRIVATE;
+	struct p2pdma_provider *provider = test_provider(test);
+	struct pci_p2pdma_map_state state = {
+		.mem = provider,
+		.map = PCI_P2PDMA_MAP_BUS_ADDR,
+	};
+	unsigned long list[2] = { entry, entry + 1 };
+	struct hmm_dma_map map = {
+		.pfn_list = list,
+		.dma_entry_size = PAGE_SIZE,
+	};
+	struct dev_pagemap_alias_stats stats;
+	static unsigned long pages[1];
+
+	KUNIT_ASSERT_NOT_NULL(test, provider);
+	provider->bus_offset = SZ_1G;
+	pages[0] = BIT(0);
+	KUNIT_ASSERT_EQ(test, 0,
+			dev_pagemap_publish_alias_of(pgmap, &alias, pages));
+	/* No BAR stands behind it, which publishing would mind. */
+	pgmap->alias->copy.provider = provider;
+
+	KUNIT_EXPECT_EQ(test, hmm_dma_map_pfn(NULL, &map, 0, &state),
+			TEST_ALIAS_START + SZ_1G);
+	KUNIT_EXPECT_EQ(test, list[0], entry | HMM_PFN_DMA_MAPPED |
+					       HMM_PFN_P2PDMA_BUS);
+	KUNIT_EXPECT_EQ(test, hmm_dma_map_pfn(NULL, &map, 1, &state),
+			DMA_MAPPING_ERROR);
+	KUNIT_EXPECT_EQ(test, list[1], entry + 1);
+
+	/* What is mapped stays so until it is invalidated. */
+	clear_bit(0, pages);
+	KUNIT_EXPECT_EQ(test, hmm_dma_map_pfn(NULL, &map, 0, &state),
+			TEST_ALIAS_START + SZ_1G);
+	list[0] = entry;
+	KUNIT_EXPECT_EQ(test, hmm_dma_map_pfn(NULL, &map, 0, &state),
+			DMA_MAPPING_ERROR);
+	KUNIT_EXPECT_EQ(test, list[0], entry);
+
+	dev_pagemap_alias_stats(pgmap, &stats);
+	KUNIT_EXPECT_EQ(test, stats.mapped, 1);
+	KUNIT_EXPECT_EQ(test, stats.fallback_map_failed, 2);
+}
+#endif
 
 static void alias_publish_refused(struct kunit *test)
 {
@@ -590,6 +652,9 @@ static struct kunit_case hmm_test_cases[] = {
 #ifdef CONFIG_DEVICE_PRIVATE
 	KUNIT_CASE(alias_publish),
 	KUNIT_CASE(alias_of_some_pages),
+#ifdef CONFIG_PCI_P2PDMA
+	KUNIT_CASE(alias_maps_some_pages),
+#endif
 	KUNIT_CASE(alias_publish_refused),
 	KUNIT_CASE(alias_counts_revokes),
 	KUNIT_CASE(alias_publish_waits_for_readers),

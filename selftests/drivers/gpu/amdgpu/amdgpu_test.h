@@ -317,43 +317,6 @@ struct kfd_node {
 	int drm;
 };
 
-static inline long kfd_property(int node, const char *file, const char *key)
-{
-	char path[128], name[64];
-	long value = -ENOENT, v;
-	FILE *f;
-
-	snprintf(path, sizeof(path),
-		 "/sys/class/kfd/kfd/topology/nodes/%d/%s", node, file);
-	f = fopen(path, "r");
-	if (!f)
-		return -errno;
-	if (!key && fscanf(f, "%ld", &v) == 1)
-		value = v;
-	while (key && fscanf(f, "%63s %ld", name, &v) == 2)
-		if (!strcmp(name, key))
-			value = v;
-	fclose(f);
-	return value;
-}
-
-/* The node of this PCI function; -1 if KFD does not have it. */
-static inline int kfd_node_of(const char *gpu)
-{
-	unsigned int domain, bus, slot, function;
-	long location;
-
-	if (sscanf(gpu, "%x:%x:%x.%x", &domain, &bus, &slot, &function) != 4)
-		return -1;
-	location = bus << 8 | slot << 3 | function;
-	for (int n = 0; kfd_property(n, "gpu_id", NULL) >= 0; n++)
-		if (kfd_property(n, "gpu_id", NULL) &&
-		    kfd_property(n, "properties", "domain") == domain &&
-		    kfd_property(n, "properties", "location_id") == location)
-			return n;
-	return -1;
-}
-
 /* Those of find_gpus(); each holds an open file of its render node. */
 static inline int kfd_nodes(struct kfd_node nodes[MAX_GPUS])
 {

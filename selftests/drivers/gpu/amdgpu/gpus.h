@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Which GPUs the tests use.
+ * Which GPUs the tests use, and what the compute driver calls them.
  *
  * GPU= in the environment names them, in this order, by their PCI addresses:
  * GPU=0000:03:00.0,0000:83:00.0. Default: all that there are.
@@ -79,6 +79,44 @@ static inline int open_render_node(const char *gpu)
 	if (dir)
 		closedir(dir);
 	return fd;
+}
+
+/* What sysfs tells of a node of the compute driver. */
+static inline long kfd_property(int node, const char *file, const char *key)
+{
+	char path[128], name[64];
+	long value = -ENOENT, v;
+	FILE *f;
+
+	snprintf(path, sizeof(path),
+		 "/sys/class/kfd/kfd/topology/nodes/%d/%s", node, file);
+	f = fopen(path, "r");
+	if (!f)
+		return -errno;
+	if (!key && fscanf(f, "%ld", &v) == 1)
+		value = v;
+	while (key && fscanf(f, "%63s %ld", name, &v) == 2)
+		if (!strcmp(name, key))
+			value = v;
+	fclose(f);
+	return value;
+}
+
+/* The node of this PCI function; -1 if KFD does not have it. */
+static inline int kfd_node_of(const char *gpu)
+{
+	unsigned int domain, bus, slot, function;
+	long location;
+
+	if (sscanf(gpu, "%x:%x:%x.%x", &domain, &bus, &slot, &function) != 4)
+		return -1;
+	location = bus << 8 | slot << 3 | function;
+	for (int n = 0; kfd_property(n, "gpu_id", NULL) >= 0; n++)
+		if (kfd_property(n, "gpu_id", NULL) &&
+		    kfd_property(n, "properties", "domain") == domain &&
+		    kfd_property(n, "properties", "location_id") == location)
+			return n;
+	return -1;
 }
 
 #endif

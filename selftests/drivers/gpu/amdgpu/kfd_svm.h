@@ -246,6 +246,7 @@ struct svm_alias {
 	unsigned long long cpu;
 	unsigned long long mapped;
 	unsigned long long fallback;	/* all reasons */
+	unsigned long long revoked;	/* this one of them */
 	unsigned long long revokes;
 };
 
@@ -277,6 +278,7 @@ static inline struct svm_alias svm_alias(const struct svm_gpu *gpu)
 				 svm_alias_field(line, " revoked=") +
 				 svm_alias_field(line, " map_failed=") +
 				 svm_alias_field(line, " declined=");
+		alias.revoked = svm_alias_field(line, " revoked=");
 		alias.revokes = svm_alias_field(line, " revokes=");
 	}
 	if (f)

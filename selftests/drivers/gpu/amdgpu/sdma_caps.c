@@ -300,6 +300,25 @@ TEST_F(caps, packets)
 	free(d);
 }
 
+#define CONTEXTS	24
+
+/* A batch of each of some contexts waits: the VM's reservation has all fences. */
+static int hold_contexts(struct _test_data_caps *self, struct hold *hold)
+{
+	struct drm_amdgpu_sdma_batch batch;
+	unsigned int i;
+	int ret = hold_open(&self->gpu, hold);
+
+	for (i = 0; i < CONTEXTS && !ret; i++) {
+		batch = batch_of(&self->gpu, &self->d, 1);
+		hold_batch(hold, &batch);
+		ret = gpu_context(&self->gpu, &batch.ctx_id);
+		if (!ret)
+			ret = batch_submit(&self->gpu, &batch);
+	}
+	return ret;
+}
+
 /*
  * Memory for packets that is idle but too small is given back for larger batches,
  * without waiting.
@@ -312,6 +331,7 @@ TEST_F(caps, packets_of_other_sizes)
 	uint32_t *from = (uint32_t *)(self->buffer.cpu + 8);
 	uint32_t *to = (uint32_t *)(self->buffer.cpu + SIZE / 2);
 	struct drm_amdgpu_sdma_batch batch;
+	struct hold others;
 	uint32_t i, j, h;
 
 	ASSERT_NE(NULL, d);
@@ -323,6 +343,13 @@ TEST_F(caps, packets_of_other_sizes)
 	ASSERT_EQ(0, batch_run(&self->gpu, &self->batch));
 	for (i = 0; i < 65536; i++)
 		d[i] = copy_desc(VA + 8, VA + SIZE / 2 + i * 8, 4);
+	ASSERT_EQ(0, hold_contexts(self, &others));
+	ASSERT_EQ(0, syncobj_new(&self->gpu, &h));
+	batch = batch_of(&self->gpu, d, sizes[0]);
+	batch.flags = AMDGPU_SDMA_BATCH_NONBLOCK;
+	ASSERT_EQ(0, batch_submit_to(&self->gpu, &batch, h, 0));
+	hold_release(&others);
+	ASSERT_EQ(0, syncobj_wait(&self->gpu, h, 0, WAIT_SECONDS));
 	for (i = 0; i < ARRAY_SIZE(sizes); i++) {
 		*from = i + 1;
 		batch = batch_of(&self->gpu, d, sizes[i]);

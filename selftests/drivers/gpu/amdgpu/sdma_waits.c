@@ -141,4 +141,67 @@ TEST_F(sdma, prelaunch)
 	}
 }
 
+#define FILES	12
+#define ROUNDS	8
+
+struct other {
+	struct gpu gpu;
+	struct buffer buffer;
+	uint32_t timeline;
+	uint64_t point;
+};
+
+static int other_submit(struct other *o, uint32_t engine,
+			const struct drm_amdgpu_sdma_desc *d, uint32_t n)
+{
+	struct drm_amdgpu_sdma_batch batch = batch_of(&o->gpu, d, n);
+
+	batch.engine_mask = engine;
+	return batch_submit_to(&o->gpu, &batch, o->timeline, ++o->point);
+}
+
+/*
+ * More VMs than a GPU has IDs for, which are used up on all engines: a job whose
+ * turn it is to wait may have none. Then another's comes.
+ */
+TEST_F_TIMEOUT(sdma, waits_of_many_vms, 120)
+{
+	const struct drm_amdgpu_sdma_desc d[] = {
+		wait_desc(VRAM_VA, AMDGPU_SDMA_COMPARE_LE, ~0u,
+			  wait_ns(&self->gpu, 1)),
+		copy_desc(VRAM_VA, VRAM_VA + MIB, MIB),
+	};
+	struct other others[FILES] = { };
+	unsigned int i, round, engine;
+	uint32_t mask;
+
+	for (i = 0; i < FILES; i++) {
+		struct other *o = &others[i];
+
+		ASSERT_EQ(0, gpu_open(&o->gpu, 0));
+		ASSERT_EQ(0, buffer_map(&o->gpu, &o->buffer, 2 * MIB,
+					AMDGPU_GEM_DOMAIN_GTT, VRAM_VA));
+		ASSERT_EQ(0, syncobj_new(&o->gpu, &o->timeline));
+	}
+	for (round = 0; round < ROUNDS; round++)
+		for (i = 0; i < FILES; i++)
+			for (engine = 0; engine < 32; engine++) {
+				mask = 1u << engine;
+				if (mask & self->gpu.info.wait_engine_mask)
+					ASSERT_EQ(0, other_submit(&others[i],
+								  mask, d, 2));
+				if (mask & self->gpu.info.engine_mask)
+					ASSERT_EQ(0, other_submit(&others[i],
+								  mask, d + 1,
+								  1));
+			}
+	for (i = 0; i < FILES; i++) {
+		struct other *o = &others[i];
+
+		EXPECT_EQ(0, syncobj_wait(&o->gpu, o->timeline, o->point,
+					  WAIT_SECONDS));
+		close(o->gpu.fd);
+	}
+}
+
 TEST_HARNESS_MAIN

@@ -21,10 +21,12 @@ FIXTURE(lost) {
 	struct svm_gpu *gpu;
 	char *buf;		/* memory in the GPU */
 	int kmsg;
+	int emu;
 };
 
 FIXTURE_SETUP(lost) {
 	self->svm.kfd = -1;
+	self->emu = -1;
 	if (svm_open(&self->svm))
 		SKIP(return, "no GPU with KFD");
 	self->kmsg = kmsg_open();
@@ -39,6 +41,11 @@ FIXTURE_SETUP(lost) {
 FIXTURE_TEARDOWN(lost) {
 	if (self->svm.kfd < 0)
 		return;
+	/* Whatever has failed, nothing that waits for the engines goes on. */
+	if (self->emu >= 0) {
+		EXPECT_EQ(0, emulator_all(self->emu, "engine all resume"));
+		close(self->emu);
+	}
 	munmap(self->buf, LEN);
 	svm_close(&self->svm);
 	EXPECT_EQ(0, kmsg_complaints(self->kmsg));
@@ -150,6 +157,7 @@ TEST_F(lost, split_range_alone) {
 
 struct prefetcher {
 	pthread_t thread;
+	pid_t tid;
 	struct svm *svm;
 	struct svm_gpu *gpu;
 	void *at;
@@ -159,18 +167,39 @@ static void *prefetcher_run(void *arg)
 {
 	struct prefetcher *p = arg;
 
+	__atomic_store_n(&p->tid, gettid(), __ATOMIC_RELEASE);
 	svm_prefetch(p->svm, p->at, LEN, p->gpu);
 	return NULL;
 }
 
+/* Does the range's new memory wait to be cleared, here and now? */
+static bool prefetcher_waits(struct prefetcher *p)
+{
+	pid_t tid = __atomic_load_n(&p->tid, __ATOMIC_ACQUIRE);
+	char path[64], stack[4096] = "";
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/stack", tid);
+	f = tid ? fopen(path, "r") : NULL;
+	if (!f)
+		return false;
+	stack[fread(stack, 1, sizeof(stack) - 1, f)] = 0;
+	fclose(f);
+	return strstr(stack, "svm_range_vram_node_new") &&
+	       strstr(stack, "fence");
+}
+
 /* A range gets memory that is lost before it is used: while it is cleared. */
 TEST_F(lost, while_it_is_cleared) {
-	struct prefetcher p = {
+	/* The thread may outlive this function if that fails. */
+	static struct prefetcher p;
+	int tries, left;
+
+	p = (struct prefetcher){
 		.svm = &self->svm, .gpu = self->gpu, .at = svm_map(LEN),
 	};
-	int emu = emulator_open(), left;
-
-	if (emu < 0)
+	self->emu = emulator_open();
+	if (self->emu < 0)
 		SKIP(return, "nothing can make this GPU hang");
 	ASSERT_NE(NULL, p.at);
 	pattern_fill(p.at, LEN, 8);
@@ -179,12 +208,14 @@ TEST_F(lost, while_it_is_cleared) {
 	ASSERT_LE(0, left);
 	if (left)
 		SKIP(return, SPARED);
-	ASSERT_EQ(0, emulator_all(emu, "engine all hang"));
+	ASSERT_EQ(0, emulator_all(self->emu, "engine all hang"));
 	ASSERT_EQ(0, pthread_create(&p.thread, NULL, prefetcher_run, &p));
-	usleep(200000);
+	/* the driver takes the engine for dead only later */
+	for (tries = 0; tries < 100 && !prefetcher_waits(&p); tries++)
+		usleep(10000);
+	ASSERT_NE(100, tries);
 	ASSERT_EQ(0, svm_reset(self->gpu));
-	ASSERT_EQ(0, emulator_all(emu, "engine all resume"));
-	close(emu);
+	ASSERT_EQ(0, emulator_all(self->emu, "engine all resume"));
 	pthread_join(p.thread, NULL);
 	EXPECT_EQ(0, svm_away(&self->svm, p.at, LEN));
 	ASSERT_EQ(0, svm_prefetch(&self->svm, p.at, LEN, self->gpu));

@@ -191,6 +191,7 @@ TEST_F(reset, cpu_access) {
 /* Lost pages that stay do not keep peers from others, nor does the reverse hold. */
 TEST_F(reset, beside_lost_pages) {
 	struct ibv_mr *lost_mr = self->mr;
+	struct svm_alias before, after;
 	void *lost = self->buf;
 	int result;
 
@@ -206,7 +207,13 @@ TEST_F(reset, beside_lost_pages) {
 	munmap(self->buf, LEN);
 	self->mr = lost_mr;
 	self->buf = lost;
+	before = svm_alias(self->gpu);
+	EXPECT_EQ(1, before.published);
 	EXPECT_EQ(0, transfer(self));
+	after = svm_alias(self->gpu);
+	/* by the alias, which shows them and does not give them */
+	EXPECT_EQ(before.mapped, after.mapped);
+	EXPECT_LT(before.revoked, after.revoked);
 	EXPECT_EQ(0, look(self));
 	EXPECT_EQ(NR, svm_away(&self->svm, self->buf, LEN));
 }
@@ -388,7 +395,7 @@ TEST_F_TIMEOUT(reset, peers_ask_again, 200) {
  * wants a page meanwhile waits, and is told what became of it.
  */
 TEST_F_TIMEOUT(reset, takes_long, 120) {
-	int emu = emulator_open(), right = 0, failed = 0, result;
+	int emu = emulator_open(), right = 0, failed = 0, result, left;
 	uint64_t start, longest = 0, ms, reset_ms;
 	struct resetter r;
 	bool over;
@@ -399,7 +406,8 @@ TEST_F_TIMEOUT(reset, takes_long, 120) {
 	/* the driver tests each engine, and waits */
 	ASSERT_EQ(0, emulator_all(emu, "engine all slow 60000"));
 	reset_ms = rcp_now_ms();
-	ASSERT_EQ(0, reset_soon(&r, self->gpu, 0));
+	/* time for some, on a slow kernel too */
+	ASSERT_EQ(0, reset_soon(&r, self->gpu, 500000));
 	do {
 		over = r.over;
 		start = rcp_now_ms();
@@ -419,6 +427,11 @@ TEST_F_TIMEOUT(reset, takes_long, 120) {
 	       (unsigned int)reset_ms, (unsigned int)longest);
 	EXPECT_LE(2000, reset_ms);
 	EXPECT_LE(1000, longest);
+	/* Whoever came before has the data; the last one what is there now. */
+	EXPECT_LT(0, right);
+	left = look(self);
+	EXPECT_EQ(left, result);
+	EXPECT_EQ(!left, failed > 0);
 	check_works_again(_metadata, self);
 }
 

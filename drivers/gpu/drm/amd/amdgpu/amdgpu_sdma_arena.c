@@ -329,6 +329,9 @@ static int arena_lock_tables(struct amdgpu_device *adev,
 	/* Not even now, if the process was killed. */
 	if (!r && !amdgpu_vm_ready(vm))
 		r = -EINVAL;
+	/* The update of the page tables has a fence, and so has the TLB's. */
+	if (!r)
+		r = dma_resv_reserve_fences(vm->root.bo->tbo.base.resv, 2);
 	if (r)
 		amdgpu_bo_unreserve(vm->root.bo);
 	return r;

@@ -515,13 +515,12 @@ static void note_job_done(struct dma_fence *finished, struct dma_fence_cb *cb)
 /* A job that is dropped is said to be scheduled too, before it ends. */
 static void note_job_runs(struct dma_fence *scheduled, struct dma_fence_cb *cb)
 {
-	struct amdgpu_sdma_batch_note *note = container_of(cb, struct note_cb,
-							   cb)->note;
-	struct drm_gpu_scheduler *sched = to_drm_sched_fence(scheduled)->sched;
+	struct note_cb *ncb = container_of(cb, struct note_cb, cb);
+	struct amdgpu_sdma_batch_note *note = ncb->note;
 
 	if (!xchg(&note->running, true))
 		trace_amdgpu_sdma_batch_run(note->context, note->seqno,
-					    to_amdgpu_ring(sched)->me);
+					    ncb->engine);
 	if (atomic_dec_and_test(&note->pending))
 		note_end(note, ktime_get());
 }
@@ -568,8 +567,9 @@ void amdgpu_sdma_batch_note_arm(struct amdgpu_sdma_batch_note *note,
 
 		jobs[i]->sdma_turn = note->cbs[i].turn;
 		note_watch(note, i, &s_fence->finished, note_job_done);
-		if (note->traced)
-			note_watch(note, num + i, &s_fence->scheduled,
-				   note_job_runs);
+		if (!note->traced)
+			continue;
+		note->cbs[num + i].engine = note->cbs[i].engine;
+		note_watch(note, num + i, &s_fence->scheduled, note_job_runs);
 	}
 }

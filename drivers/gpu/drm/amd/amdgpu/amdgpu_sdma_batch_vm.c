@@ -358,7 +358,8 @@ static bool may_stay(const struct amdgpu_bo *bo)
 		return false;
 	if (res->mem_type == TTM_PL_VRAM)
 		return bo->allowed_domains & AMDGPU_GEM_DOMAIN_VRAM;
-	return res->mem_type == TTM_PL_TT &&
+	return (res->mem_type == TTM_PL_TT ||
+		res->mem_type == AMDGPU_PL_PREEMPT) &&
 	       (bo->allowed_domains & MOVABLE) == AMDGPU_GEM_DOMAIN_GTT;
 }
 
@@ -388,6 +389,11 @@ static int validate_named(struct amdgpu_bo *bo)
 	switch (bo->tbo.resource ? bo->tbo.resource->mem_type : TTM_PL_SYSTEM) {
 	case TTM_PL_VRAM:
 	case TTM_PL_TT:
+	/*
+	 * What KFD has mapped of another GPU. It has the reservation of that
+	 * GPU's buffer, which waits for our fences before it moves.
+	 */
+	case AMDGPU_PL_PREEMPT:
 		return 0;
 	default:
 		return -EOPNOTSUPP;

@@ -71,6 +71,9 @@ static void turns_test_exit(struct kunit *test)
 	struct turns *t = test->priv;
 	unsigned int i;
 
+	/* A test that has failed leaves jobs in line, which this may call. */
+	if (t)
+		amdgpu_sdma_turns_fini(&t->turns);
 	for (i = 0; t && i < MANY; i++) {
 		struct job *job = &t->jobs[i];
 
@@ -79,8 +82,6 @@ static void turns_test_exit(struct kunit *test)
 		dma_fence_put(job->fence);
 		amdgpu_sdma_turn_put(job->turn);
 	}
-	if (t)
-		amdgpu_sdma_turns_fini(&t->turns);
 }
 
 /* Returns false if the job has to wait. */

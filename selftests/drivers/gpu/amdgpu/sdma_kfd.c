@@ -1,0 +1,323 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * SDMA batches on the memory of the compute driver: its buffers are mapped in
+ * the VM of the file that it was given, and batches of that file reach them.
+ */
+#include <linux/kfd_ioctl.h>
+#include <signal.h>
+#include <sys/wait.h>
+
+#include "../../../kselftest_harness.h"
+#include "sdma_evict.h"
+#include "sdma_hold.h"
+
+#define SIZE		(4 * MIB)
+
+/* A buffer of the compute driver: the CPU and the GPU have it at one address. */
+struct kfd_buffer {
+	uint64_t handle;
+	uint8_t *at;
+};
+
+FIXTURE(kfd)
+{
+	struct gpu gpu;
+	struct kfd_buffer vram;
+	struct kfd_buffer gtt;
+	uint32_t id;
+	int fd;
+};
+
+static int kfd_call(int fd, unsigned long cmd, void *arg)
+{
+	return ioctl(fd, cmd, arg) ? -errno : 0;
+}
+
+static int kfd_map(struct _test_data_kfd *self, struct kfd_buffer *b)
+{
+	struct kfd_ioctl_map_memory_to_gpu_args arg = {
+		.handle = b->handle,
+		.device_ids_array_ptr = (uintptr_t)&self->id,
+		.n_devices = 1,
+	};
+
+	return kfd_call(self->fd, AMDKFD_IOC_MAP_MEMORY_TO_GPU, &arg);
+}
+
+static int kfd_unmap(struct _test_data_kfd *self, struct kfd_buffer *b)
+{
+	struct kfd_ioctl_unmap_memory_from_gpu_args arg = {
+		.handle = b->handle,
+		.device_ids_array_ptr = (uintptr_t)&self->id,
+		.n_devices = 1,
+	};
+
+	return kfd_call(self->fd, AMDKFD_IOC_UNMAP_MEMORY_FROM_GPU, &arg);
+}
+
+static int kfd_new(struct _test_data_kfd *self, struct kfd_buffer *b,
+		   uint32_t flags)
+{
+	struct kfd_ioctl_alloc_memory_of_gpu_args arg = {
+		.size = SIZE,
+		.gpu_id = self->id,
+		.flags = flags | KFD_IOC_ALLOC_MEM_FLAGS_WRITABLE |
+			 KFD_IOC_ALLOC_MEM_FLAGS_NO_SUBSTITUTE,
+	};
+	int ret;
+
+	b->at = mmap(NULL, SIZE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (b->at == MAP_FAILED)
+		return -errno;
+	arg.va_addr = (uintptr_t)b->at;
+	ret = kfd_call(self->fd, AMDKFD_IOC_ALLOC_MEMORY_OF_GPU, &arg);
+	if (ret)
+		return ret;
+	b->handle = arg.handle;
+	if (mmap(b->at, SIZE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
+		 self->gpu.fd, arg.mmap_offset) != b->at)
+		return -errno;
+	return kfd_map(self, b);
+}
+
+static int kfd_free(struct _test_data_kfd *self, struct kfd_buffer *b)
+{
+	struct kfd_ioctl_free_memory_of_gpu_args arg = { .handle = b->handle };
+
+	munmap(b->at, SIZE);
+	return kfd_call(self->fd, AMDKFD_IOC_FREE_MEMORY_OF_GPU, &arg);
+}
+
+/* The VM of the file is that of the process in the compute driver too. */
+static int kfd_acquire(struct _test_data_kfd *self)
+{
+	struct kfd_ioctl_acquire_vm_args arg = { .drm_fd = self->gpu.fd };
+	int node = kfd_node_of(self->gpu.name);
+
+	if (node < 0)
+		return -ENODEV;
+	self->id = kfd_property(node, "gpu_id", NULL);
+	arg.gpu_id = self->id;
+	return kfd_call(self->fd, AMDKFD_IOC_ACQUIRE_VM, &arg);
+}
+
+static int kfd_open(struct _test_data_kfd *self)
+{
+	self->fd = open("/dev/kfd", O_RDWR | O_CLOEXEC);
+	return self->fd < 0 ? -ENODEV : kfd_acquire(self);
+}
+
+FIXTURE_SETUP(kfd)
+{
+	if (gpu_open(&self->gpu, 0))
+		SKIP(return, "no GPU with SDMA batches");
+	if (kfd_open(self))
+		SKIP(return, "the compute driver does not have this GPU");
+	ASSERT_EQ(0, kfd_new(self, &self->vram,
+			     KFD_IOC_ALLOC_MEM_FLAGS_VRAM |
+			     KFD_IOC_ALLOC_MEM_FLAGS_PUBLIC));
+	ASSERT_EQ(0, kfd_new(self, &self->gtt, KFD_IOC_ALLOC_MEM_FLAGS_GTT));
+	memset(self->vram.at, 0, SIZE);
+	memset(self->gtt.at, 0x5a, SIZE);
+}
+
+FIXTURE_TEARDOWN(kfd)
+{
+	if (self->gpu.fd >= 0)
+		close(self->gpu.fd);
+	if (self->fd >= 0)
+		close(self->fd);
+}
+
+static struct drm_amdgpu_sdma_desc out_and_back(struct _test_data_kfd *self,
+						bool back)
+{
+	struct drm_amdgpu_sdma_desc d = copy_desc((uintptr_t)self->gtt.at,
+						  (uintptr_t)self->vram.at,
+						  SIZE);
+
+	return back ? copy_desc(d.dst, d.src, SIZE) : d;
+}
+
+TEST_F(kfd, copy)
+{
+	struct drm_amdgpu_sdma_desc d = out_and_back(self, false);
+	struct drm_amdgpu_sdma_batch batch = batch_of(&self->gpu, &d, 1);
+
+	batch.flags = AMDGPU_SDMA_BATCH_PATH;
+	ASSERT_EQ(0, batch_run(&self->gpu, &batch));
+	EXPECT_EQ(SIZE, batch.vram_bytes);
+	EXPECT_EQ(SIZE, batch.system_bytes);
+	EXPECT_EQ(0, memcmp(self->gtt.at, self->vram.at, SIZE));
+	memset(self->gtt.at, 0, SIZE);
+	d = out_and_back(self, true);
+	batch = batch_of(&self->gpu, &d, 1);
+	ASSERT_EQ(0, batch_run(&self->gpu, &batch));
+	EXPECT_EQ(0x5a, self->gtt.at[0]);
+	EXPECT_EQ(0x5a, self->gtt.at[SIZE - 1]);
+}
+
+/* Others fill video memory; the process's memory leaves it, and comes back. */
+TEST_F_TIMEOUT(kfd, evicted, 120)
+{
+	struct drm_amdgpu_sdma_desc d = out_and_back(self, false);
+	struct drm_amdgpu_sdma_batch batch = batch_of(&self->gpu, &d, 1);
+	unsigned int round;
+	struct evict e;
+	uint32_t handle;
+	int ret;
+
+	ASSERT_EQ(0, prepare(&self->gpu, &d, 1, &handle));
+	for (round = 1; round < 4; round++) {
+		ret = evict_open(&e);
+		if (ret == -E2BIG)
+			SKIP(return, "too much video memory");
+		ASSERT_EQ(0, ret);
+		memset(self->gtt.at, round, SIZE);
+		ASSERT_EQ(0, batch_run(&self->gpu, &batch));
+		EXPECT_EQ(0, memcmp(self->gtt.at, self->vram.at, SIZE));
+		ASSERT_LE(0, evict_once(&e));
+		memset(self->gtt.at, 0x80 | round, SIZE);
+		ASSERT_EQ(0, run_prepared(&self->gpu, handle));
+		EXPECT_EQ(0, memcmp(self->gtt.at, self->vram.at, SIZE));
+		evict_close(&e);
+	}
+}
+
+/* An unmapping waits for the batches that were submitted before. */
+TEST_F(kfd, unmapped_meanwhile)
+{
+	const uint64_t flag = (uintptr_t)self->gtt.at + SIZE - 4096;
+	struct drm_amdgpu_sdma_desc d[] = {
+		wait_eq(flag, 1, wait_ns(&self->gpu, 220)),
+		copy_desc((uintptr_t)self->gtt.at, (uintptr_t)self->vram.at,
+			  MIB),
+	};
+	struct drm_amdgpu_sdma_batch batch = batch_of(&self->gpu, d, 2);
+	uint32_t syncobj, *word = (uint32_t *)flag;
+	int status;
+	pid_t pid;
+
+	*word = 0;
+	ASSERT_EQ(0, syncobj_new(&self->gpu, &syncobj));
+	ASSERT_EQ(0, batch_submit_to(&self->gpu, &batch, syncobj, 0));
+	/* a child has the CPU's mappings of buffers too */
+	pid = fork();
+	if (!pid) {
+		usleep(20000);
+		__atomic_store_n(word, 1, __ATOMIC_RELEASE);
+		_exit(0);
+	}
+	ASSERT_LT(0, pid);
+	EXPECT_EQ(0, kfd_unmap(self, &self->vram));
+	ASSERT_EQ(0, syncobj_wait(&self->gpu, syncobj, 0, WAIT_SECONDS));
+	EXPECT_EQ(1, syncobj_status(&self->gpu, syncobj));
+	EXPECT_EQ(0, memcmp(self->gtt.at, self->vram.at, MIB));
+	EXPECT_EQ(pid, waitpid(pid, &status, 0));
+	EXPECT_EQ(-ENOENT, batch_run(&self->gpu, &batch));
+	EXPECT_EQ(1, batch.error_index);
+}
+
+TEST_F(kfd, stale)
+{
+	struct drm_amdgpu_sdma_desc d = out_and_back(self, false);
+	uint32_t handle;
+
+	ASSERT_EQ(0, prepare(&self->gpu, &d, 1, &handle));
+	ASSERT_EQ(0, run_prepared(&self->gpu, handle));
+	ASSERT_EQ(0, kfd_unmap(self, &self->vram));
+	EXPECT_EQ(-ESTALE, run_prepared(&self->gpu, handle));
+	ASSERT_EQ(0, kfd_map(self, &self->vram));
+	EXPECT_EQ(-ESTALE, run_prepared(&self->gpu, handle));
+	ASSERT_EQ(0, prepare(&self->gpu, &d, 1, &handle));
+	EXPECT_EQ(0, run_prepared(&self->gpu, handle));
+	ASSERT_EQ(0, kfd_unmap(self, &self->vram));
+	ASSERT_EQ(0, kfd_free(self, &self->vram));
+	EXPECT_EQ(-ESTALE, run_prepared(&self->gpu, handle));
+}
+
+/* Memory of another GPU that the compute driver has mapped in both. */
+TEST_F(kfd, peer)
+{
+	struct _test_data_kfd other = { .fd = self->fd };
+	struct drm_amdgpu_sdma_desc d = out_and_back(self, false);
+	struct drm_amdgpu_sdma_batch batch = batch_of(&self->gpu, &d, 1);
+
+	if (gpu_open(&other.gpu, 1) || kfd_acquire(&other))
+		SKIP(return, "one GPU");
+	ASSERT_EQ(0, kfd_new(&other, &other.vram,
+			     KFD_IOC_ALLOC_MEM_FLAGS_VRAM |
+			     KFD_IOC_ALLOC_MEM_FLAGS_PUBLIC));
+	ASSERT_EQ(0, kfd_map(self, &other.vram));
+	d.dst = (uintptr_t)other.vram.at;
+	batch.flags = AMDGPU_SDMA_BATCH_PATH;
+	ASSERT_EQ(0, batch_run(&self->gpu, &batch));
+	EXPECT_EQ(SIZE, batch.peer_bytes);
+	EXPECT_EQ(0, memcmp(self->gtt.at, other.vram.at, SIZE));
+	/* and of the other one's own file */
+	ASSERT_EQ(0, kfd_map(&other, &self->gtt));
+	memset(other.vram.at, 0x77, SIZE);
+	d = copy_desc((uintptr_t)other.vram.at, (uintptr_t)self->gtt.at, SIZE);
+	batch = batch_of(&other.gpu, &d, 1);
+	ASSERT_EQ(0, batch_run(&other.gpu, &batch));
+	EXPECT_EQ(0, memcmp(self->gtt.at, other.vram.at, SIZE));
+	close(other.gpu.fd);
+}
+
+/* A child has the file, and not the process of the compute driver. */
+TEST_F(kfd, fork)
+{
+	struct drm_amdgpu_sdma_desc d = out_and_back(self, false);
+	struct drm_amdgpu_sdma_batch batch = batch_of(&self->gpu, &d, 1);
+	int status;
+	pid_t pid;
+
+	pid = fork();
+	if (!pid)
+		_exit(batch_run(&self->gpu, &batch) != 0);
+	ASSERT_LT(0, pid);
+	ASSERT_EQ(pid, waitpid(pid, &status, 0));
+	EXPECT_TRUE(WIFEXITED(status));
+	EXPECT_EQ(0, WEXITSTATUS(status));
+	EXPECT_EQ(0, memcmp(self->gtt.at, self->vram.at, SIZE));
+	memset(self->gtt.at, 1, SIZE);
+	ASSERT_EQ(0, batch_run(&self->gpu, &batch));
+	EXPECT_EQ(0, memcmp(self->gtt.at, self->vram.at, SIZE));
+}
+
+/* A process that is killed while its batches are on their way. */
+TEST_F(kfd, killed)
+{
+	struct drm_amdgpu_sdma_desc d = out_and_back(self, false);
+	struct drm_amdgpu_sdma_batch batch = batch_of(&self->gpu, &d, 1);
+	struct _test_data_kfd child = { .fd = -1 };
+	unsigned int round, i;
+	int status;
+	pid_t pid;
+
+	for (round = 0; round < 4; round++) {
+		pid = fork();
+		if (!pid) {
+			if (gpu_open(&child.gpu, 0) || kfd_open(&child) ||
+			    kfd_new(&child, &child.vram,
+				    KFD_IOC_ALLOC_MEM_FLAGS_VRAM |
+				    KFD_IOC_ALLOC_MEM_FLAGS_PUBLIC) ||
+			    kfd_new(&child, &child.gtt,
+				    KFD_IOC_ALLOC_MEM_FLAGS_GTT))
+				_exit(1);
+			d = out_and_back(&child, false);
+			batch = batch_of(&child.gpu, &d, 1);
+			for (i = 0; i < 8; i++)
+				if (batch_submit(&child.gpu, &batch))
+					_exit(2);
+			kill(getpid(), SIGKILL);
+		}
+		ASSERT_LT(0, pid);
+		ASSERT_EQ(pid, waitpid(pid, &status, 0));
+		EXPECT_TRUE(WIFSIGNALED(status));
+		ASSERT_EQ(0, batch_run(&self->gpu, &batch));
+	}
+	EXPECT_EQ(0, memcmp(self->gtt.at, self->vram.at, SIZE));
+}
+
+TEST_HARNESS_MAIN
