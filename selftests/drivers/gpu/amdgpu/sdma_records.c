@@ -4,6 +4,7 @@
  * the bytes went through.
  */
 #include "emulator.h"
+#include "sdma_hold.h"
 #include "sdma_model.h"
 
 #define RECORDS_AT	(6 * MIB)
@@ -271,6 +272,42 @@ TEST_F(sdma, records_of_runs)
 		EXPECT_LT(last, r[40].start);
 		last = r[40].end;
 	}
+}
+
+/* Nearly all that a file may have on its way. */
+#define BUSY	1000
+
+/* A record names the engine, so a run stays there, however busy that is. */
+TEST_F(sdma, record_keeps_the_engine)
+{
+	struct drm_amdgpu_sdma_desc d = recorded(fill_desc(VRAM_VA, 4096, 1),
+						 RECORD_VA(0));
+	struct drm_amdgpu_sdma_batch busy = batch_of(&self->gpu, &d, 1), run;
+	volatile struct drm_amdgpu_sdma_record *r = new_records(self);
+	uint32_t handle, first, i;
+	struct hold hold;
+
+	if (__builtin_popcount(self->gpu.info.engine_mask) < 2)
+		SKIP(return, "one engine");
+	if (hold_open(&self->gpu, &hold))
+		SKIP(return, "no sw_sync to hold batches back with");
+	ASSERT_EQ(0, prepare(&self->gpu, &d, 1, &handle));
+	run = run_of(&self->gpu, handle);
+	ASSERT_EQ(0, batch_run(&self->gpu, &run));
+	first = run.engines_used;
+	EXPECT_EQ(first, 1u << r->engine);
+	/* of another context, or the run would be queued behind it */
+	ASSERT_EQ(0, gpu_context(&self->gpu, &busy.ctx_id));
+	busy.engine_mask = first;
+	hold_batch(&hold, &busy);
+	for (i = 0; i < BUSY; i++)
+		ASSERT_EQ(0, batch_submit(&self->gpu, &busy));
+	r = new_records(self);
+	run = run_of(&self->gpu, handle);
+	EXPECT_EQ(0, batch_run(&self->gpu, &run));
+	EXPECT_EQ(first, run.engines_used);
+	EXPECT_EQ(first, 1u << r->engine);
+	hold_release(&hold);
 }
 
 /* Bytes by where the memory is; nothing if nobody asks. */
