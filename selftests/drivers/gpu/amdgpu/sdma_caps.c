@@ -323,7 +323,7 @@ static int hold_contexts(struct _test_data_caps *self, struct hold *hold)
  * Memory for packets that is idle but too small is given back for larger batches,
  * without waiting.
  */
-TEST_F(caps, packets_of_other_sizes)
+TEST_F_TIMEOUT(caps, packets_of_other_sizes, 200)
 {
 	/* more than 64 KiB each, which is what a small batch has */
 	static const uint32_t sizes[] = { 4096, 16384, 65536 };

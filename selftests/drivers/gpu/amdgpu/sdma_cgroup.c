@@ -78,7 +78,7 @@ static long charged(void)
 }
 
 /* What a call has while it lasts: the copy of the descriptors at least. */
-TEST_F(cgroup, call)
+TEST_F_TIMEOUT(cgroup, call, 120)
 {
 	long before;
 	int peak;
@@ -100,7 +100,7 @@ TEST_F(cgroup, call)
 #define MANY_VA		(2048 * MIB)
 
 /* What stays: prepared batches know all mappings that they use. */
-TEST_F(cgroup, prepared)
+TEST_F_TIMEOUT(cgroup, prepared, 120)
 {
 	struct buffer page;
 	unsigned int i;

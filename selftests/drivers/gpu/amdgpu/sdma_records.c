@@ -278,7 +278,7 @@ TEST_F(sdma, records_of_runs)
 #define BUSY	1000
 
 /* A record names the engine, so a run stays there, however busy that is. */
-TEST_F(sdma, record_keeps_the_engine)
+TEST_F_TIMEOUT(sdma, record_keeps_the_engine, 120)
 {
 	struct drm_amdgpu_sdma_desc d = recorded(fill_desc(VRAM_VA, 4096, 1),
 						 RECORD_VA(0));
