@@ -138,6 +138,7 @@ FIXTURE(refused)
 	struct drm_amdgpu_sdma_desc desc;
 	struct drm_amdgpu_sdma_fence fence;
 	uint32_t handle;
+	uint64_t runs;
 };
 
 FIXTURE_SETUP(refused)
@@ -190,9 +191,8 @@ TEST_F(refused, nothing)
 }
 
 /* Whatever it was, the batch is there and has not run. */
-#define REFUSED(op, what, error, spoil)					\
-	TEST_F(refused, op ## _ ## what)				\
-	{								\
+#define EXPECT_SPOILED(op, error, spoil)				\
+	do {								\
 		struct drm_amdgpu_sdma_batch b = good(self, OP_ ## op);	\
 									\
 		b.spoil;						\
@@ -201,47 +201,124 @@ TEST_F(refused, nothing)
 		EXPECT_EQ(AMDGPU_SDMA_ERROR_NONE, b.error_array);	\
 		EXPECT_EQ(0, b.engines_used);				\
 		EXPECT_EQ(0, run_prepared(&self->gpu, self->handle));	\
-		EXPECT_EQ(1, *(uint64_t *)(self->vram.cpu + COUNT_AT));	\
-	}
+		EXPECT_EQ(++self->runs,					\
+			  *(uint64_t *)(self->vram.cpu + COUNT_AT));	\
+	} while (0)
 
-#define REFUSED_TWICE(op1, op2, what, error, spoil)			\
-	REFUSED(op1, what, error, spoil)				\
-	REFUSED(op2, what, error, spoil)
+TEST_F(refused, unknown_flag)
+{
+	EXPECT_SPOILED(PREPARE, -EINVAL, flags = 1u << 31);
+	EXPECT_SPOILED(RUN, -EINVAL, flags = 1u << 31);
+	EXPECT_SPOILED(FORGET, -EINVAL, flags = 1u << 31);
+}
 
-#define REFUSED_BY_ALL(what, error, spoil)				\
-	REFUSED(PREPARE, what, error, spoil)				\
-	REFUSED_TWICE(RUN, FORGET, what, error, spoil)
+TEST_F(refused, reserved)
+{
+	EXPECT_SPOILED(PREPARE, -EINVAL, reserved[1] = 1);
+	EXPECT_SPOILED(RUN, -EINVAL, reserved[1] = 1);
+	EXPECT_SPOILED(FORGET, -EINVAL, reserved[1] = 1);
+}
 
-REFUSED_BY_ALL(unknown_flag, -EINVAL, flags = 1u << 31)
-REFUSED_BY_ALL(reserved, -EINVAL, reserved[1] = 1)
-REFUSED(FORGET, nonblock, -EINVAL, flags = AMDGPU_SDMA_BATCH_NONBLOCK)
-REFUSED(FORGET, path, -EINVAL, flags = AMDGPU_SDMA_BATCH_PATH)
+TEST_F(refused, nonblock)
+{
+	EXPECT_SPOILED(FORGET, -EINVAL, flags = AMDGPU_SDMA_BATCH_NONBLOCK);
+}
 
-REFUSED_TWICE(RUN, FORGET, context, -EINVAL, ctx_id = 4711)
+TEST_F(refused, path)
+{
+	EXPECT_SPOILED(FORGET, -EINVAL, flags = AMDGPU_SDMA_BATCH_PATH);
+}
+
+TEST_F(refused, context)
+{
+	EXPECT_SPOILED(RUN, -EINVAL, ctx_id = 4711);
+	EXPECT_SPOILED(FORGET, -EINVAL, ctx_id = 4711);
+}
 
 /* What only PREPARE takes. */
-REFUSED_TWICE(RUN, FORGET, records, -EINVAL, records = VRAM_VA)
-REFUSED_TWICE(RUN, FORGET, descs, -EINVAL, descs = (uintptr_t)&self->desc)
-REFUSED_TWICE(RUN, FORGET, num_descs, -EINVAL, num_descs = 1)
-REFUSED_TWICE(RUN, FORGET, desc_stride, -EINVAL,
-	      desc_stride = sizeof(self->desc))
-REFUSED_TWICE(RUN, FORGET, placement, -EINVAL,
-	      placement = AMDGPU_SDMA_PLACE_ONE_ENGINE)
-REFUSED_TWICE(RUN, FORGET, engine_mask, -EINVAL, engine_mask = 1)
+TEST_F(refused, records)
+{
+	EXPECT_SPOILED(RUN, -EINVAL, records = VRAM_VA);
+	EXPECT_SPOILED(FORGET, -EINVAL, records = VRAM_VA);
+}
 
-REFUSED(PREPARE, handle, -EINVAL, handle = 1)
-REFUSED_TWICE(RUN, FORGET, unknown_handle, -ENOENT, handle = 1u << 30)
+TEST_F(refused, descs)
+{
+	EXPECT_SPOILED(RUN, -EINVAL, descs = (uintptr_t)&self->desc);
+	EXPECT_SPOILED(FORGET, -EINVAL, descs = (uintptr_t)&self->desc);
+}
+
+TEST_F(refused, num_descs)
+{
+	EXPECT_SPOILED(RUN, -EINVAL, num_descs = 1);
+	EXPECT_SPOILED(FORGET, -EINVAL, num_descs = 1);
+}
+
+TEST_F(refused, desc_stride)
+{
+	EXPECT_SPOILED(RUN, -EINVAL, desc_stride = sizeof(self->desc));
+	EXPECT_SPOILED(FORGET, -EINVAL, desc_stride = sizeof(self->desc));
+}
+
+TEST_F(refused, placement)
+{
+	EXPECT_SPOILED(RUN, -EINVAL, placement = AMDGPU_SDMA_PLACE_ONE_ENGINE);
+	EXPECT_SPOILED(FORGET, -EINVAL,
+		       placement = AMDGPU_SDMA_PLACE_ONE_ENGINE);
+}
+
+TEST_F(refused, engine_mask)
+{
+	EXPECT_SPOILED(RUN, -EINVAL, engine_mask = 1);
+	EXPECT_SPOILED(FORGET, -EINVAL, engine_mask = 1);
+}
+
+TEST_F(refused, handle)
+{
+	EXPECT_SPOILED(PREPARE, -EINVAL, handle = 1);
+}
+
+TEST_F(refused, unknown_handle)
+{
+	EXPECT_SPOILED(RUN, -ENOENT, handle = 1u << 30);
+	EXPECT_SPOILED(FORGET, -ENOENT, handle = 1u << 30);
+}
 
 /* What only RUN takes. */
-REFUSED_TWICE(PREPARE, FORGET, in_fences, -EINVAL,
-	      in_fences = (uintptr_t)&self->fence)
-REFUSED_TWICE(PREPARE, FORGET, num_in_fences, -EINVAL, num_in_fences = 1)
-REFUSED_TWICE(PREPARE, FORGET, out_fences, -EINVAL,
-	      out_fences = (uintptr_t)&self->fence)
-REFUSED_TWICE(PREPARE, FORGET, num_out_fences, -EINVAL, num_out_fences = 1)
-REFUSED(RUN, too_many_in_fences, -EMSGSIZE,
-	num_in_fences = self->gpu.info.max_fences + 1)
-REFUSED(RUN, too_many_out_fences, -EMSGSIZE,
-	num_out_fences = self->gpu.info.max_fences + 1)
+TEST_F(refused, in_fences)
+{
+	EXPECT_SPOILED(PREPARE, -EINVAL, in_fences = (uintptr_t)&self->fence);
+	EXPECT_SPOILED(FORGET, -EINVAL, in_fences = (uintptr_t)&self->fence);
+}
+
+TEST_F(refused, num_in_fences)
+{
+	EXPECT_SPOILED(PREPARE, -EINVAL, num_in_fences = 1);
+	EXPECT_SPOILED(FORGET, -EINVAL, num_in_fences = 1);
+}
+
+TEST_F(refused, out_fences)
+{
+	EXPECT_SPOILED(PREPARE, -EINVAL, out_fences = (uintptr_t)&self->fence);
+	EXPECT_SPOILED(FORGET, -EINVAL, out_fences = (uintptr_t)&self->fence);
+}
+
+TEST_F(refused, num_out_fences)
+{
+	EXPECT_SPOILED(PREPARE, -EINVAL, num_out_fences = 1);
+	EXPECT_SPOILED(FORGET, -EINVAL, num_out_fences = 1);
+}
+
+TEST_F(refused, too_many_in_fences)
+{
+	EXPECT_SPOILED(RUN, -EMSGSIZE,
+		       num_in_fences = self->gpu.info.max_fences + 1);
+}
+
+TEST_F(refused, too_many_out_fences)
+{
+	EXPECT_SPOILED(RUN, -EMSGSIZE,
+		       num_out_fences = self->gpu.info.max_fences + 1);
+}
 
 TEST_HARNESS_MAIN

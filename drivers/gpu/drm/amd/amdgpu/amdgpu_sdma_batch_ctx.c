@@ -94,8 +94,8 @@ static bool batch_ctx_publish(struct amdgpu_ctx *ctx,
 
 	spin_lock(&ctx->ring_lock);
 	ok = ctx->sdma_batch || amdgpu_ctx_sched_priority(ctx) == priority;
-	/* Who reads the pointer does so without the lock. */
 	if (!ctx->sdma_batch && ok)
+		/* Who reads the pointer does so without the lock. */
 		smp_store_release(&ctx->sdma_batch, bctx);
 	spin_unlock(&ctx->ring_lock);
 	return ok;
