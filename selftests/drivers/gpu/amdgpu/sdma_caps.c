@@ -115,7 +115,7 @@ static void check_full(struct __test_metadata *_metadata,
 	EXPECT_EQ(0, batch_run(&self->gpu, &self->batch));
 }
 
-TEST_F(caps, batches)
+TEST_F_TIMEOUT(caps, batches, 200)
 {
 	ASSERT_EQ(MAX_BATCHES,
 		  hold_many(&self->gpu, &self->hold, &self->batch));
@@ -125,7 +125,7 @@ TEST_F(caps, batches)
 }
 
 /* Runs of prepared batches count like batches. */
-TEST_F(caps, runs)
+TEST_F_TIMEOUT(caps, runs, 200)
 {
 	struct drm_amdgpu_sdma_batch run;
 	uint32_t h;
@@ -162,7 +162,7 @@ static unsigned int parts_of(const struct gpu *gpu)
 	return parts;
 }
 
-TEST_F(caps, bytes)
+TEST_F_TIMEOUT(caps, bytes, 200)
 {
 	const unsigned int parts = parts_of(&self->gpu);
 	struct drm_amdgpu_sdma_batch batch;
@@ -269,7 +269,7 @@ TEST_F(caps, bytes_of_fan_out)
  * Packets of all batches together, on all engines in turn: on one, so many would
  * be more work than it may have before it. A wait that gives up skips them.
  */
-TEST_F(caps, packets)
+TEST_F_TIMEOUT(caps, packets, 200)
 {
 	const uint32_t n = 65536, engines = self->gpu.info.wait_engine_mask;
 	struct drm_amdgpu_sdma_desc *d = calloc(n, sizeof(*d));
@@ -399,7 +399,7 @@ TEST_F(caps, signals)
 }
 
 /* What fails has taken nothing: room, handles or time. */
-TEST_F(caps, failed)
+TEST_F_TIMEOUT(caps, failed, 200)
 {
 	struct drm_amdgpu_sdma_desc d[] = {
 		wait_ge(VA, 0, wait_ns(&self->gpu, 900)),
