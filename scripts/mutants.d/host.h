@@ -38,6 +38,7 @@ typedef unsigned int gfp_t;
 #define ARRAY_SIZE(a)		(sizeof(a) / sizeof((a)[0]))
 #define offsetofend(t, m)	(offsetof(t, m) + sizeof(((t *)0)->m))
 #define fallthrough		__attribute__((__fallthrough__))
+#define noinline_for_stack
 #ifndef static_assert
 #define static_assert(e)	_Static_assert(e, #e)
 #endif

@@ -113,7 +113,8 @@ static bool overlaps(struct kunit *test, const struct drm_amdgpu_sdma_desc *d,
 }
 
 /* Two that are said to overlap do. */
-static void check_pair(struct kunit *test, const struct amdgpu_sdma_plan *plan)
+static noinline_for_stack void
+check_pair(struct kunit *test, const struct amdgpu_sdma_plan *plan)
 {
 	struct drm_amdgpu_sdma_desc pair[2], tmp;
 
