@@ -141,6 +141,36 @@ TEST_F(sdma, prelaunch)
 	}
 }
 
+/*
+ * A fan-out of less than a page runs on one engine, of three or more not on the
+ * first: that engine's turn is the one to take, and to give back.
+ */
+TEST_F(sdma, wait_of_small_fan_out)
+{
+	const struct drm_amdgpu_sdma_desc d[] = {
+		wait_ge(SYSTEM_VA + 4 * MIB, 1, wait_ns(&self->gpu, 100)),
+		copy_desc(SYSTEM_VA, VRAM_VA, 3 * KIB),
+	};
+	struct drm_amdgpu_sdma_batch few = batch_of(&self->gpu, d, 2);
+	struct drm_amdgpu_sdma_batch next = batch_of(&self->gpu, d, 2);
+	uint32_t timeline;
+
+	few.placement = AMDGPU_SDMA_PLACE_FAN_OUT;
+	memset(self->system.cpu + 4 * MIB, 0, 4);
+	ASSERT_EQ(0, syncobj_new(&self->gpu, &timeline));
+	ASSERT_EQ(0, batch_submit_to(&self->gpu, &few, timeline, 1));
+	ASSERT_EQ(1, __builtin_popcount(few.engines_used));
+	next.engine_mask = few.engines_used;
+	ASSERT_EQ(0, batch_submit_to(&self->gpu, &next, timeline, 2));
+	/* the second has asked for its turn */
+	EXPECT_EQ(-ETIME, syncobj_wait(&self->gpu, timeline, 1, 0.1));
+	memset(self->system.cpu + 4 * MIB, 1, 4);
+	EXPECT_EQ(0, syncobj_wait(&self->gpu, timeline, 1, WAIT_SECONDS));
+	EXPECT_EQ(0, syncobj_wait(&self->gpu, timeline, 2, WAIT_SECONDS));
+	EXPECT_EQ(0, memcmp(self->system.cpu, self->vram.cpu, 3 * KIB));
+	syncobj_free(&self->gpu, timeline);
+}
+
 #define FILES	12
 #define ROUNDS	8
 

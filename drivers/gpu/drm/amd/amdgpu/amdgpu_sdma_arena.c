@@ -134,87 +134,6 @@ amdgpu_sdma_arena_stats(struct amdgpu_fpriv *fpriv)
 	return arena ? arena->stats : NULL;
 }
 
-static int vram_map(struct amdgpu_device *adev, struct amdgpu_vm *vm,
-		    struct amdgpu_sdma_chunk *vram)
-{
-	int r;
-
-	vram->bo_va = amdgpu_vm_bo_add(adev, vm, vram->bo);
-	if (!vram->bo_va)
-		return -ENOMEM;
-	r = amdgpu_vm_bo_map(adev, vram->bo_va, vram->va & AMDGPU_GMC_HOLE_MASK,
-			     0, vram->size,
-			     AMDGPU_VM_PAGE_READABLE |
-			     AMDGPU_VM_PAGE_WRITEABLE);
-	if (r)
-		amdgpu_vm_bo_del(adev, vram->bo_va);
-	return r;
-}
-
-static int chunk_map(struct amdgpu_device *adev, struct amdgpu_vm *vm,
-		     struct amdgpu_sdma_chunk *chunk)
-{
-	u64 va = chunk->va & AMDGPU_GMC_HOLE_MASK;
-	int r;
-
-	chunk->bo_va = amdgpu_vm_bo_add(adev, vm, chunk->bo);
-	if (!chunk->bo_va)
-		return -ENOMEM;
-	r = amdgpu_vm_bo_map(adev, chunk->bo_va, va, 0, AMDGPU_SDMA_CHUNK_SLOTS,
-			     AMDGPU_VM_PAGE_READABLE |
-			     AMDGPU_VM_PAGE_WRITEABLE);
-	if (!r)
-		r = amdgpu_vm_bo_map(adev, chunk->bo_va,
-				     va + AMDGPU_SDMA_CHUNK_SLOTS,
-				     AMDGPU_SDMA_CHUNK_SLOTS,
-				     chunk->size - AMDGPU_SDMA_CHUNK_SLOTS,
-				     AMDGPU_VM_PAGE_READABLE |
-				     AMDGPU_VM_PAGE_EXECUTABLE);
-	if (r)
-		amdgpu_vm_bo_del(adev, chunk->bo_va);
-	return r;
-}
-
-/* The next submission validates it and fills the page tables. */
-static int chunk_create_bo(struct amdgpu_device *adev,
-			   struct amdgpu_fpriv *fpriv,
-			   struct amdgpu_sdma_chunk *chunk, u32 domain)
-{
-	bool vram = domain == AMDGPU_GEM_DOMAIN_VRAM;
-	struct amdgpu_bo *root = fpriv->vm.root.bo;
-	/* User space's type: cleared, and waits can be interrupted. */
-	struct amdgpu_bo_param bp = {
-		.size = chunk->size,
-		.byte_align = PAGE_SIZE,
-		.domain = domain,
-		.flags = AMDGPU_GEM_CREATE_VM_ALWAYS_VALID |
-			 (vram ? AMDGPU_GEM_CREATE_NO_CPU_ACCESS |
-				 AMDGPU_GEM_CREATE_VRAM_CLEARED : 0),
-		.type = ttm_bo_type_device,
-		.bo_ptr_size = sizeof(struct amdgpu_bo),
-		.xcp_id_plus1 = fpriv->xcp_id + 1,
-	};
-	int r;
-
-	r = amdgpu_bo_reserve(root, false);
-	if (r)
-		return r;
-	bp.resv = root->tbo.base.resv;
-	r = amdgpu_bo_create(adev, &bp, &chunk->bo);
-	if (r)
-		goto unreserve;
-	chunk->bo->parent = amdgpu_bo_ref(root);
-	/* No place to work in is as good: amdgpu_bo_create() allows others. */
-	chunk->bo->allowed_domains = domain;
-	r = vram ? vram_map(adev, &fpriv->vm, chunk) :
-		   chunk_map(adev, &fpriv->vm, chunk);
-unreserve:
-	amdgpu_bo_unreserve(root);
-	if (r)
-		amdgpu_bo_unref(&chunk->bo);
-	return r;
-}
-
 static unsigned int chunk_unit(struct amdgpu_device *adev,
 			       const struct amdgpu_sdma_chunk *chunk)
 {
@@ -273,7 +192,8 @@ chunk_create(struct amdgpu_device *adev, struct amdgpu_fpriv *fpriv,
 		kfree(chunk);
 		return ERR_PTR(r);
 	}
-	r = chunk_create_bo(adev, fpriv, chunk, AMDGPU_GEM_DOMAIN_GTT);
+	r = amdgpu_sdma_chunk_create_bo(adev, fpriv, chunk,
+					AMDGPU_GEM_DOMAIN_GTT);
 	if (!r)
 		return chunk;
 	chunk_forget(adev, arena, chunk);
@@ -466,7 +386,8 @@ static int vram_create(struct amdgpu_device *adev, struct amdgpu_fpriv *fpriv,
 		return -ENOMEM;
 	vram->size = size;
 	vram->va = amdgpu_gmc_sign_extend(va);
-	r = chunk_create_bo(adev, fpriv, vram, AMDGPU_GEM_DOMAIN_VRAM);
+	r = amdgpu_sdma_chunk_create_bo(adev, fpriv, vram,
+					AMDGPU_GEM_DOMAIN_VRAM);
 	if (r)
 		kfree(vram);
 	else

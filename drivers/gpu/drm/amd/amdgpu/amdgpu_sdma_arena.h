@@ -40,6 +40,9 @@ amdgpu_sdma_chunk_get(struct amdgpu_device *adev, struct amdgpu_fpriv *fpriv,
 		      u64 bytes, bool waits, bool nonblock);
 int amdgpu_sdma_scratch_get(struct amdgpu_device *adev,
 			    struct amdgpu_fpriv *fpriv, u64 *va);
+int amdgpu_sdma_chunk_create_bo(struct amdgpu_device *adev,
+				struct amdgpu_fpriv *fpriv,
+				struct amdgpu_sdma_chunk *chunk, u32 domain);
 int amdgpu_sdma_chunk_cpu(struct amdgpu_sdma_chunk *chunk, void **cpu);
 void amdgpu_sdma_chunk_put(struct amdgpu_fpriv *fpriv,
 			   struct amdgpu_sdma_chunk *chunk,

@@ -9,6 +9,7 @@
 #include "amdgpu_sdma_arena.h"
 #include "amdgpu_sdma_batch_ctx.h"
 #include "amdgpu_sdma_batch_internal.h"
+#include "amdgpu_sdma_batch_stats.h"
 #include "amdgpu_sdma_prepared.h"
 
 /**
@@ -93,6 +94,7 @@ static void drop_empty_jobs(struct amdgpu_sdma_batch *b)
 	for (i = 0; i < b->num_jobs; i++) {
 		if (!b->jobs[i]->num_ibs) {
 			amdgpu_job_free(b->jobs[i]);
+			amdgpu_sdma_batch_note_drop(b->note, kept);
 			continue;
 		}
 		b->engines[kept] = b->engines[i];

@@ -453,6 +453,28 @@ amdgpu_sdma_batch_note_create(struct amdgpu_device *adev,
 }
 
 /**
+ * amdgpu_sdma_batch_note_drop - a job has nothing to do, and is not pushed
+ * @note: not armed
+ * @job: its index; those behind it move up, as the jobs do
+ *
+ * The file is not charged for it any more, and its turn is nobody's.
+ */
+void amdgpu_sdma_batch_note_drop(struct amdgpu_sdma_batch_note *note,
+				 unsigned int job)
+{
+	struct note_cb dropped = note->cbs[job];
+
+	note->charged--;
+	memmove(&note->cbs[job], &note->cbs[job + 1],
+		(note->charged - job) * sizeof(note->cbs[0]));
+	note->cbs[note->charged] = (struct note_cb) { };
+	spin_lock_irq(&note->file->lock);
+	note->file->queued[dropped.engine] -= dropped.work;
+	spin_unlock_irq(&note->file->lock);
+	amdgpu_sdma_turn_put(dropped.turn);
+}
+
+/**
  * amdgpu_sdma_batch_note_free - drop a note
  * @note: never armed, or all of its jobs have ended; or NULL
  */

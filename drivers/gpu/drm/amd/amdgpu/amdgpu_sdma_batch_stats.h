@@ -51,6 +51,8 @@ struct amdgpu_sdma_batch_note *
 amdgpu_sdma_batch_note_create(struct amdgpu_device *adev,
 			      struct amdgpu_fpriv *fpriv,
 			      const struct amdgpu_sdma_batch_charge *charge);
+void amdgpu_sdma_batch_note_drop(struct amdgpu_sdma_batch_note *note,
+				 unsigned int job);
 void amdgpu_sdma_batch_note_free(struct amdgpu_sdma_batch_note *note);
 void amdgpu_sdma_batch_note_arm(struct amdgpu_sdma_batch_note *note,
 				struct amdgpu_job *const *jobs,

@@ -343,6 +343,8 @@ void amdgpu_sdma_turn_take(struct amdgpu_sdma_turns *turns, u32 engine,
 		WRITE_ONCE(e->others, e->others + 1);
 		return;
 	}
+	/* Else nobody calls those who are in line for @engine. */
+	WARN_ON_ONCE(turn->engine != engine);
 	dma_fence_get(&turn->base);
 	turn->others = READ_ONCE(e->others);
 	turn->taken = true;
