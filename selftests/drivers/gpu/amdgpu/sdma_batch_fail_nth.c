@@ -5,11 +5,8 @@
  * and the next one works. Needs CONFIG_FAULT_INJECTION with failslab and
  * fail_page_alloc.
  *
- * By io_uring it is the worker's that fail, which makes the call; those of the
- * ring itself are not amdgpu's.
+ * By io_uring the call is made at once, by the task that submits it.
  */
-#include <dirent.h>
-
 #include "../../../kselftest_harness.h"
 #include "../../../kselftest_fail_nth.h"
 #include "sdma_uring.h"
@@ -87,48 +84,6 @@ static void close_all(struct _test_data_fail *self)
 	self->gpu.fd = -1;
 }
 
-/* The first task whose name begins so: its fail-nth, or a negative errno. */
-static int open_nth_of(const char *name)
-{
-	DIR *dir = opendir("/proc/self/task");
-	struct dirent *entry;
-	int fd = -ENOENT;
-
-	while (dir && fd < 0 && (entry = readdir(dir))) {
-		char path[300], comm[32] = "";
-		FILE *f;
-
-		snprintf(path, sizeof(path), "/proc/self/task/%s/comm",
-			 entry->d_name);
-		f = fopen(path, "r");
-		if (!f)
-			continue;
-		if (fgets(comm, sizeof(comm), f) &&
-		    !strncmp(comm, name, strlen(name))) {
-			snprintf(path, sizeof(path),
-				 "/proc/self/task/%s/fail-nth", entry->d_name);
-			fd = open(path, O_RDWR | O_CLOEXEC);
-		}
-		fclose(f);
-	}
-	if (dir)
-		closedir(dir);
-	return fd;
-}
-
-/* One worker makes all calls; the first call starts it, and it stays. */
-static int start_worker(struct _test_data_fail *self)
-{
-	struct drm_amdgpu_sdma_desc d =
-		copy_desc(VA + 4 * KIB, VA + SIZE / 2 + 1, 16 * KIB);
-	struct drm_amdgpu_sdma_batch batch = batch_of(&self->gpu, &d, 1);
-	unsigned int most[2] = { 1, 1 };
-	int ret;
-
-	ret = io_uring_register_iowq_max_workers(&self->ring, most);
-	return ret ? ret : run_by(&self->ring, &self->gpu, &batch);
-}
-
 FIXTURE_SETUP(fail)
 {
 	self->nth = -1;
@@ -141,12 +96,7 @@ FIXTURE_SETUP(fail)
 	if (variant->kind == URING && io_uring_queue_init(8, &self->ring, 0))
 		SKIP(return, "no io_uring");
 	ASSERT_EQ(0, open_all(self, variant->kind));
-	if (variant->kind == URING) {
-		ASSERT_EQ(0, start_worker(self));
-		self->nth = open_nth_of("iou-wrk-");
-	} else {
-		self->nth = nth_open();
-	}
+	self->nth = nth_open();
 	ASSERT_LE(0, self->nth);
 }
 
@@ -322,7 +272,13 @@ TEST_F_TIMEOUT(fail, sweep, 280)
 {
 	bool more = true;
 	unsigned int nth;
+	struct call c;
 
+	if (variant->kind == URING) {
+		/* what the ring keeps for all calls is not amdgpu's */
+		make_call(self, URING, &c);
+		ASSERT_EQ(0, make(self, URING, &c));
+	}
 	for (nth = 1; more && nth < MAX_NTH; nth++) {
 		if (variant->anew) {
 			close_all(self);

@@ -10,6 +10,8 @@
 #include <liburing.h>
 #endif
 
+#include <time.h>
+
 #include "sdma_prepared.h"
 
 #ifdef HAVE_LIBURING
@@ -39,10 +41,14 @@ put_batch(struct io_uring *ring, struct gpu *gpu,
 	return put_cmd(ring, gpu->fd, &cmd);
 }
 
-/* Result of the next command that completes, and its user data. */
+/*
+ * Result of the next command that completes, and its user data. Signals do not
+ * make it wait for ever.
+ */
 static inline int next_result(struct io_uring *ring, uint64_t *data)
 {
 	struct __kernel_timespec limit = { .tv_sec = WAIT_SECONDS };
+	time_t end = time(NULL) + WAIT_SECONDS;
 	struct io_uring_cqe *cqe;
 	int ret;
 
@@ -50,9 +56,9 @@ static inline int next_result(struct io_uring *ring, uint64_t *data)
 		*data = 0;
 	do {
 		ret = io_uring_wait_cqe_timeout(ring, &cqe, &limit);
-	} while (ret == -EINTR);
+	} while (ret == -EINTR && time(NULL) <= end);
 	if (ret)
-		return ret == -ETIME ? -ETIMEDOUT : ret;
+		return ret == -ETIME || ret == -EINTR ? -ETIMEDOUT : ret;
 	ret = cqe->res;
 	if (data)
 		*data = cqe->user_data;
@@ -78,12 +84,6 @@ struct io_uring {
 
 static inline int io_uring_queue_init(unsigned int entries,
 				      struct io_uring *ring, unsigned int flags)
-{
-	return -EOPNOTSUPP;
-}
-
-static inline int
-io_uring_register_iowq_max_workers(struct io_uring *ring, unsigned int *values)
 {
 	return -EOPNOTSUPP;
 }

@@ -25,13 +25,13 @@ static void clear_error_work(struct work_struct *work)
 	complete(&c->done);
 }
 
-static int clear_error_init(struct kunit *test)
+static int entity_init(struct kunit *test)
 {
 	test->priv = drm_mock_sched_new(test, MAX_SCHEDULE_TIMEOUT);
 	return 0;
 }
 
-static void clear_error_exit(struct kunit *test)
+static void entity_exit(struct kunit *test)
 {
 	drm_mock_sched_fini(test->priv);
 }
@@ -127,18 +127,56 @@ static void clear_error_waits(struct kunit *test)
 	drm_mock_sched_entity_free(c.entity);
 }
 
-static struct kunit_case clear_error_tests[] = {
+/* A scheduler whose jobs were killed is as idle as if they had ended. */
+static void kill_score(struct kunit *test)
+{
+	struct drm_mock_sched_entity *entity = new_entity(test);
+	struct drm_mock_sched_entity *other = new_entity(test);
+	struct drm_mock_scheduler *sched = test->priv;
+	struct drm_mock_sched_job *running, *job;
+	struct dma_fence *before, *last;
+	int i, score;
+
+	running = start_job(test, other);
+	before = &running->base.s_fence->finished;
+	/* or who depends on it would follow it at once */
+	set_bit(DRM_SCHED_FENCE_DONT_PIPELINE, &before->flags);
+	score = atomic_read(sched->base.score);
+	for (i = 0; i < 3; i++) {
+		job = drm_mock_sched_job_new(test, entity);
+		KUNIT_ASSERT_EQ(test, 0,
+				drm_sched_job_add_dependency(&job->base,
+							     dma_fence_get(before)));
+		drm_mock_sched_job_submit(job);
+	}
+	last = dma_fence_get(&job->base.s_fence->finished);
+	/* the jobs, and the entity that has some */
+	KUNIT_EXPECT_EQ(test, atomic_read(sched->base.score), score + 4);
+	drm_sched_entity_kill(&entity->base);
+	KUNIT_EXPECT_EQ(test, atomic_read(sched->base.score), score);
+
+	finish_job(test, running);
+	KUNIT_EXPECT_GT(test, dma_fence_wait_timeout(last, false, HZ), 0);
+	KUNIT_EXPECT_EQ(test, dma_fence_get_status(last), -ESRCH);
+	KUNIT_EXPECT_LT(test, atomic_read(sched->base.score), score);
+	dma_fence_put(last);
+	drm_mock_sched_entity_free(entity);
+	drm_mock_sched_entity_free(other);
+}
+
+static struct kunit_case entity_tests[] = {
 	KUNIT_CASE(clear_error_none),
 	KUNIT_CASE(clear_error_again),
 	KUNIT_CASE(clear_error_waits),
+	KUNIT_CASE(kill_score),
 	{}
 };
 
-static struct kunit_suite clear_error = {
-	.name = "drm_sched_clear_error_tests",
-	.init = clear_error_init,
-	.exit = clear_error_exit,
-	.test_cases = clear_error_tests,
+static struct kunit_suite entity_suite = {
+	.name = "drm_sched_entity_tests",
+	.init = entity_init,
+	.exit = entity_exit,
+	.test_cases = entity_tests,
 };
 
-kunit_test_suite(clear_error);
+kunit_test_suite(entity_suite);
