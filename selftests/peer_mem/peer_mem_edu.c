@@ -8,9 +8,9 @@
  * since a transfer that took the wrong way would go unnoticed.
  */
 #include <pthread.h>
-#include <sys/wait.h>
 
 #include "../kselftest_harness.h"
+#include "peer_child.h"
 #include "topology.h"
 
 #define NR	4
@@ -345,30 +345,17 @@ TEST_F(edu, read_only_memory)
 	EXPECT_EQ(0, memcmp(self->buf, self->want, LEN));
 }
 
-/* The child tells the parent when to go on, and how it went. */
 static void write_after_fork(struct __test_metadata *_metadata,
 			     struct _test_data_edu *self, char *addr, char *want,
 			     char *data)
 {
-	int go[2], status;
-	char byte;
-	pid_t pid;
+	struct peer_child child;
 
-	ASSERT_EQ(0, pipe(go));
-	pid = fork();
-	ASSERT_LE(0, pid);
-	if (!pid) {
-		close(go[1]);
-		if (read(go[0], &byte, 1))
-			_exit(2);
-		_exit(!!memcmp(addr, want, PAGE));
-	}
+	ASSERT_EQ(0, peer_child_fork(&child, addr, want, PAGE));
 	EXPECT_EQ(0, write_by_edu(self, addr, data, PAGE));
 	EXPECT_EQ(0, memcmp(addr, data, PAGE));
-	close(go[1]);
-	ASSERT_EQ(pid, waitpid(pid, &status, 0));
-	EXPECT_EQ(0, status) TH_LOG("the child's memory was written");
-	close(go[0]);
+	EXPECT_EQ(0, peer_child_compare(&child))
+		TH_LOG("the child's memory was written");
 }
 
 /*

@@ -10,10 +10,10 @@
  * for PEER_BAR_DIR.
  */
 #include <pthread.h>
-#include <sys/wait.h>
 
 #include "../kselftest_harness.h"
 #include "../rdma/rc_pair.h"
+#include "peer_child.h"
 #include "peer_mem.h"
 
 #define DEVICE	"rxe_peer_mem"
@@ -535,52 +535,18 @@ TEST_F(rdma, partly_visible)
 	EXPECT_EQ(0, memcmp(self->buf, self->want, LEN));
 }
 
-/* A child that has its own copy of @want: what it finds in memory later on. */
-struct child {
-	pid_t pid;
-	int go[2];
-};
-
-static void child_fork(struct __test_metadata *_metadata,
-		       FIXTURE_DATA(rdma) *self, struct child *child)
-{
-	char c;
-
-	ASSERT_EQ(0, pipe(child->go));
-	child->pid = fork();
-	if (!child->pid) {
-		if (read(child->go[0], &c, 1) != 1)
-			_exit(2);
-		_exit(!!memcmp(self->buf, self->want, LEN));
-	}
-	ASSERT_LT(0, child->pid);
-}
-
-static void child_compare(struct __test_metadata *_metadata,
-			  struct child *child)
-{
-	int status;
-
-	EXPECT_EQ(1, write(child->go[1], "", 1));
-	ASSERT_EQ(child->pid, waitpid(child->pid, &status, 0));
-	EXPECT_TRUE(WIFEXITED(status));
-	EXPECT_EQ(0, WEXITSTATUS(status));
-	close(child->go[0]);
-	close(child->go[1]);
-}
-
 /* A page shared with a child is copied before it is written to. */
 TEST_F(rdma, fork)
 {
 	const struct shape all = { 0, 0, LEN };
-	struct child child;
+	struct peer_child child;
 
 	all_in(_metadata, self);
 	peer_fill(self->host_want, LEN, 4);
 	memcpy(self->host, self->host_want, LEN);
-	child_fork(_metadata, self, &child);
+	ASSERT_EQ(0, peer_child_fork(&child, self->buf, self->want, LEN));
 	EXPECT_EQ(0, put(self, &all));
-	child_compare(_metadata, &child);
+	EXPECT_EQ(0, peer_child_compare(&child));
 	EXPECT_EQ(0, memcmp(self->buf, self->want, LEN));
 }
 
@@ -591,7 +557,7 @@ TEST_F(rdma, fork)
 TEST_F(rdma, flush_after_fork)
 {
 	const struct shape all = { 0, 0, LEN };
-	struct child child;
+	struct peer_child child;
 
 	if (!self->pair.a.qpx)
 		SKIP(return, "%s has no FLUSH", device);
@@ -599,12 +565,12 @@ TEST_F(rdma, flush_after_fork)
 	all_in(_metadata, self);
 	ASSERT_EQ(0, put(self, &all));
 	check_in_place(_metadata, self);
-	child_fork(_metadata, self, &child);
+	ASSERT_EQ(0, peer_child_fork(&child, self->buf, self->want, LEN));
 	EXPECT_EQ(NR, peer_resident(self->fd, self->buf, LEN));
 	EXPECT_EQ(0, flush(self, 0, LEN, IBV_FLUSH_GLOBAL));
 	EXPECT_EQ(0, peer_resident(self->fd, self->buf, LEN));
 	EXPECT_EQ(0, memcmp(self->buf, self->want, LEN));
-	child_compare(_metadata, &child);
+	EXPECT_EQ(0, peer_child_compare(&child));
 }
 
 /*

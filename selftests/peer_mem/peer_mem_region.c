@@ -13,6 +13,7 @@
 #include <sys/wait.h>
 
 #include "../kselftest_harness.h"
+#include "peer_child.h"
 #include "topology.h"
 
 #define NR	4
@@ -227,28 +228,16 @@ TEST_F(region, read_then_written)
 /* After a fork the device's write gets a copy of the page. */
 TEST_F(region, written_after_fork)
 {
-	int go[2], status;
-	char byte;
-	pid_t pid;
+	struct peer_child child;
 
 	buf_mapped(_metadata, self);
-	ASSERT_EQ(0, pipe(go));
-	pid = fork();
-	ASSERT_LE(0, pid);
-	if (!pid) {
-		close(go[1]);
-		if (read(go[0], &byte, 1))
-			_exit(2);
-		_exit(!!memcmp(self->buf, self->want, LEN));
-	}
+	ASSERT_EQ(0, peer_child_fork(&child, self->buf, self->want, LEN));
 	EXPECT_EQ(0, reads(self, 0, self->want));
 	EXPECT_EQ(1, self->last.faults) TH_LOG("mapped for writing still");
 	EXPECT_EQ(0, writes(self, 0, self->want + PAGE));
 	EXPECT_EQ(0, memcmp(self->buf, self->want + PAGE, PAGE));
-	close(go[1]);
-	ASSERT_EQ(pid, waitpid(pid, &status, 0));
-	EXPECT_EQ(0, status) TH_LOG("the child's memory was written");
-	close(go[0]);
+	EXPECT_EQ(0, peer_child_compare(&child))
+		TH_LOG("the child's memory was written");
 }
 
 TEST_F(region, evicted)

@@ -264,18 +264,24 @@ TEST_F(sync, cs_behind_reading_batch)
 	cs_behind(_metadata, self, variant->waits, true);
 }
 
+/* A batch of the one file is held, and writes @want; the other's copies that. */
+static void copy_behind(struct __test_metadata *_metadata,
+			struct _test_data_sync *self, bool waits, uint32_t want)
+{
+	ASSERT_EQ(0, submit_copy(&self->b, NULL));
+	EXPECT_EQ(waits ? -ETIME : 0,
+		  ended(&self->b, waits ? A_WHILE : WAIT_SECONDS));
+	hold_release(&self->hold);
+	ASSERT_EQ(0, ended(&self->a, WAIT_SECONDS));
+	ASSERT_EQ(0, ended(&self->b, WAIT_SECONDS));
+	EXPECT_EQ(waits ? want : 0, word(self->b.ib.cpu + 512 * KIB));
+}
+
 /* Batches of two files. */
 TEST_F(sync, batch_behind_batch)
 {
 	ASSERT_EQ(0, submit_fill(&self->a, 0x44444444, &self->hold));
-	ASSERT_EQ(0, submit_copy(&self->b, NULL));
-	EXPECT_EQ(variant->waits ? -ETIME : 0,
-		  ended(&self->b, variant->waits ? A_WHILE : WAIT_SECONDS));
-	hold_release(&self->hold);
-	ASSERT_EQ(0, ended(&self->a, WAIT_SECONDS));
-	ASSERT_EQ(0, ended(&self->b, WAIT_SECONDS));
-	EXPECT_EQ(variant->waits ? 0x44444444 : 0,
-		  word(self->b.ib.cpu + 512 * KIB));
+	copy_behind(_metadata, self, variant->waits, 0x44444444);
 }
 
 /* What one descriptor of a batch reads and another writes is written. */
@@ -287,14 +293,7 @@ TEST_F(sync, read_and_written)
 	};
 
 	ASSERT_EQ(0, submit(&self->a, d, 2, &self->hold));
-	ASSERT_EQ(0, submit_copy(&self->b, NULL));
-	EXPECT_EQ(variant->waits ? -ETIME : 0,
-		  ended(&self->b, variant->waits ? A_WHILE : WAIT_SECONDS));
-	hold_release(&self->hold);
-	ASSERT_EQ(0, ended(&self->a, WAIT_SECONDS));
-	ASSERT_EQ(0, ended(&self->b, WAIT_SECONDS));
-	EXPECT_EQ(variant->waits ? 0x66666666 : 0,
-		  word(self->b.ib.cpu + 512 * KIB));
+	copy_behind(_metadata, self, variant->waits, 0x66666666);
 }
 
 /* So does a run of a prepared batch, and what comes behind one. */

@@ -3,9 +3,7 @@
  * Prepared SDMA batches: that each run does what the batch says, once, and what
  * outlives eviction, other contexts and the death of processes.
  */
-#include <signal.h>
-#include <sys/wait.h>
-
+#include "sdma_killed.h"
 #include "sdma_runs.h"
 
 TEST_F(prepared, info)
@@ -371,16 +369,7 @@ TEST_F(prepared, killed)
 	scatter(d);
 	ASSERT_EQ(0, prepare(&self->gpu, d, COPIES, &h));
 	for (round = 0; round < 12; round++) {
-		pid_t child = fork();
-		int status;
-
-		ASSERT_LE(0, child);
-		if (!child)
-			use_for_ever(round);
-		usleep(50000 + next_random(&self->seed) % 100000);
-		ASSERT_EQ(0, kill(child, SIGKILL));
-		ASSERT_EQ(child, waitpid(child, &status, 0));
-		ASSERT_TRUE(WIFSIGNALED(status));
+		ASSERT_EQ(0, kill_sometime(use_for_ever, round, &self->seed));
 		EXPECT_EQ(0, count(self));
 		randomize(self->system.cpu, COPIES * 8192, &self->seed);
 		ASSERT_EQ(0, run_prepared(&self->gpu, h));

@@ -412,61 +412,56 @@ TEST_F_TIMEOUT(sdma, page_tables_behind_no_wait, 200)
 		EXPECT_EQ(0, waiting_stop(&other[i]));
 }
 
-/* One wait at a time is on the ring: a copy of somebody else has its turn. */
-TEST_F_TIMEOUT(sdma, copies_between_waits, 280)
+/*
+ * The most waits of others that end on the engine while @d runs, in some rounds.
+ */
+static long waits_before(struct __test_metadata *_metadata,
+			 struct _test_data_sdma *self,
+			 const struct drm_amdgpu_sdma_desc *d, uint32_t engine,
+			 unsigned int rounds)
 {
-	const uint32_t engine = nth_engine(self->gpu.info.wait_engine_mask, 0);
-	struct drm_amdgpu_sdma_desc d = copy_desc(SYSTEM_VA, VRAM_VA, 4096);
-	struct drm_amdgpu_sdma_batch batch;
 	struct waiting other[WAITERS] = { };
+	struct drm_amdgpu_sdma_batch batch;
 	long before, after, most = 0;
 	unsigned int i;
 
-	ASSERT_EQ(0, run(self, &d, 1));
 	for (i = 0; i < WAITERS; i++)
 		ASSERT_EQ(0, waiting_start(&other[i], engine, SHORT_WAIT));
-	for (i = 0; i < 20; i++) {
+	for (i = 0; i < rounds; i++) {
 		before = waits_ended(other, WAITERS);
-		batch = batch_of(&self->gpu, &d, 1);
+		batch = batch_of(&self->gpu, d, 1);
 		batch.engine_mask = engine;
 		ASSERT_EQ(0, batch_run(&self->gpu, &batch));
 		after = waits_ended(other, WAITERS);
 		if (after - before > most)
 			most = after - before;
 	}
-	TH_LOG("%ld waits before a copy, of %d on their way", most,
-	       2 * WAITERS);
-	EXPECT_GE(2, most);
 	for (i = 0; i < WAITERS; i++)
 		EXPECT_EQ(0, waiting_stop(&other[i]));
+	TH_LOG("%ld waits before ours, of %d on their way", most, 2 * WAITERS);
+	return most;
+}
+
+/* One wait at a time is on the ring: a copy of somebody else has its turn. */
+TEST_F_TIMEOUT(sdma, copies_between_waits, 280)
+{
+	const uint32_t engine = nth_engine(self->gpu.info.wait_engine_mask, 0);
+	const struct drm_amdgpu_sdma_desc d = copy_desc(SYSTEM_VA, VRAM_VA,
+							4096);
+
+	ASSERT_EQ(0, run(self, &d, 1));
+	EXPECT_GE(2, waits_before(_metadata, self, &d, engine, 20));
 }
 
 /* Somebody else's waits do not keep ours from their turn. */
 TEST_F_TIMEOUT(sdma, waits_between_waits, 280)
 {
 	const uint32_t engine = nth_engine(self->gpu.info.wait_engine_mask, 0);
-	struct drm_amdgpu_sdma_desc d = wait_ge(SYSTEM_VA, 0,
-						wait_ns(&self->gpu, SHORT_WAIT));
-	struct drm_amdgpu_sdma_batch batch;
-	struct waiting other[WAITERS] = { };
-	long before, after, most = 0;
-	unsigned int i;
+	const struct drm_amdgpu_sdma_desc d =
+		wait_ge(SYSTEM_VA, 0, wait_ns(&self->gpu, SHORT_WAIT));
 
-	for (i = 0; i < WAITERS; i++)
-		ASSERT_EQ(0, waiting_start(&other[i], engine, SHORT_WAIT));
-	for (i = 0; i < 10; i++) {
-		before = waits_ended(other, WAITERS);
-		batch = batch_of(&self->gpu, &d, 1);
-		batch.engine_mask = engine;
-		ASSERT_EQ(0, batch_run(&self->gpu, &batch));
-		after = waits_ended(other, WAITERS);
-		if (after - before > most)
-			most = after - before;
-	}
-	TH_LOG("%ld waits before ours, of %d on their way", most, 2 * WAITERS);
-	EXPECT_GE(2 * WAITERS + 1, most);
-	for (i = 0; i < WAITERS; i++)
-		EXPECT_EQ(0, waiting_stop(&other[i]));
+	EXPECT_GE(2 * WAITERS + 1,
+		  waits_before(_metadata, self, &d, engine, 10));
 }
 
 TEST_HARNESS_MAIN

@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 
 #include "sdma_hold.h"
+#include "sdma_killed.h"
 #include "sdma_ring.h"
 
 /* Whatever was cancelled, the ring and the GPU go on. */
@@ -407,18 +408,10 @@ TEST_F(uring, killed)
 	struct drm_amdgpu_sdma_desc d = part(0);
 	struct drm_amdgpu_sdma_batch batch;
 	unsigned int round;
-	int status;
 
 	for (round = 0; round < 12; round++) {
-		pid_t child = fork();
-
-		ASSERT_LE(0, child);
-		if (!child)
-			submit_for_ever(round);
-		usleep(50000 + next_random(&self->seed) % 100000);
-		ASSERT_EQ(0, kill(child, SIGKILL));
-		ASSERT_EQ(child, waitpid(child, &status, 0));
-		ASSERT_TRUE(WIFSIGNALED(status));
+		ASSERT_EQ(0, kill_sometime(submit_for_ever, round,
+					   &self->seed));
 		EXPECT_EQ(0, self->vram.cpu[PART]);
 		batch = batch_of(&self->gpu, &d, 1);
 		ASSERT_EQ(0, run_by(&self->ring, &self->gpu, &batch));

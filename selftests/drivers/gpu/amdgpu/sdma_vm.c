@@ -4,10 +4,9 @@
  * evicted meanwhile, and files that are closed.
  */
 #include <pthread.h>
-#include <signal.h>
-#include <sys/wait.h>
 
 #include "sdma_hold.h"
+#include "sdma_killed.h"
 #include "sdma_model.h"
 
 /*
@@ -298,18 +297,9 @@ TEST_F(sdma, killed)
 	struct drm_amdgpu_sdma_desc d = copy_desc(SYSTEM_VA, VRAM_VA, SIZE);
 	unsigned int round;
 
-	for (round = 0; round < 12; round++) {
-		pid_t child = fork();
-		int status;
-
-		ASSERT_LE(0, child);
-		if (!child)
-			submit_for_ever(round);
-		usleep(50000 + next_random(&self->seed) % 100000);
-		ASSERT_EQ(0, kill(child, SIGKILL));
-		ASSERT_EQ(child, waitpid(child, &status, 0));
-		ASSERT_TRUE(WIFSIGNALED(status));
-	}
+	for (round = 0; round < 12; round++)
+		ASSERT_EQ(0, kill_sometime(submit_for_ever, round,
+					   &self->seed));
 	/* They wrote at the same addresses, each in a VM of its own. */
 	EXPECT_EQ(-1, differs(self));
 	ASSERT_EQ(0, run(self, &d, 1));

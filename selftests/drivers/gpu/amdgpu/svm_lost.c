@@ -92,6 +92,18 @@ TEST_F(lost, intact_half) {
 	EXPECT_EQ(0, svm_look(self->buf, LEN / 2, 1));
 }
 
+/* Memory whose pages were lost and given up goes to the GPU and back again. */
+static void use_again(struct __test_metadata *_metadata,
+		      FIXTURE_DATA(lost) *self, unsigned int seed)
+{
+	ASSERT_EQ(0, madvise(self->buf, LEN, MADV_DONTNEED));
+	pattern_fill(self->buf, LEN, seed);
+	ASSERT_EQ(0, svm_prefetch(&self->svm, self->buf, LEN, self->gpu));
+	EXPECT_EQ(NR, svm_away(&self->svm, self->buf, LEN));
+	EXPECT_EQ(1, svm_look(self->buf, LEN, seed));
+	EXPECT_EQ(0, svm_away(&self->svm, self->buf, LEN));
+}
+
 /* The process gives up the pages and keeps the range. */
 TEST_F(lost, same_range_again) {
 	int left;
@@ -100,12 +112,7 @@ TEST_F(lost, same_range_again) {
 	ASSERT_LE(0, left);
 	if (left)
 		SKIP(return, SPARED);
-	ASSERT_EQ(0, madvise(self->buf, LEN, MADV_DONTNEED));
-	pattern_fill(self->buf, LEN, 3);
-	ASSERT_EQ(0, svm_prefetch(&self->svm, self->buf, LEN, self->gpu));
-	EXPECT_EQ(NR, svm_away(&self->svm, self->buf, LEN));
-	EXPECT_EQ(1, svm_look(self->buf, LEN, 3));
-	EXPECT_EQ(0, svm_away(&self->svm, self->buf, LEN));
+	use_again(_metadata, self, 3);
 }
 
 /* Part of the range becomes one of its own, which shares what is in the GPU. */
@@ -127,12 +134,7 @@ TEST_F(lost, split_ranges_again) {
 	ASSERT_LE(0, left);
 	if (left)
 		SKIP(return, SPARED);
-	ASSERT_EQ(0, madvise(self->buf, LEN, MADV_DONTNEED));
-	pattern_fill(self->buf, LEN, 5);
-	ASSERT_EQ(0, svm_prefetch(&self->svm, self->buf, LEN, self->gpu));
-	EXPECT_EQ(NR, svm_away(&self->svm, self->buf, LEN));
-	EXPECT_EQ(1, svm_look(self->buf, LEN, 5));
-	EXPECT_EQ(0, svm_away(&self->svm, self->buf, LEN));
+	use_again(_metadata, self, 5);
 }
 
 /* Likewise of one of them, while others keep theirs. */
