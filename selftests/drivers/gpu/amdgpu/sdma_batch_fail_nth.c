@@ -13,17 +13,21 @@
 
 #define VA		(1024 * MIB)
 #define SIZE		(4 * MIB)
+#define USER_VA		(VA + SIZE)
+#define USER_SIZE	(64 * KIB)
 #define MAX_NTH		1000
 #define MAX_DESCS	64
 
 enum kind {
 	COPY, MANY, FAN_OUT, WAIT, SWAP, FENCES, STRIDE, PREPARE, RUN, URING,
+	USER,
 };
 
 FIXTURE(fail)
 {
 	struct gpu gpu;
 	struct buffer buffer;
+	struct buffer user;	/* what USER reads */
 	struct io_uring ring;
 	uint32_t syncobj;
 	uint32_t prepared;	/* what RUN runs */
@@ -52,6 +56,8 @@ FIXTURE_VARIANT_ADD(fail, run) { .kind = RUN, };
 FIXTURE_VARIANT_ADD(fail, first_run) { .kind = RUN, .anew = true, };
 FIXTURE_VARIANT_ADD(fail, uring) { .kind = URING, };
 FIXTURE_VARIANT_ADD(fail, first_uring) { .kind = URING, .anew = true, };
+FIXTURE_VARIANT_ADD(fail, user) { .kind = USER, };
+FIXTURE_VARIANT_ADD(fail, first_user) { .kind = USER, .anew = true, };
 
 /* A copy, for RUN. */
 static int prepare_copy(struct _test_data_fail *self)
@@ -60,6 +66,26 @@ static int prepare_copy(struct _test_data_fail *self)
 		copy_desc(VA + 4 * KIB, VA + SIZE / 2 + 1, 16 * KIB);
 
 	return prepare(&self->gpu, &d, 1, &self->prepared);
+}
+
+static int user_new(struct _test_data_fail *self)
+{
+	struct drm_amdgpu_gem_userptr arg = {
+		.size = USER_SIZE,
+		.flags = AMDGPU_GEM_USERPTR_REGISTER,
+	};
+	int ret;
+
+	self->user.size = USER_SIZE;
+	self->user.cpu = mmap(NULL, USER_SIZE, PROT_READ | PROT_WRITE,
+			      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (self->user.cpu == MAP_FAILED)
+		return -errno;
+	arg.addr = (uintptr_t)self->user.cpu;
+	ret = gpu_ioctl(&self->gpu, DRM_IOCTL_AMDGPU_GEM_USERPTR, &arg);
+	self->user.handle = arg.handle;
+	return ret ? ret : buffer_va(&self->gpu, &self->user, AMDGPU_VA_OP_MAP,
+				     USER_VA, GPU_RW);
 }
 
 static int open_all(struct _test_data_fail *self, enum kind kind)
@@ -74,12 +100,15 @@ static int open_all(struct _test_data_fail *self, enum kind kind)
 		ret = syncobj_new(&self->gpu, &self->syncobj);
 	if (!ret && kind == RUN)
 		ret = prepare_copy(self);
+	if (!ret && kind == USER)
+		ret = user_new(self);
 	return ret;
 }
 
 static void close_all(struct _test_data_fail *self)
 {
 	buffer_free(&self->gpu, &self->buffer);
+	buffer_free(&self->gpu, &self->user);
 	close(self->gpu.fd);
 	self->gpu.fd = -1;
 }
@@ -128,6 +157,8 @@ static void make_call(struct _test_data_fail *self, enum kind kind,
 	}
 	if (kind == SWAP)
 		c->d[0].op = AMDGPU_SDMA_OP_SWAP;
+	if (kind == USER)
+		c->d[0].src = USER_VA + 4 * KIB;
 	c->batch = batch_of(&self->gpu, c->d, n);
 	if (kind == WAIT) {
 		c->d[1] = c->d[0];
@@ -164,18 +195,24 @@ static void reset_memory(struct _test_data_fail *self)
 	for (i = 0; i < SIZE / 2; i++)
 		self->buffer.cpu[i] = i < 4 ? 0 : i * 7 + (i >> 8);
 	memset(self->buffer.cpu + SIZE / 2, 0, SIZE / 2);
+	if (!self->user.cpu)
+		return;
+	/* new pages, which the call has to get, with the same in them */
+	madvise(self->user.cpu, USER_SIZE, MADV_DONTNEED);
+	memcpy(self->user.cpu, self->buffer.cpu, USER_SIZE);
 }
 
 static bool copied(struct _test_data_fail *self, const struct call *c)
 {
 	const struct drm_amdgpu_sdma_desc *d =
 		&c->d[c->batch.num_descs == 2];
+	const uint64_t src = d->src - (d->src < USER_VA ? VA : USER_VA);
 	size_t i;
 
 	/* of a swap, what was at the destination was zero */
 	for (i = 0; i < d->size; i++)
 		if (self->buffer.cpu[d->dst - VA + i] !=
-		    (uint8_t)((d->src - VA + i) * 7 + ((d->src - VA + i) >> 8)))
+		    (uint8_t)((src + i) * 7 + ((src + i) >> 8)))
 			return false;
 	return true;
 }

@@ -22,6 +22,8 @@
 
 #define VA		(1024 * MIB)
 #define SIZE		(4 * MIB)
+/* Behind it, a user pointer, whose pages change now and then. */
+#define USER_SIZE	MIB
 /* Mapped for reading only; its memory must not change. */
 #define GUARD_VA	(VA + 16 * MIB)
 #define GUARD_SIZE	MIB
@@ -60,6 +62,7 @@ struct fuzz {
 	struct gpu gpu;
 	struct buffer buffer;
 	struct buffer guard;
+	struct buffer user;
 	uint32_t syncobj;
 	uint64_t state;
 	struct call call;
@@ -107,7 +110,7 @@ static uint64_t edge(struct fuzz *f)
 
 static uint64_t address(struct fuzz *f)
 {
-	uint64_t va = VA + below(f, SIZE - 64 * KIB);
+	uint64_t va = VA + below(f, SIZE + USER_SIZE - 64 * KIB);
 
 	return below(f, 3) ? va & ~7ULL : va;
 }
@@ -421,6 +424,27 @@ static bool fenced(struct fuzz *f)
 	       !f->call.fences[0].point;
 }
 
+/* Other pages, or the same ones with other rights, or none. */
+static void change_user(struct fuzz *f)
+{
+	static const int prots[] = {
+		PROT_READ | PROT_WRITE, PROT_READ, PROT_NONE,
+	};
+	uint8_t *at = f->user.cpu + below(f, 16) * USER_SIZE / 16;
+
+	switch (below(f, 4)) {
+	case 0:
+		mprotect(at, USER_SIZE / 16, prots[below(f, 3)]);
+		break;
+	case 1:
+		munmap(at, USER_SIZE / 16);
+		break;
+	default:
+		mmap(f->user.cpu, USER_SIZE, PROT_READ | PROT_WRITE,
+		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+	}
+}
+
 static void fuzz_once(struct fuzz *f)
 {
 	const struct drm_amdgpu_sdma_batch *batch = &f->call.batch;
@@ -428,6 +452,8 @@ static void fuzz_once(struct fuzz *f)
 	struct count *count;
 	int ret;
 
+	if (rarely(f))
+		change_user(f);
 	if (f->num_kept && below(f, 2))
 		vary(f);
 	else
@@ -498,6 +524,26 @@ static int sane(struct fuzz *f)
 	return memcmp(f->buffer.cpu, f->guard.cpu, GUARD_SIZE) ? -EIO : 0;
 }
 
+static int user_new(struct fuzz *f)
+{
+	struct drm_amdgpu_gem_userptr arg = {
+		.size = USER_SIZE,
+		.flags = AMDGPU_GEM_USERPTR_REGISTER,
+	};
+	int ret;
+
+	f->user.size = USER_SIZE;
+	f->user.cpu = mmap(NULL, USER_SIZE, PROT_READ | PROT_WRITE,
+			   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (f->user.cpu == MAP_FAILED)
+		return -errno;
+	arg.addr = (uintptr_t)f->user.cpu;
+	ret = gpu_ioctl(&f->gpu, DRM_IOCTL_AMDGPU_GEM_USERPTR, &arg);
+	f->user.handle = arg.handle;
+	return ret ? ret : buffer_va(&f->gpu, &f->user, AMDGPU_VA_OP_MAP,
+				     VA + SIZE, GPU_RW);
+}
+
 static void open_all(struct fuzz *f)
 {
 	if (gpu_open(&f->gpu, 0))
@@ -506,7 +552,7 @@ static void open_all(struct fuzz *f)
 	    buffer_new(&f->gpu, &f->guard, GUARD_SIZE, AMDGPU_GEM_DOMAIN_GTT) ||
 	    buffer_va(&f->gpu, &f->guard, AMDGPU_VA_OP_MAP, GUARD_VA,
 		      AMDGPU_VM_PAGE_READABLE) ||
-	    buffer_cpu(&f->gpu, &f->guard) ||
+	    buffer_cpu(&f->gpu, &f->guard) || user_new(f) ||
 	    syncobj_new(&f->gpu, &f->syncobj))
 		ksft_exit_fail_msg("no buffers\n");
 	memset(f->guard.cpu, 0x3c, GUARD_SIZE);

@@ -3,13 +3,13 @@
  * SDMA batches on the memory of the compute driver: its buffers are mapped in
  * the VM of the file that it was given, and batches of that file reach them.
  */
-#include <linux/kfd_ioctl.h>
 #include <signal.h>
 #include <sys/wait.h>
 
 #include "../../../kselftest_harness.h"
 #include "sdma_evict.h"
 #include "sdma_hold.h"
+#include "sdma_kfd.h"
 
 #define SIZE		(4 * MIB)
 
@@ -24,60 +24,27 @@ FIXTURE(kfd)
 	struct gpu gpu;
 	struct kfd_buffer vram;
 	struct kfd_buffer gtt;
-	uint32_t id;
-	int fd;
+	struct kfd kfd;
 };
-
-static int kfd_call(int fd, unsigned long cmd, void *arg)
-{
-	return ioctl(fd, cmd, arg) ? -errno : 0;
-}
-
-static int kfd_map(struct _test_data_kfd *self, struct kfd_buffer *b)
-{
-	struct kfd_ioctl_map_memory_to_gpu_args arg = {
-		.handle = b->handle,
-		.device_ids_array_ptr = (uintptr_t)&self->id,
-		.n_devices = 1,
-	};
-
-	return kfd_call(self->fd, AMDKFD_IOC_MAP_MEMORY_TO_GPU, &arg);
-}
-
-static int kfd_unmap(struct _test_data_kfd *self, struct kfd_buffer *b)
-{
-	struct kfd_ioctl_unmap_memory_from_gpu_args arg = {
-		.handle = b->handle,
-		.device_ids_array_ptr = (uintptr_t)&self->id,
-		.n_devices = 1,
-	};
-
-	return kfd_call(self->fd, AMDKFD_IOC_UNMAP_MEMORY_FROM_GPU, &arg);
-}
 
 static int kfd_new(struct _test_data_kfd *self, struct kfd_buffer *b,
 		   uint32_t flags)
 {
-	struct kfd_ioctl_alloc_memory_of_gpu_args arg = {
-		.size = SIZE,
-		.gpu_id = self->id,
-		.flags = flags | KFD_IOC_ALLOC_MEM_FLAGS_WRITABLE |
-			 KFD_IOC_ALLOC_MEM_FLAGS_NO_SUBSTITUTE,
-	};
+	uint64_t offset = 0;
 	int ret;
 
 	b->at = mmap(NULL, SIZE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (b->at == MAP_FAILED)
 		return -errno;
-	arg.va_addr = (uintptr_t)b->at;
-	ret = kfd_call(self->fd, AMDKFD_IOC_ALLOC_MEMORY_OF_GPU, &arg);
+	ret = kfd_alloc(&self->kfd, (uintptr_t)b->at, SIZE,
+			flags | KFD_IOC_ALLOC_MEM_FLAGS_WRITABLE, &offset,
+			&b->handle);
 	if (ret)
 		return ret;
-	b->handle = arg.handle;
 	if (mmap(b->at, SIZE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
-		 self->gpu.fd, arg.mmap_offset) != b->at)
+		 self->gpu.fd, offset) != b->at)
 		return -errno;
-	return kfd_map(self, b);
+	return kfd_map(&self->kfd, b->handle);
 }
 
 static int kfd_free(struct _test_data_kfd *self, struct kfd_buffer *b)
@@ -85,33 +52,14 @@ static int kfd_free(struct _test_data_kfd *self, struct kfd_buffer *b)
 	struct kfd_ioctl_free_memory_of_gpu_args arg = { .handle = b->handle };
 
 	munmap(b->at, SIZE);
-	return kfd_call(self->fd, AMDKFD_IOC_FREE_MEMORY_OF_GPU, &arg);
-}
-
-/* The VM of the file is that of the process in the compute driver too. */
-static int kfd_acquire(struct _test_data_kfd *self)
-{
-	struct kfd_ioctl_acquire_vm_args arg = { .drm_fd = self->gpu.fd };
-	int node = kfd_node_of(self->gpu.name);
-
-	if (node < 0)
-		return -ENODEV;
-	self->id = kfd_property(node, "gpu_id", NULL);
-	arg.gpu_id = self->id;
-	return kfd_call(self->fd, AMDKFD_IOC_ACQUIRE_VM, &arg);
-}
-
-static int kfd_open(struct _test_data_kfd *self)
-{
-	self->fd = open("/dev/kfd", O_RDWR | O_CLOEXEC);
-	return self->fd < 0 ? -ENODEV : kfd_acquire(self);
+	return kfd_call(&self->kfd, AMDKFD_IOC_FREE_MEMORY_OF_GPU, &arg);
 }
 
 FIXTURE_SETUP(kfd)
 {
 	if (gpu_open(&self->gpu, 0))
 		SKIP(return, "no GPU with SDMA batches");
-	if (kfd_open(self))
+	if (kfd_open(&self->kfd, &self->gpu))
 		SKIP(return, "the compute driver does not have this GPU");
 	ASSERT_EQ(0, kfd_new(self, &self->vram,
 			     KFD_IOC_ALLOC_MEM_FLAGS_VRAM |
@@ -125,8 +73,8 @@ FIXTURE_TEARDOWN(kfd)
 {
 	if (self->gpu.fd >= 0)
 		close(self->gpu.fd);
-	if (self->fd >= 0)
-		close(self->fd);
+	if (self->kfd.fd >= 0)
+		close(self->kfd.fd);
 }
 
 static struct drm_amdgpu_sdma_desc out_and_back(struct _test_data_kfd *self,
@@ -209,7 +157,7 @@ TEST_F(kfd, unmapped_meanwhile)
 		_exit(0);
 	}
 	ASSERT_LT(0, pid);
-	EXPECT_EQ(0, kfd_unmap(self, &self->vram));
+	EXPECT_EQ(0, kfd_unmap(&self->kfd, self->vram.handle));
 	ASSERT_EQ(0, syncobj_wait(&self->gpu, syncobj, 0, WAIT_SECONDS));
 	EXPECT_EQ(1, syncobj_status(&self->gpu, syncobj));
 	EXPECT_EQ(0, memcmp(self->gtt.at, self->vram.at, MIB));
@@ -225,13 +173,13 @@ TEST_F(kfd, stale)
 
 	ASSERT_EQ(0, prepare(&self->gpu, &d, 1, &handle));
 	ASSERT_EQ(0, run_prepared(&self->gpu, handle));
-	ASSERT_EQ(0, kfd_unmap(self, &self->vram));
+	ASSERT_EQ(0, kfd_unmap(&self->kfd, self->vram.handle));
 	EXPECT_EQ(-ESTALE, run_prepared(&self->gpu, handle));
-	ASSERT_EQ(0, kfd_map(self, &self->vram));
+	ASSERT_EQ(0, kfd_map(&self->kfd, self->vram.handle));
 	EXPECT_EQ(-ESTALE, run_prepared(&self->gpu, handle));
 	ASSERT_EQ(0, prepare(&self->gpu, &d, 1, &handle));
 	EXPECT_EQ(0, run_prepared(&self->gpu, handle));
-	ASSERT_EQ(0, kfd_unmap(self, &self->vram));
+	ASSERT_EQ(0, kfd_unmap(&self->kfd, self->vram.handle));
 	ASSERT_EQ(0, kfd_free(self, &self->vram));
 	EXPECT_EQ(-ESTALE, run_prepared(&self->gpu, handle));
 }
@@ -239,23 +187,23 @@ TEST_F(kfd, stale)
 /* Memory of another GPU that the compute driver has mapped in both. */
 TEST_F(kfd, peer)
 {
-	struct _test_data_kfd other = { .fd = self->fd };
+	struct _test_data_kfd other = { .kfd.fd = self->kfd.fd };
 	struct drm_amdgpu_sdma_desc d = out_and_back(self, false);
 	struct drm_amdgpu_sdma_batch batch = batch_of(&self->gpu, &d, 1);
 
-	if (gpu_open(&other.gpu, 1) || kfd_acquire(&other))
+	if (gpu_open(&other.gpu, 1) || kfd_acquire(&other.kfd, &other.gpu))
 		SKIP(return, "one GPU");
 	ASSERT_EQ(0, kfd_new(&other, &other.vram,
 			     KFD_IOC_ALLOC_MEM_FLAGS_VRAM |
 			     KFD_IOC_ALLOC_MEM_FLAGS_PUBLIC));
-	ASSERT_EQ(0, kfd_map(self, &other.vram));
+	ASSERT_EQ(0, kfd_map(&self->kfd, other.vram.handle));
 	d.dst = (uintptr_t)other.vram.at;
 	batch.flags = AMDGPU_SDMA_BATCH_PATH;
 	ASSERT_EQ(0, batch_run(&self->gpu, &batch));
 	EXPECT_EQ(SIZE, batch.peer_bytes);
 	EXPECT_EQ(0, memcmp(self->gtt.at, other.vram.at, SIZE));
 	/* and of the other one's own file */
-	ASSERT_EQ(0, kfd_map(&other, &self->gtt));
+	ASSERT_EQ(0, kfd_map(&other.kfd, self->gtt.handle));
 	memset(other.vram.at, 0x77, SIZE);
 	d = copy_desc((uintptr_t)other.vram.at, (uintptr_t)self->gtt.at, SIZE);
 	batch = batch_of(&other.gpu, &d, 1);
@@ -290,7 +238,7 @@ TEST_F(kfd, killed)
 {
 	struct drm_amdgpu_sdma_desc d = out_and_back(self, false);
 	struct drm_amdgpu_sdma_batch batch = batch_of(&self->gpu, &d, 1);
-	struct _test_data_kfd child = { .fd = -1 };
+	struct _test_data_kfd child = { .kfd.fd = -1 };
 	unsigned int round, i;
 	int status;
 	pid_t pid;
@@ -298,7 +246,7 @@ TEST_F(kfd, killed)
 	for (round = 0; round < 4; round++) {
 		pid = fork();
 		if (!pid) {
-			if (gpu_open(&child.gpu, 0) || kfd_open(&child) ||
+			if (gpu_open(&child.gpu, 0) || kfd_open(&child.kfd, &child.gpu) ||
 			    kfd_new(&child, &child.vram,
 				    KFD_IOC_ALLOC_MEM_FLAGS_VRAM |
 				    KFD_IOC_ALLOC_MEM_FLAGS_PUBLIC) ||

@@ -80,28 +80,6 @@ TEST_F(args, desc_sparse)
 			    d->src = UNMAPPED_VA);
 }
 
-/* The process's own pages, which the kernel may move. */
-TEST_F(args, desc_userptr)
-{
-	struct drm_amdgpu_gem_userptr arg = {
-		.size = SIZE,
-		.flags = AMDGPU_GEM_USERPTR_ANONONLY |
-			 AMDGPU_GEM_USERPTR_REGISTER,
-	};
-	struct buffer user = { .size = SIZE };
-	uint8_t *p = mmap(NULL, SIZE, PROT_READ | PROT_WRITE,
-			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
-
-	ASSERT_NE(MAP_FAILED, p);
-	arg.addr = (uintptr_t)p;
-	ASSERT_EQ(0, gpu_ioctl(&self->gpu, DRM_IOCTL_AMDGPU_GEM_USERPTR, &arg));
-	user.handle = arg.handle;
-	ASSERT_EQ(0, buffer_va(&self->gpu, &user, AMDGPU_VA_OP_MAP, UNMAPPED_VA,
-			       GPU_RW));
-	EXPECT_DESC_REFUSED(-EOPNOTSUPP, d->dst = UNMAPPED_VA);
-	EXPECT_EQ(0, p[0]);
-}
-
 /*
  * Buffers of other kinds than video memory and what the GPU has of the host's.
  * Some kernels and GPUs have none, or show none to a VM.

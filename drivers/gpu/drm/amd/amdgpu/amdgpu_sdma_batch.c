@@ -41,6 +41,7 @@
 #include "amdgpu_sdma_batch_stats.h"
 #include "amdgpu_sdma_batch_trace.h"
 #include "amdgpu_sdma_prepared.h"
+#include "amdgpu_sdma_user_pages.h"
 
 /* Indices, in the context's engines, of those in user space's mask. */
 static int find_batch_engines(struct amdgpu_sdma_batch *b, u32 engines)
@@ -337,17 +338,23 @@ static void push_batch_jobs(struct amdgpu_sdma_batch *b)
 
 /**
  * amdgpu_sdma_batch_commit - hand the jobs to the scheduler
- * @b: call; nothing can fail from here on
+ * @b: call that has done all else
  *
  * The lock of the VM, which all batches of the file take, keeps armed jobs in
  * the order in which they are pushed.
  *
- * Returns: a reference to the batch's fence.
+ * Returns: a reference to the batch's fence, or -EAGAIN if pages of a user
+ * pointer were invalidated, and the call starts again.
  */
 struct dma_fence *amdgpu_sdma_batch_commit(struct amdgpu_sdma_batch *b)
 {
 	struct dma_fence *fence;
+	int r;
 
+	r = amdgpu_sdma_user_pages_lock(b);
+	if (r)
+		return ERR_PTR(r);
+	/* Nothing can fail from here on. */
 	arm_batch_jobs(b);
 	fence = b->joined ? b->joined : &b->jobs[0]->base.s_fence->finished;
 	dma_fence_get(fence);
@@ -356,6 +363,7 @@ struct dma_fence *amdgpu_sdma_batch_commit(struct amdgpu_sdma_batch *b)
 	trace_batch(b, fence);
 	push_batch_jobs(b);
 	amdgpu_vm_move_to_lru_tail(b->adev, &b->fpriv->vm);
+	amdgpu_sdma_user_pages_unlock(b);
 	return fence;
 }
 
@@ -452,6 +460,9 @@ static int amdgpu_sdma_batch_submit(struct amdgpu_sdma_batch *b)
 		r = make_batch_jobs(b);
 	if (!r) {
 		fence = amdgpu_sdma_batch_commit(b);
+		r = PTR_ERR_OR_ZERO(fence);
+	}
+	if (!r) {
 		amdgpu_sdma_chunk_put(b->fpriv, b->chunk, fence);
 		b->chunk = NULL;
 		give_fence(b, fence);
@@ -526,11 +537,42 @@ static void complete_results(struct drm_amdgpu_sdma_batch *args, int r)
 		args->error_array = AMDGPU_SDMA_ERROR_DESC;
 }
 
+/* From the begin, with the pages of user pointers that were got before. */
+static int try_batch(struct amdgpu_sdma_batch *b, struct amdgpu_device *adev,
+		     struct drm_file *filp, struct drm_amdgpu_sdma_batch *args,
+		     bool nonblock, struct dma_fence **fence,
+		     struct amdgpu_sdma_user_pages *user)
+{
+	int r;
+
+	clear_results(args);
+	/* Of a prepared batch, what is needed is copied: see copy_totals(). */
+	memset(b, 0, args->op == AMDGPU_SDMA_BATCH_RUN ?
+		     offsetof(struct amdgpu_sdma_batch, plan) :
+		     offsetof(struct amdgpu_sdma_batch, plan.end));
+	b->bo_vas = b->few;
+	b->max_bo_vas = AMDGPU_SDMA_FEW_BOS;
+	b->adev = adev;
+	b->fpriv = filp->driver_priv;
+	b->filp = filp;
+	b->args = args;
+	b->nonblock = nonblock || args->flags & AMDGPU_SDMA_BATCH_NONBLOCK;
+	b->fence = fence;
+	b->user = user;
+	amdgpu_vm_set_task_info(&b->fpriv->vm);
+	r = do_batch(b);
+	complete_results(args, r);
+	cleanup_batch(b);
+	amdgpu_sdma_prepared_end(b);
+	return r;
+}
+
 static int call_batch(struct drm_device *dev, struct drm_file *filp,
 		      struct drm_amdgpu_sdma_batch *args, bool nonblock,
 		      struct dma_fence **fence)
 {
 	struct amdgpu_device *adev = drm_to_adev(dev);
+	struct amdgpu_sdma_user_pages user;
 	struct amdgpu_sdma_batch *b;
 	int r;
 
@@ -545,23 +587,14 @@ static int call_batch(struct drm_device *dev, struct drm_file *filp,
 	b = kmalloc_obj(*b, GFP_KERNEL_ACCOUNT);
 	if (!b)
 		return -ENOMEM;
-	/* Of a prepared batch, what is needed is copied: see copy_totals(). */
-	memset(b, 0, args->op == AMDGPU_SDMA_BATCH_RUN ?
-		     offsetof(struct amdgpu_sdma_batch, plan) :
-		     offsetof(struct amdgpu_sdma_batch, plan.end));
-	b->bo_vas = b->few;
-	b->max_bo_vas = AMDGPU_SDMA_FEW_BOS;
-	b->adev = adev;
-	b->fpriv = filp->driver_priv;
-	b->filp = filp;
-	b->args = args;
-	b->nonblock = nonblock || args->flags & AMDGPU_SDMA_BATCH_NONBLOCK;
-	b->fence = fence;
-	amdgpu_vm_set_task_info(&b->fpriv->vm);
-	r = do_batch(b);
-	complete_results(args, r);
-	cleanup_batch(b);
-	amdgpu_sdma_prepared_end(b);
+	amdgpu_sdma_user_pages_init(&user);
+	do {
+		r = try_batch(b, adev, filp, args, nonblock, fence, &user);
+		if (r != -EAGAIN || !user.again)
+			break;
+		r = amdgpu_sdma_user_pages_get(&user);
+	} while (!r);
+	amdgpu_sdma_user_pages_fini(&user);
 	kfree(b);
 	return r;
 }

@@ -16,6 +16,7 @@ struct amdgpu_sdma_batch_engine;
 struct amdgpu_sdma_batch_note;
 struct amdgpu_sdma_chunk;
 struct amdgpu_sdma_prepared;
+struct amdgpu_sdma_user_pages;
 struct dma_fence_chain;
 struct drm_syncobj;
 
@@ -61,6 +62,8 @@ struct amdgpu_sdma_batch_out {
  * @num_outs: of @outs
  * @out: the usual one
  * @fence: where to put a reference to the batch's fence, or NULL
+ * @user: pages of user pointers
+ * @notifier_locks: that are held, so that pages of user pointers stay
  * @plan: what to do
  * @sync: what the batch waits for
  * @exec: locks
@@ -101,6 +104,8 @@ struct amdgpu_sdma_batch {
 	unsigned int num_outs;
 	struct amdgpu_sdma_batch_out out;
 	struct dma_fence **fence;
+	struct amdgpu_sdma_user_pages *user;
+	u32 notifier_locks;
 	struct amdgpu_sdma_plan plan;
 	/* From plan.end on nothing is cleared first: it is set as it is used. */
 	struct amdgpu_sync sync;

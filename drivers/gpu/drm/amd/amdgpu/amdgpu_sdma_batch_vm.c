@@ -15,6 +15,7 @@
 #include "amdgpu_sdma_batch_ctx.h"
 #include "amdgpu_sdma_batch_internal.h"
 #include "amdgpu_sdma_prepared.h"
+#include "amdgpu_sdma_user_pages.h"
 
 /* Mappings that a batch may look up. */
 #define MAX_LOOKUPS	BIT(19)
@@ -31,15 +32,15 @@ static bool is_registers(const struct amdgpu_bo *bo)
 }
 
 /* The lock of the buffer keeps the ttm. */
-static int check_bo(const struct amdgpu_bo *bo)
+static int check_bo(struct amdgpu_sdma_batch *b, const struct amdgpu_bo *bo)
 {
+	if (amdgpu_ttm_tt_get_usermm(bo->tbo.ttm))
+		return amdgpu_sdma_user_pages_check(b, bo);
 	if (!(bo->allowed_domains & MOVABLE) || is_registers(bo))
 		return -EOPNOTSUPP;
 	if (bo->preferred_domains & ~(MOVABLE | AMDGPU_GEM_DOMAIN_CPU))
 		return -EOPNOTSUPP;
-	if (amdgpu_bo_encrypted((struct amdgpu_bo *)bo))
-		return -EOPNOTSUPP;
-	return amdgpu_ttm_tt_get_usermm(bo->tbo.ttm) ? -EOPNOTSUPP : 0;
+	return amdgpu_bo_encrypted((struct amdgpu_bo *)bo) ? -EOPNOTSUPP : 0;
 }
 
 static int add_bo_va(struct amdgpu_sdma_batch *b, struct amdgpu_bo_va *bo_va)
@@ -70,7 +71,8 @@ static int add_bo_va(struct amdgpu_sdma_batch *b, struct amdgpu_bo_va *bo_va)
  * Buffers that share a reservation are locked together, and each of them is
  * validated and mapped all the same.
  *
- * Returns: 0, -EOPNOTSUPP if engines cannot reach it, or an error of the lock.
+ * Returns: 0, -EOPNOTSUPP if engines cannot reach it, an error of the lock, or of
+ * amdgpu_sdma_user_pages_check().
  */
 int amdgpu_sdma_batch_use(struct amdgpu_sdma_batch *b,
 			  struct amdgpu_bo_va *bo_va)
@@ -87,7 +89,7 @@ int amdgpu_sdma_batch_use(struct amdgpu_sdma_batch *b,
 		if (r)
 			return r;
 	}
-	r = check_bo(bo);
+	r = check_bo(b, bo);
 	return r ? r : add_bo_va(b, bo_va);
 }
 
@@ -96,6 +98,8 @@ static int use_mapping(struct amdgpu_sdma_batch *b,
 		       struct amdgpu_bo_va_mapping *m,
 		       const struct amdgpu_sdma_range *r)
 {
+	int ret;
+
 	/* Nothing is behind a sparse mapping. */
 	if (!m->bo_va || !m->bo_va->base.bo)
 		return -ENOENT;
@@ -106,7 +110,11 @@ static int use_mapping(struct amdgpu_sdma_batch *b,
 	if (m->last >= b->adev->vm_manager.max_pfn -
 		       (AMDGPU_VA_RESERVED_TOP >> AMDGPU_GPU_PAGE_SHIFT))
 		return -EACCES;
-	return amdgpu_sdma_batch_use(b, m->bo_va);
+	ret = amdgpu_sdma_batch_use(b, m->bo_va);
+	if (!ret && r->write &&
+	    amdgpu_ttm_tt_is_readonly(m->bo_va->base.bo->tbo.ttm))
+		ret = -EACCES;
+	return ret;
 }
 
 /**
@@ -232,6 +240,13 @@ static int lock_rows(struct amdgpu_sdma_batch *b,
 	return 0;
 }
 
+/* Of memory, so of the descriptor that names it. */
+static bool is_fault(int r)
+{
+	return r == -ENOENT || r == -EACCES || r == -EOPNOTSUPP ||
+	       r == -EMSGSIZE || r == -EFAULT || r == -EPERM;
+}
+
 static int lock_desc(struct amdgpu_sdma_batch *b, u32 i)
 {
 	struct amdgpu_sdma_range ranges[AMDGPU_SDMA_MAX_RANGES];
@@ -241,8 +256,7 @@ static int lock_desc(struct amdgpu_sdma_batch *b, u32 i)
 	n = amdgpu_sdma_ranges(&b->plan, i, ranges);
 	for (j = 0; j < n; j++) {
 		r = lock_rows(b, &ranges[j]);
-		if (r == -ENOENT || r == -EACCES || r == -EOPNOTSUPP ||
-		    r == -EMSGSIZE)
+		if (is_fault(r))
 			b->args->error_index = i;
 		if (r)
 			return r;
@@ -273,7 +287,7 @@ static int find_hulls(struct amdgpu_sdma_batch *b)
 			r = lock_range(b, &ranges[i]);
 	}
 	/* What is wrong is found again, with the descriptor that is at fault. */
-	return r == -EACCES || r == -EOPNOTSUPP || r == -ENOENT ? 0 : r;
+	return is_fault(r) ? 0 : r;
 }
 
 /**
@@ -281,7 +295,7 @@ static int find_hulls(struct amdgpu_sdma_batch *b)
  * @b: call, has locked the VM
  *
  * Returns: 0, or an error, which a descriptor may be at fault for: -ENOENT if
- * nothing is mapped, -EACCES, -EOPNOTSUPP or -EMSGSIZE.
+ * nothing is mapped, -EACCES, -EOPNOTSUPP, -EMSGSIZE, -EFAULT or -EPERM.
  */
 int amdgpu_sdma_batch_lock_ranges(struct amdgpu_sdma_batch *b)
 {
@@ -354,6 +368,9 @@ static bool may_stay(const struct amdgpu_bo *bo)
 
 	if (bo->tbo.pin_count)
 		return true;
+	/* amdkfd's are where amdkfd wants them, if their pages are right. */
+	if (bo->kfd_bo && amdgpu_ttm_tt_get_usermm(bo->tbo.ttm))
+		return true;
 	if (!res || res->placement & TTM_PL_FLAG_TEMPORARY)
 		return false;
 	if (res->mem_type == TTM_PL_VRAM)
@@ -424,7 +441,9 @@ int amdgpu_sdma_batch_validate(struct amdgpu_sdma_batch *b)
 	u32 i;
 	int r;
 
-	r = amdgpu_sdma_batch_validate_vm(b->adev, &b->fpriv->vm);
+	r = amdgpu_sdma_user_pages_use(b);
+	if (!r)
+		r = amdgpu_sdma_batch_validate_vm(b->adev, &b->fpriv->vm);
 	for (i = 0; !r && i < b->num_bo_vas; i++)
 		r = validate_named(b->bo_vas[i]->base.bo);
 	return r;

@@ -667,6 +667,7 @@ static int begin_run(struct amdgpu_sdma_batch *b)
  */
 int amdgpu_sdma_batch_run(struct amdgpu_sdma_batch *b, struct dma_fence **fence)
 {
+	struct dma_fence *end;
 	int r;
 
 	b->prepared = find_prepared(b->fpriv, b->args->handle);
@@ -679,7 +680,10 @@ int amdgpu_sdma_batch_run(struct amdgpu_sdma_batch *b, struct dma_fence **fence)
 		r = make_run_jobs(b);
 	if (r)
 		return r;
-	*fence = amdgpu_sdma_batch_commit(b);
-	end_run(b, *fence);
+	end = amdgpu_sdma_batch_commit(b);
+	if (IS_ERR(end))
+		return PTR_ERR(end);
+	end_run(b, end);
+	*fence = end;
 	return 0;
 }

@@ -1,0 +1,356 @@
+// SPDX-License-Identifier: MIT
+/**
+ * DOC: User pointers in SDMA batches
+ *
+ * A user pointer is a buffer whose pages are those that the process has at an
+ * address. The process may lose them at any time. The buffer's MMU notifier
+ * learns of it, waits until all that was submitted to the file's VM has ended,
+ * and then they are gone.
+ *
+ * To get the pages may fault them in, which needs locks that come before those
+ * of buffers. So a call that finds a user pointer whose pages are not known to be
+ * the right ones takes note of it, gives up, gets the pages with no lock held,
+ * and starts again. Pages that were right for an earlier call, and have not been
+ * invalidated, cost nothing but a comparison.
+ *
+ * Before the jobs are armed, the call takes the lock that notifiers take and
+ * looks at all of them once more. If one was invalidated meanwhile, it starts
+ * again. If not, it keeps the lock until the fences of the jobs are where
+ * notifiers look for them. From then on a notifier waits for the jobs, which end
+ * by themselves: see the documentation of waits.
+ *
+ * Those of amdkfd are the same, but amdkfd gets their pages: when one has been
+ * invalidated, it has stopped the queues of the process, and its worker brings
+ * everything back. So a call that finds one invalidated waits for that worker
+ * before it starts again.
+ *
+ * Who invalidates his own memory all the time keeps nobody but himself: his call
+ * starts again until a signal comes.
+ */
+
+#include <linux/sched/signal.h>
+#include <linux/slab.h>
+#include <linux/xarray.h>
+
+#include "amdgpu.h"
+#include "amdgpu_amdkfd.h"
+#include "amdgpu_hmm.h"
+#include "amdgpu_sdma_batch_internal.h"
+#include "amdgpu_sdma_user_pages.h"
+
+/* Locks that notifiers take, in the order in which they are taken here. */
+#define GEM_LOCK	BIT(0)
+#define KFD_LOCK	BIT(1)
+
+/**
+ * struct user_pages - pages of a user pointer, as a call has got them
+ * @bo: user pointer; a reference
+ * @range: the pages, or NULL
+ * @wanted: they are to be got before the next attempt
+ * @error: why they could not be got, or 0
+ */
+struct user_pages {
+	struct amdgpu_bo *bo;
+	struct amdgpu_hmm_range *range;
+	bool wanted;
+	int error;
+};
+
+static bool is_user_pointer(const struct amdgpu_bo *bo)
+{
+	return amdgpu_ttm_tt_get_usermm(bo->tbo.ttm);
+}
+
+static struct user_pages *find(struct amdgpu_sdma_user_pages *user,
+			       const struct amdgpu_bo *bo)
+{
+	return xa_load(&user->pages, (unsigned long)bo);
+}
+
+static struct user_pages *add(struct amdgpu_sdma_user_pages *user,
+			      struct amdgpu_bo *bo)
+{
+	struct user_pages *p = kzalloc_obj(*p, GFP_KERNEL_ACCOUNT);
+	int r;
+
+	if (!p)
+		return ERR_PTR(-ENOMEM);
+	r = xa_insert(&user->pages, (unsigned long)bo, p, GFP_KERNEL_ACCOUNT);
+	if (r) {
+		kfree(p);
+		return ERR_PTR(r);
+	}
+	p->bo = amdgpu_bo_ref(bo);
+	return p;
+}
+
+/* The call gives up, and starts again with the pages. */
+static int want(struct amdgpu_sdma_batch *b, struct amdgpu_bo *bo)
+{
+	struct user_pages *p = find(b->user, bo);
+
+	if (!p)
+		p = add(b->user, bo);
+	if (IS_ERR(p))
+		return PTR_ERR(p);
+	p->wanted = true;
+	b->user->again = true;
+	return 0;
+}
+
+/* As command submission does: see amdgpu_cs_parser_bos(). */
+static int set_pages(struct amdgpu_bo *bo, struct amdgpu_hmm_range *range)
+{
+	struct ttm_operation_ctx ctx = { .interruptible = true };
+	int r;
+
+	/* unbinds the old ones, when nothing uses them any more */
+	amdgpu_bo_placement_from_domain(bo, AMDGPU_GEM_DOMAIN_CPU);
+	r = ttm_bo_validate(&bo->tbo, &bo->placement, &ctx);
+	if (!r)
+		amdgpu_ttm_tt_set_user_pages(bo->tbo.ttm, range);
+	return r;
+}
+
+/* A worker of amdkfd is not about to change them, and engines reach them. */
+static bool kfd_pages_valid(struct amdgpu_bo *bo)
+{
+	return !READ_ONCE(bo->kfd_bo->invalid) && bo->tbo.resource &&
+	       bo->tbo.resource->mem_type != TTM_PL_SYSTEM;
+}
+
+/* For good only with the notifier's lock, or amdkfd's. */
+static bool pages_valid(struct amdgpu_bo *bo)
+{
+	return amdgpu_ttm_tt_user_pages_valid(bo) &&
+	       (!bo->kfd_bo || kfd_pages_valid(bo));
+}
+
+static int use_pages(struct amdgpu_sdma_batch *b, struct amdgpu_bo *bo)
+{
+	struct user_pages *p;
+
+	if (!is_user_pointer(bo) || pages_valid(bo))
+		return 0;
+	if (bo->kfd_bo)
+		return want(b, bo);
+	p = find(b->user, bo);
+	if (!p || !amdgpu_hmm_range_valid(p->range))
+		return want(b, bo);
+	return set_pages(bo, p->range);
+}
+
+/**
+ * amdgpu_sdma_user_pages_check - may the batch use this buffer?
+ * @b: call, has locked the buffer
+ * @bo: any buffer
+ *
+ * Returns: 0, -EPERM if it is another process's user pointer, or what the process
+ * answered when it was asked for the pages: -EFAULT if it has none, -EACCES if it
+ * may not write to them.
+ */
+int amdgpu_sdma_user_pages_check(struct amdgpu_sdma_batch *b,
+				 const struct amdgpu_bo *bo)
+{
+	const struct user_pages *p;
+
+	if (!is_user_pointer(bo))
+		return 0;
+	if (amdgpu_ttm_tt_get_usermm(bo->tbo.ttm) != current->mm)
+		return -EPERM;
+	p = find(b->user, bo);
+	return p ? p->error : 0;
+}
+
+/**
+ * amdgpu_sdma_user_pages_use - give user pointers the pages of the process
+ * @b: call, has locked the buffers and not validated them
+ *
+ * Returns: 0; -EAGAIN if the call starts again with pages; or another error.
+ */
+int amdgpu_sdma_user_pages_use(struct amdgpu_sdma_batch *b)
+{
+	u32 i;
+	int r;
+
+	for (i = 0; i < b->num_bo_vas; i++) {
+		r = use_pages(b, b->bo_vas[i]->base.bo);
+		if (r)
+			return r;
+	}
+	return b->user->again ? -EAGAIN : 0;
+}
+
+/* The locks that notifiers of the batch's user pointers take. */
+static u32 notifier_locks(const struct amdgpu_sdma_batch *b)
+{
+	u32 i, locks = 0;
+
+	for (i = 0; i < b->num_bo_vas; i++) {
+		const struct amdgpu_bo *bo = b->bo_vas[i]->base.bo;
+
+		if (is_user_pointer(bo))
+			locks |= bo->kfd_bo ? KFD_LOCK : GEM_LOCK;
+	}
+	return locks;
+}
+
+static bool all_valid(const struct amdgpu_sdma_batch *b)
+{
+	u32 i;
+
+	for (i = 0; i < b->num_bo_vas; i++) {
+		struct amdgpu_bo *bo = b->bo_vas[i]->base.bo;
+
+		if (is_user_pointer(bo) && !pages_valid(bo))
+			return false;
+	}
+	return true;
+}
+
+/**
+ * amdgpu_sdma_user_pages_lock - keep the pages until jobs are armed and fenced
+ * @b: call; the buffers are valid
+ *
+ * No memory may be allocated until amdgpu_sdma_user_pages_unlock().
+ *
+ * Returns: 0, or -EAGAIN if the call starts again.
+ */
+int amdgpu_sdma_user_pages_lock(struct amdgpu_sdma_batch *b)
+{
+	b->notifier_locks = notifier_locks(b);
+	if (b->notifier_locks & GEM_LOCK)
+		mutex_lock(&b->adev->notifier_lock);
+	if (b->notifier_locks & KFD_LOCK)
+		mutex_lock(&b->fpriv->vm.process_info->notifier_lock);
+	if (all_valid(b))
+		return 0;
+	amdgpu_sdma_user_pages_unlock(b);
+	b->user->again = true;
+	return -EAGAIN;
+}
+
+/**
+ * amdgpu_sdma_user_pages_unlock - notifiers may go on
+ * @b: call; all fences are where notifiers look for them
+ */
+void amdgpu_sdma_user_pages_unlock(struct amdgpu_sdma_batch *b)
+{
+	if (b->notifier_locks & KFD_LOCK)
+		mutex_unlock(&b->fpriv->vm.process_info->notifier_lock);
+	if (b->notifier_locks & GEM_LOCK)
+		mutex_unlock(&b->adev->notifier_lock);
+	b->notifier_locks = 0;
+}
+
+/*
+ * Pages that are right, in a buffer that is not bound. With the lock that the
+ * worker holds: it does not expect anybody else to bind what it has unbound.
+ */
+static int bind_kfd_pages(struct amdgpu_bo *bo)
+{
+	struct ttm_operation_ctx ctx = { .interruptible = true };
+	struct kgd_mem *mem = bo->kfd_bo;
+	int r;
+
+	mutex_lock(&mem->process_info->lock);
+	r = amdgpu_bo_reserve(bo, false);
+	if (r)
+		goto unlock;
+	if (!READ_ONCE(mem->invalid) && amdgpu_ttm_tt_user_pages_valid(bo)) {
+		amdgpu_bo_placement_from_domain(bo, mem->domain);
+		r = ttm_bo_validate(&bo->tbo, &bo->placement, &ctx);
+	}
+	amdgpu_bo_unreserve(bo);
+unlock:
+	mutex_unlock(&mem->process_info->lock);
+	return r;
+}
+
+/* The worker gets them. That they could be got here tells that it can. */
+static int wait_for_kfd(struct amdgpu_bo *bo)
+{
+	amdgpu_amdkfd_restore_userptr(bo->kfd_bo);
+	return bind_kfd_pages(bo);
+}
+
+static int get_pages(struct user_pages *p)
+{
+	int r;
+
+	amdgpu_hmm_range_free(p->range);
+	p->range = amdgpu_hmm_range_alloc(NULL);
+	if (!p->range)
+		return -ENOMEM;
+	r = amdgpu_ttm_tt_get_user_pages(p->bo, p->range);
+	if (!r && p->bo->kfd_bo)
+		r = wait_for_kfd(p->bo);
+	switch (r) {
+	case 0:
+	/* It was invalidated again and again: it is wanted in the next attempt. */
+	case -EAGAIN:
+		return 0;
+	case -EPERM:
+		r = -EACCES;
+		fallthrough;
+	case -EFAULT:
+		/* The next attempt finds whose fault that is. */
+		p->error = r;
+		return 0;
+	default:
+		return r;
+	}
+}
+
+/**
+ * amdgpu_sdma_user_pages_get - get the pages that an attempt wanted
+ * @user: of a call that holds no lock
+ *
+ * Returns: 0 if the call may start again, -EINTR if a signal came, or -ENOMEM.
+ */
+int amdgpu_sdma_user_pages_get(struct amdgpu_sdma_user_pages *user)
+{
+	struct user_pages *p;
+	unsigned long i;
+	int r;
+
+	user->again = false;
+	xa_for_each(&user->pages, i, p) {
+		if (signal_pending(current))
+			return -EINTR;
+		if (!p->wanted)
+			continue;
+		p->wanted = false;
+		r = get_pages(p);
+		if (r)
+			return r;
+	}
+	return signal_pending(current) ? -EINTR : 0;
+}
+
+/**
+ * amdgpu_sdma_user_pages_init - before the first attempt
+ * @user: of a call
+ */
+void amdgpu_sdma_user_pages_init(struct amdgpu_sdma_user_pages *user)
+{
+	xa_init(&user->pages);
+	user->again = false;
+}
+
+/**
+ * amdgpu_sdma_user_pages_fini - the call is over
+ * @user: of a call that holds no lock
+ */
+void amdgpu_sdma_user_pages_fini(struct amdgpu_sdma_user_pages *user)
+{
+	struct user_pages *p;
+	unsigned long i;
+
+	xa_for_each(&user->pages, i, p) {
+		amdgpu_hmm_range_free(p->range);
+		amdgpu_bo_unref(&p->bo);
+		kfree(p);
+	}
+	xa_destroy(&user->pages);
+}

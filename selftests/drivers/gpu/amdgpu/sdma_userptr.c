@@ -1,0 +1,485 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * SDMA batches on user pointers: memory of the process, whose pages it may lose
+ * at any time. What a batch reads and writes is what the process has there, or
+ * the call says why not.
+ */
+#include <pthread.h>
+#include <sys/wait.h>
+
+#include "../../../kselftest_harness.h"
+#include "sdma_hold.h"
+#include "sdma_kfd.h"
+
+#define SIZE		(1 * MIB)
+#define PAGE		4096
+#define VRAM_VA		(1024 * MIB)
+#define USER_VA		(VRAM_VA + 16 * MIB)
+#define OTHER_VA	(VRAM_VA + 32 * MIB)
+
+/* Memory of the process, and the buffer that shows it to the GPU. */
+struct user {
+	uint64_t va;
+	uint8_t *cpu;
+};
+
+FIXTURE(userptr)
+{
+	struct gpu gpu;
+	struct kfd kfd;
+	bool by_kfd;
+	struct buffer vram;
+	struct user user;
+	struct user other;
+	uint8_t *want;
+	unsigned int seed;
+};
+
+static uint8_t *anonymous(void *at)
+{
+	return mmap(at, SIZE, PROT_READ | PROT_WRITE,
+		    MAP_PRIVATE | MAP_ANONYMOUS | (at ? MAP_FIXED : 0), -1, 0);
+}
+
+FIXTURE_VARIANT(userptr)
+{
+	bool kfd;
+};
+
+FIXTURE_VARIANT_ADD(userptr, gem) { };
+FIXTURE_VARIANT_ADD(userptr, kfd) { .kfd = true, };
+
+static int gem_new(struct gpu *gpu, struct user *u, uint32_t flags)
+{
+	struct drm_amdgpu_gem_userptr arg = {
+		.addr = (uintptr_t)u->cpu,
+		.size = SIZE,
+		.flags = flags,
+	};
+	struct buffer b = { .size = SIZE };
+	int ret = gpu_ioctl(gpu, DRM_IOCTL_AMDGPU_GEM_USERPTR, &arg);
+
+	b.handle = arg.handle;
+	return ret ? ret : buffer_va(gpu, &b, AMDGPU_VA_OP_MAP, u->va, GPU_RW);
+}
+
+static int kfd_new(struct kfd *kfd, struct user *u, uint32_t flags)
+{
+	uint32_t kfd_flags = KFD_IOC_ALLOC_MEM_FLAGS_USERPTR;
+	uint64_t addr = (uintptr_t)u->cpu, handle;
+	int ret;
+
+	if (!(flags & AMDGPU_GEM_USERPTR_READONLY))
+		kfd_flags |= KFD_IOC_ALLOC_MEM_FLAGS_WRITABLE;
+	ret = kfd_alloc(kfd, u->va, SIZE, kfd_flags, &addr, &handle);
+	return ret ? ret : kfd_map(kfd, handle);
+}
+
+/* Of memory that there is, or of new memory. */
+static int user_new(struct _test_data_userptr *self, struct user *u,
+		    uint64_t va, uint32_t flags)
+{
+	if (!u->cpu)
+		u->cpu = anonymous(NULL);
+	if (u->cpu == MAP_FAILED)
+		return -errno;
+	u->va = va;
+	return self->by_kfd ? kfd_new(&self->kfd, u, flags) :
+			      gem_new(&self->gpu, u, flags);
+}
+
+FIXTURE_SETUP(userptr)
+{
+	self->seed = 1;
+	if (gpu_open(&self->gpu, 0))
+		SKIP(return, "no GPU with SDMA batches");
+	self->by_kfd = variant->kfd;
+	if (self->by_kfd && kfd_open(&self->kfd, &self->gpu))
+		SKIP(return, "the compute driver does not have this GPU");
+	ASSERT_EQ(0, buffer_map(&self->gpu, &self->vram, SIZE,
+				AMDGPU_GEM_DOMAIN_VRAM, VRAM_VA));
+	ASSERT_EQ(0, user_new(self, &self->user, USER_VA,
+			      AMDGPU_GEM_USERPTR_REGISTER));
+	self->want = malloc(SIZE);
+	ASSERT_NE(NULL, self->want);
+	randomize(self->want, SIZE, &self->seed);
+	memset(self->vram.cpu, 0, SIZE);
+}
+
+FIXTURE_TEARDOWN(userptr)
+{
+	if (self->gpu.fd >= 0)
+		close(self->gpu.fd);
+	free(self->want);
+}
+
+/* One copy, waited for. @index: of the descriptor at fault. */
+static int copy(struct _test_data_userptr *self, uint64_t src, uint64_t dst,
+		uint64_t size, uint32_t *index)
+{
+	const struct drm_amdgpu_sdma_desc d[] = {
+		fill_desc(VRAM_VA + SIZE - 4096, 4, 0),
+		copy_desc(src, dst, size),
+	};
+	struct drm_amdgpu_sdma_batch batch = batch_of(&self->gpu, d, 2);
+	int ret = batch_run(&self->gpu, &batch);
+
+	if (index)
+		*index = batch.error_index;
+	return ret;
+}
+
+#define LEN	(SIZE - 4096)
+
+static int copy_in(struct _test_data_userptr *self)
+{
+	return copy(self, VRAM_VA, USER_VA, LEN, NULL);
+}
+
+static int copy_out(struct _test_data_userptr *self)
+{
+	return copy(self, USER_VA, VRAM_VA, LEN, NULL);
+}
+
+TEST_F(userptr, source)
+{
+	memcpy(self->user.cpu, self->want, SIZE);
+	ASSERT_EQ(0, copy_out(self));
+	EXPECT_EQ(0, memcmp(self->vram.cpu, self->want, LEN));
+	/* the same pages, which nobody has to get again */
+	self->user.cpu[0] ^= 1;
+	ASSERT_EQ(0, copy_out(self));
+	EXPECT_EQ(self->want[0] ^ 1, self->vram.cpu[0]);
+}
+
+TEST_F(userptr, destination)
+{
+	memcpy(self->vram.cpu, self->want, SIZE);
+	memset(self->user.cpu + LEN, 0x11, SIZE - LEN);
+	ASSERT_EQ(0, copy_in(self));
+	EXPECT_EQ(0, memcmp(self->user.cpu, self->want, LEN));
+	EXPECT_EQ(0x11, self->user.cpu[LEN]);
+	EXPECT_EQ(0x11, self->user.cpu[SIZE - 1]);
+}
+
+/* Bytes of one user pointer and of another, at odd places, swapped too. */
+TEST_F(userptr, two)
+{
+	const struct drm_amdgpu_sdma_desc d[] = {
+		copy_desc(USER_VA + 3, OTHER_VA + 77, 300000),
+		swap_desc(USER_VA + 512 * KIB, OTHER_VA + 512 * KIB, 64 * KIB),
+		fill_desc(OTHER_VA + SIZE - 4096, 4096, 0x7e7e7e7e),
+	};
+	struct drm_amdgpu_sdma_batch batch = batch_of(&self->gpu, d, 3);
+
+	ASSERT_EQ(0, user_new(self, &self->other, OTHER_VA,
+			      AMDGPU_GEM_USERPTR_REGISTER |
+			      AMDGPU_GEM_USERPTR_ANONONLY |
+			      AMDGPU_GEM_USERPTR_VALIDATE));
+	memcpy(self->user.cpu, self->want, SIZE);
+	memset(self->other.cpu, 0x22, SIZE);
+	ASSERT_EQ(0, batch_run(&self->gpu, &batch));
+	EXPECT_EQ(0x22, self->other.cpu[76]);
+	EXPECT_EQ(0, memcmp(self->other.cpu + 77, self->want + 3, 300000));
+	EXPECT_EQ(0x22, self->other.cpu[77 + 300000]);
+	EXPECT_EQ(0, memcmp(self->other.cpu + 512 * KIB,
+			    self->want + 512 * KIB, 64 * KIB));
+	EXPECT_EQ(0x22, self->user.cpu[512 * KIB]);
+	EXPECT_EQ(0x22, self->user.cpu[576 * KIB - 1]);
+	EXPECT_EQ(0x7e, self->other.cpu[SIZE - 1]);
+}
+
+/* One that was registered for reading. */
+TEST_F(userptr, read_only)
+{
+	uint32_t index;
+
+	ASSERT_EQ(0, user_new(self, &self->other, OTHER_VA,
+			      AMDGPU_GEM_USERPTR_REGISTER |
+			      AMDGPU_GEM_USERPTR_READONLY));
+	memcpy(self->other.cpu, self->want, SIZE);
+	/* the compute driver wants memory that can be written all the same */
+	if (!variant->kfd)
+		ASSERT_EQ(0, mprotect(self->other.cpu, SIZE, PROT_READ));
+	EXPECT_EQ(0, copy(self, OTHER_VA, VRAM_VA, LEN, NULL));
+	EXPECT_EQ(0, memcmp(self->vram.cpu, self->want, LEN));
+	memset(self->vram.cpu, 0, SIZE);
+	EXPECT_EQ(-EACCES, copy(self, VRAM_VA, OTHER_VA, LEN, &index));
+	EXPECT_EQ(1, index);
+	EXPECT_EQ(0, memcmp(self->other.cpu, self->want, SIZE));
+}
+
+/* Memory that the process may not write any more, and then may again. */
+TEST_F(userptr, protected)
+{
+	uint32_t index;
+
+	memcpy(self->user.cpu, self->want, SIZE);
+	ASSERT_EQ(0, copy_out(self));
+	ASSERT_EQ(0, mprotect(self->user.cpu, SIZE, PROT_READ));
+	memset(self->vram.cpu, 0, SIZE);
+	EXPECT_EQ(-EACCES, copy(self, VRAM_VA, USER_VA, LEN, &index));
+	EXPECT_EQ(1, index);
+	EXPECT_EQ(0, memcmp(self->user.cpu, self->want, SIZE));
+	ASSERT_EQ(0, mprotect(self->user.cpu, SIZE, PROT_READ | PROT_WRITE));
+	EXPECT_EQ(0, copy_in(self));
+	EXPECT_EQ(0, self->user.cpu[0]);
+}
+
+/* Memory that is gone, and then is there again: other pages. */
+TEST_F(userptr, unmapped)
+{
+	uint32_t index;
+
+	memcpy(self->user.cpu, self->want, SIZE);
+	ASSERT_EQ(0, copy_out(self));
+	ASSERT_EQ(0, munmap(self->user.cpu, SIZE));
+	memset(self->vram.cpu, 0x33, SIZE);
+	EXPECT_EQ(-EFAULT, copy(self, USER_VA, VRAM_VA, LEN, &index));
+	EXPECT_EQ(1, index);
+	EXPECT_EQ(0x33, self->vram.cpu[0]);
+	/* the compute driver has looked for the pages in vain, too */
+	usleep(100000);
+	ASSERT_EQ(self->user.cpu, anonymous(self->user.cpu));
+	memset(self->user.cpu, 0x44, SIZE);
+	ASSERT_EQ(0, copy_out(self));
+	EXPECT_EQ(0x44, self->vram.cpu[0]);
+	EXPECT_EQ(0x44, self->vram.cpu[LEN - 1]);
+}
+
+/* Half of it is gone: all of it is refused, whatever the batch reads. */
+TEST_F(userptr, half_unmapped)
+{
+	ASSERT_EQ(0, munmap(self->user.cpu + SIZE / 2, SIZE / 2));
+	EXPECT_EQ(-EFAULT, copy(self, USER_VA, VRAM_VA, PAGE, NULL));
+}
+
+TEST_F(userptr, replaced)
+{
+	unsigned int round;
+
+	for (round = 0; round < 20; round++) {
+		ASSERT_EQ(self->user.cpu, anonymous(self->user.cpu));
+		randomize(self->want, SIZE, &self->seed);
+		memcpy(self->user.cpu, self->want, SIZE);
+		ASSERT_EQ(0, copy_out(self));
+		ASSERT_EQ(0, memcmp(self->vram.cpu, self->want, LEN))
+			TH_LOG("round %u", round);
+		ASSERT_EQ(0, madvise(self->user.cpu, SIZE, MADV_DONTNEED));
+		ASSERT_EQ(0, copy_in(self));
+		ASSERT_EQ(0, memcmp(self->user.cpu, self->want, LEN))
+			TH_LOG("round %u", round);
+	}
+}
+
+/* A buffer that is mapped by another file of the process works like that. */
+TEST_F(userptr, file_memory)
+{
+	int fd = memfd_create("userptr", 0);
+
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, ftruncate(fd, SIZE));
+	self->other.cpu = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_SHARED,
+			       fd, 0);
+	ASSERT_NE(MAP_FAILED, self->other.cpu);
+	ASSERT_EQ(0, user_new(self, &self->other, OTHER_VA,
+			      AMDGPU_GEM_USERPTR_REGISTER));
+	memcpy(self->vram.cpu, self->want, SIZE);
+	ASSERT_EQ(0, copy(self, VRAM_VA, OTHER_VA, LEN, NULL));
+	/* by the file, not by the mapping */
+	memset(self->want, 0, LEN);
+	ASSERT_EQ(LEN, pread(fd, self->want, LEN, 0));
+	EXPECT_EQ(0, memcmp(self->want, self->other.cpu, LEN));
+	EXPECT_EQ(0, memcmp(self->want, self->vram.cpu, LEN - 4096));
+	/* pages that the file loses are lost */
+	ASSERT_EQ(0, ftruncate(fd, 0));
+	EXPECT_EQ(-EFAULT, copy(self, VRAM_VA, OTHER_VA, PAGE, NULL));
+	close(fd);
+}
+
+/* Pages that a child shares are copied before they are written to. */
+TEST_F(userptr, fork)
+{
+	int go[2], status;
+	pid_t child;
+	char c;
+
+	memcpy(self->user.cpu, self->want, SIZE);
+	ASSERT_EQ(0, copy_out(self));
+	ASSERT_EQ(0, pipe(go));
+	child = fork();
+	ASSERT_LE(0, child);
+	if (!child) {
+		close(go[1]);
+		/* the user pointer is its parent's */
+		if (copy_out(self) != -EPERM)
+			_exit(3);
+		if (read(go[0], &c, 1))
+			_exit(2);
+		_exit(!!memcmp(self->user.cpu, self->want, SIZE));
+	}
+	memset(self->vram.cpu, 0x55, SIZE);
+	ASSERT_EQ(0, copy_in(self));
+	EXPECT_EQ(0x55, self->user.cpu[0]);
+	EXPECT_EQ(0x55, self->user.cpu[LEN - 1]);
+	close(go[1]);
+	ASSERT_EQ(child, waitpid(child, &status, 0));
+	EXPECT_EQ(0, status);
+}
+
+/* Prepared once, a batch finds the pages of each moment. */
+TEST_F(userptr, prepared)
+{
+	const struct drm_amdgpu_sdma_desc d = copy_desc(USER_VA, VRAM_VA, LEN);
+	unsigned int round;
+	uint32_t h;
+
+	memset(self->user.cpu, 0, SIZE);
+	ASSERT_EQ(0, prepare(&self->gpu, &d, 1, &h));
+	for (round = 0; round < 10; round++) {
+		randomize(self->want, SIZE, &self->seed);
+		if (round % 2)
+			ASSERT_EQ(self->user.cpu, anonymous(self->user.cpu));
+		memcpy(self->user.cpu, self->want, SIZE);
+		ASSERT_EQ(0, run_prepared(&self->gpu, h));
+		ASSERT_EQ(0, memcmp(self->vram.cpu, self->want, LEN))
+			TH_LOG("round %u", round);
+	}
+	ASSERT_EQ(0, munmap(self->user.cpu, SIZE));
+	EXPECT_EQ(-EFAULT, run_prepared(&self->gpu, h));
+	ASSERT_EQ(self->user.cpu, anonymous(self->user.cpu));
+	EXPECT_EQ(0, run_prepared(&self->gpu, h));
+	EXPECT_EQ(0, self->vram.cpu[0]);
+}
+
+struct unmapper {
+	pthread_t thread;
+	uint8_t *at;
+	bool done;
+};
+
+static void *unmap(void *arg)
+{
+	struct unmapper *u = arg;
+
+	munmap(u->at, SIZE);
+	__atomic_store_n(&u->done, true, __ATOMIC_RELEASE);
+	return NULL;
+}
+
+/* Who takes the pages away waits for the batch that uses them. */
+TEST_F(userptr, unmapped_while_used)
+{
+	const struct drm_amdgpu_sdma_desc d = copy_desc(USER_VA, VRAM_VA, LEN);
+	struct drm_amdgpu_sdma_batch batch = batch_of(&self->gpu, &d, 1);
+	struct unmapper u = { .at = self->user.cpu };
+	struct hold hold;
+	uint32_t timeline;
+
+	if (hold_open(&self->gpu, &hold))
+		SKIP(return, "no sw_sync to hold batches back with");
+	memcpy(self->user.cpu, self->want, SIZE);
+	ASSERT_EQ(0, syncobj_new(&self->gpu, &timeline));
+	hold_batch(&hold, &batch);
+	ASSERT_EQ(0, batch_submit_to(&self->gpu, &batch, timeline, 1));
+	ASSERT_EQ(0, pthread_create(&u.thread, NULL, unmap, &u));
+	usleep(200000);
+	EXPECT_FALSE(__atomic_load_n(&u.done, __ATOMIC_ACQUIRE));
+	hold_release(&hold);
+	ASSERT_EQ(0, pthread_join(u.thread, NULL));
+	EXPECT_EQ(0, syncobj_wait(&self->gpu, timeline, 1, WAIT_SECONDS));
+	EXPECT_EQ(0, memcmp(self->vram.cpu, self->want, LEN));
+}
+
+/*
+ * Pages that were the user pointer's get a pattern of their own at once: whoever
+ * reads or writes them still is found out.
+ */
+struct mover {
+	pthread_t thread;
+	struct _test_data_userptr *self;
+	bool stop;
+	unsigned int moves;
+	int error;
+};
+
+static int move_once(struct mover *m)
+{
+	uint8_t *at = m->self->user.cpu;
+	uint8_t *new = anonymous(NULL);
+	size_t i;
+
+	if (new == MAP_FAILED)
+		return -errno;
+	memset(new, 0x66, SIZE);
+	/* the pages of before are free */
+	if (mremap(new, SIZE, SIZE, MREMAP_MAYMOVE | MREMAP_FIXED, at) != at)
+		return -errno;
+	new = anonymous(NULL);
+	if (new == MAP_FAILED)
+		return -errno;
+	memset(new, 0x99, SIZE);
+	usleep(next_random(&m->self->seed) % 2000);
+	for (i = 0; i < SIZE; i++)
+		if (new[i] != 0x99)
+			return -EIO;
+	munmap(new, SIZE);
+	return 0;
+}
+
+static void *move_all_the_time(void *arg)
+{
+	struct mover *m = arg;
+
+	while (!__atomic_load_n(&m->stop, __ATOMIC_ACQUIRE) && !m->error) {
+		m->error = move_once(m);
+		m->moves++;
+	}
+	return NULL;
+}
+
+static bool all_are(const uint8_t *p, size_t size, uint8_t value)
+{
+	while (size && *p == value)
+		p++, size--;
+	return !size;
+}
+
+/* Many small copies, which take their time until they are submitted. */
+#define PARTS	4080
+
+static int copy_parts(struct _test_data_userptr *self, uint64_t src,
+		      uint64_t dst)
+{
+	static struct drm_amdgpu_sdma_desc d[PARTS];
+	struct drm_amdgpu_sdma_batch batch = batch_of(&self->gpu, d, PARTS);
+	const uint64_t part = LEN / PARTS;
+	unsigned int i;
+
+	for (i = 0; i < PARTS; i++)
+		d[i] = copy_desc(src + i * part, dst + i * part, part);
+	return batch_run(&self->gpu, &batch);
+}
+
+TEST_F_TIMEOUT(userptr, moved_all_the_time, 120)
+{
+	struct mover m = { .self = self };
+	unsigned int round;
+
+	memset(self->user.cpu, 0x66, SIZE);
+	ASSERT_EQ(0, pthread_create(&m.thread, NULL, move_all_the_time, &m));
+	for (round = 0; round < 300 && !m.error; round++) {
+		ASSERT_EQ(0, copy_parts(self, USER_VA, VRAM_VA));
+		ASSERT_TRUE(all_are(self->vram.cpu, LEN, 0x66))
+			TH_LOG("round %u", round);
+		/* what is written is what is there, whoever looks */
+		ASSERT_EQ(0, copy_parts(self, VRAM_VA, USER_VA));
+	}
+	__atomic_store_n(&m.stop, true, __ATOMIC_RELEASE);
+	pthread_join(m.thread, NULL);
+	TH_LOG("%u moves", m.moves);
+	EXPECT_EQ(0, m.error);
+	EXPECT_LT(10, m.moves);
+}
+
+TEST_HARNESS_MAIN
