@@ -58,7 +58,8 @@ mini_clang()
 for arg; do
 	shift
 	case $arg in
-	-mpreferred-stack-boundary=* | -fmin-function-alignment=* | -fconserve-stack) ;;
+	-mpreferred-stack-boundary=* | -fmin-function-alignment=* | \
+	-fconserve-stack | -fsanitize=*) ;;
 	*) set -- "$@" "$arg" ;;
 	esac
 done
