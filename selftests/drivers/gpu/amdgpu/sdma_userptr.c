@@ -392,12 +392,14 @@ TEST_F(userptr, unmapped_while_used)
 }
 
 /*
- * Pages that were the user pointer's get a pattern of their own at once: whoever
- * reads or writes them still is found out.
+ * In the course of each batch, the user pointer gets other pages. Those that it
+ * had get a pattern of their own: whoever reads or writes them still is found out.
  */
 struct mover {
 	pthread_t thread;
 	struct _test_data_userptr *self;
+	unsigned int batch_us;	/* what one takes */
+	unsigned int batches;	/* that have begun */
 	bool stop;
 	unsigned int moves;
 	int error;
@@ -419,7 +421,7 @@ static int move_once(struct mover *m)
 	if (new == MAP_FAILED)
 		return -errno;
 	memset(new, 0x99, SIZE);
-	usleep(next_random(&m->self->seed) % 2000);
+	usleep(m->batch_us / 4);
 	for (i = 0; i < SIZE; i++)
 		if (new[i] != 0x99)
 			return -EIO;
@@ -429,9 +431,17 @@ static int move_once(struct mover *m)
 
 static void *move_all_the_time(void *arg)
 {
+	unsigned int now, seen = 0;
 	struct mover *m = arg;
 
 	while (!__atomic_load_n(&m->stop, __ATOMIC_ACQUIRE) && !m->error) {
+		now = __atomic_load_n(&m->batches, __ATOMIC_ACQUIRE);
+		if (now == seen) {
+			usleep(10);
+			continue;
+		}
+		seen = now;
+		usleep(next_random(&m->self->seed) % m->batch_us);
 		m->error = move_once(m);
 		m->moves++;
 	}
@@ -448,8 +458,8 @@ static bool all_are(const uint8_t *p, size_t size, uint8_t value)
 /* Many small copies, which take their time until they are submitted. */
 #define PARTS	4080
 
-static int copy_parts(struct _test_data_userptr *self, uint64_t src,
-		      uint64_t dst)
+static int copy_parts(struct _test_data_userptr *self, struct mover *m,
+		      uint64_t src, uint64_t dst)
 {
 	static struct drm_amdgpu_sdma_desc d[PARTS];
 	struct drm_amdgpu_sdma_batch batch = batch_of(&self->gpu, d, PARTS);
@@ -458,26 +468,40 @@ static int copy_parts(struct _test_data_userptr *self, uint64_t src,
 
 	for (i = 0; i < PARTS; i++)
 		d[i] = copy_desc(src + i * part, dst + i * part, part);
+	__atomic_add_fetch(&m->batches, 1, __ATOMIC_RELEASE);
 	return batch_run(&self->gpu, &batch);
+}
+
+static unsigned int now_us(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec * 1000000 + now.tv_nsec / 1000;
 }
 
 TEST_F_TIMEOUT(userptr, moved_all_the_time, 120)
 {
 	struct mover m = { .self = self };
-	unsigned int round;
+	unsigned int round, start;
 
 	memset(self->user.cpu, 0x66, SIZE);
+	ASSERT_EQ(0, copy_parts(self, &m, USER_VA, VRAM_VA));
+	start = now_us();
+	ASSERT_EQ(0, copy_parts(self, &m, USER_VA, VRAM_VA));
+	m.batch_us = now_us() - start;
+	m.batches = 0;
 	ASSERT_EQ(0, pthread_create(&m.thread, NULL, move_all_the_time, &m));
-	for (round = 0; round < 300 && !m.error; round++) {
-		ASSERT_EQ(0, copy_parts(self, USER_VA, VRAM_VA));
+	for (round = 0; round < 100 && !m.error; round++) {
+		ASSERT_EQ(0, copy_parts(self, &m, USER_VA, VRAM_VA));
 		ASSERT_TRUE(all_are(self->vram.cpu, LEN, 0x66))
 			TH_LOG("round %u", round);
 		/* what is written is what is there, whoever looks */
-		ASSERT_EQ(0, copy_parts(self, VRAM_VA, USER_VA));
+		ASSERT_EQ(0, copy_parts(self, &m, VRAM_VA, USER_VA));
 	}
 	__atomic_store_n(&m.stop, true, __ATOMIC_RELEASE);
 	pthread_join(m.thread, NULL);
-	TH_LOG("%u moves", m.moves);
+	TH_LOG("%u moves in batches of %u us", m.moves, m.batch_us);
 	EXPECT_EQ(0, m.error);
 	EXPECT_LT(10, m.moves);
 }
