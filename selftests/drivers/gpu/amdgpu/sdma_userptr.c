@@ -392,7 +392,7 @@ TEST_F(userptr, unmapped_while_used)
 }
 
 /*
- * In the course of each batch, the user pointer gets other pages. Those that it
+ * In the course of many batches, the user pointer gets other pages. Those that it
  * had get a pattern of their own: whoever reads or writes them still is found out.
  */
 struct mover {
@@ -405,54 +405,55 @@ struct mover {
 	int error;
 };
 
-static int move_once(struct mover *m)
+static bool all_are(const uint8_t *p, size_t size, uint8_t value)
 {
-	uint8_t *at = m->self->user.cpu;
-	uint8_t *new = anonymous(NULL);
-	size_t i;
+	while (size && *p == value)
+		p++, size--;
+	return !size;
+}
 
-	if (new == MAP_FAILED)
+static int move_once(struct mover *m, uint8_t *new)
+{
+	uint8_t *at = m->self->user.cpu, *old = anonymous(NULL);
+	int ret = 0;
+
+	if (old == MAP_FAILED ||
+	    mremap(at, SIZE, SIZE, MREMAP_MAYMOVE | MREMAP_FIXED, old) != old ||
+	    mremap(new, SIZE, SIZE, MREMAP_MAYMOVE | MREMAP_FIXED, at) != at)
 		return -errno;
-	memset(new, 0x66, SIZE);
-	/* the pages of before are free */
-	if (mremap(new, SIZE, SIZE, MREMAP_MAYMOVE | MREMAP_FIXED, at) != at)
-		return -errno;
-	new = anonymous(NULL);
-	if (new == MAP_FAILED)
-		return -errno;
-	memset(new, 0x99, SIZE);
-	usleep(m->batch_us / 4);
-	for (i = 0; i < SIZE; i++)
-		if (new[i] != 0x99)
-			return -EIO;
-	munmap(new, SIZE);
-	return 0;
+	memset(old, 0x99, SIZE);
+	usleep(m->batch_us);
+	if (!all_are(old, SIZE, 0x99))
+		ret = -EIO;
+	munmap(old, SIZE);
+	return ret;
 }
 
 static void *move_all_the_time(void *arg)
 {
 	unsigned int now, seen = 0;
 	struct mover *m = arg;
+	uint8_t *new = NULL;
 
 	while (!__atomic_load_n(&m->stop, __ATOMIC_ACQUIRE) && !m->error) {
+		if (!new) {
+			new = anonymous(NULL);
+			if (new == MAP_FAILED)
+				break;
+			memset(new, 0x66, SIZE);
+			seen = __atomic_load_n(&m->batches, __ATOMIC_ACQUIRE);
+		}
 		now = __atomic_load_n(&m->batches, __ATOMIC_ACQUIRE);
 		if (now == seen) {
 			usleep(10);
 			continue;
 		}
-		seen = now;
 		usleep(next_random(&m->self->seed) % m->batch_us);
-		m->error = move_once(m);
+		m->error = move_once(m, new);
 		m->moves++;
+		new = NULL;
 	}
 	return NULL;
-}
-
-static bool all_are(const uint8_t *p, size_t size, uint8_t value)
-{
-	while (size && *p == value)
-		p++, size--;
-	return !size;
 }
 
 /* Many small copies, which take their time until they are submitted. */
@@ -465,11 +466,16 @@ static int copy_parts(struct _test_data_userptr *self, struct mover *m,
 	struct drm_amdgpu_sdma_batch batch = batch_of(&self->gpu, d, PARTS);
 	const uint64_t part = LEN / PARTS;
 	unsigned int i;
+	int ret;
 
 	for (i = 0; i < PARTS; i++)
 		d[i] = copy_desc(src + i * part, dst + i * part, part);
 	__atomic_add_fetch(&m->batches, 1, __ATOMIC_RELEASE);
-	return batch_run(&self->gpu, &batch);
+	/* for a moment there are no pages */
+	do {
+		ret = batch_run(&self->gpu, &batch);
+	} while (ret == -EFAULT);
+	return ret;
 }
 
 static unsigned int now_us(void)
@@ -480,7 +486,7 @@ static unsigned int now_us(void)
 	return now.tv_sec * 1000000 + now.tv_nsec / 1000;
 }
 
-TEST_F_TIMEOUT(userptr, moved_all_the_time, 120)
+TEST_F_TIMEOUT(userptr, moved_all_the_time, 280)
 {
 	struct mover m = { .self = self };
 	unsigned int round, start;
@@ -492,7 +498,7 @@ TEST_F_TIMEOUT(userptr, moved_all_the_time, 120)
 	m.batch_us = now_us() - start;
 	m.batches = 0;
 	ASSERT_EQ(0, pthread_create(&m.thread, NULL, move_all_the_time, &m));
-	for (round = 0; round < 100 && !m.error; round++) {
+	for (round = 0; round < 400 && !m.error; round++) {
 		ASSERT_EQ(0, copy_parts(self, &m, USER_VA, VRAM_VA));
 		ASSERT_TRUE(all_are(self->vram.cpu, LEN, 0x66))
 			TH_LOG("round %u", round);
