@@ -36,25 +36,6 @@ FIXTURE_VARIANT_ADD(recovery, user_range_reused) {
 	.reuse = true,
 };
 
-static int new_user_buffer(struct gpu *gpu, struct buffer *b, uint64_t size)
-{
-	struct drm_amdgpu_gem_userptr arg = {
-		.size = size,
-		.flags = AMDGPU_GEM_USERPTR_ANONONLY |
-			 AMDGPU_GEM_USERPTR_REGISTER |
-			 AMDGPU_GEM_USERPTR_VALIDATE,
-	};
-	int ret;
-
-	b->size = size;
-	b->cpu = mmap(NULL, size, PROT_READ | PROT_WRITE,
-		      MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
-	arg.addr = (uintptr_t)b->cpu;
-	ret = do_ioctl(gpu->fd, DRM_IOCTL_AMDGPU_GEM_USERPTR, &arg);
-	b->handle = arg.handle;
-	return ret ? ret : map_gpu(gpu, b);
-}
-
 FIXTURE_SETUP(recovery)
 {
 	if (!find_gpus(self->gpus))
@@ -66,6 +47,7 @@ FIXTURE_SETUP(recovery)
 	ASSERT_EQ(0, new_mapped_buffer(&self->gpu, &self->ib, 65536,
 				       AMDGPU_GEM_DOMAIN_GTT));
 	ASSERT_EQ(0, new_user_buffer(&self->gpu, &self->user, SIZE));
+	ASSERT_EQ(0, map_gpu(&self->gpu, &self->user));
 	ASSERT_EQ(0, write_word(&self->gpu, &self->ib, 1));
 }
 

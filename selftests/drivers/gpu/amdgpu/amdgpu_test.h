@@ -181,6 +181,29 @@ static inline int new_mapped_buffer(struct gpu *gpu, struct buffer *b,
 	return ret ? ret : map_cpu(gpu, b, NULL);
 }
 
+/* Memory of the process, as a buffer that the GPU could be shown. */
+static inline int new_user_buffer(struct gpu *gpu, struct buffer *b,
+				  uint64_t size)
+{
+	struct drm_amdgpu_gem_userptr arg = {
+		.size = size,
+		.flags = AMDGPU_GEM_USERPTR_ANONONLY |
+			 AMDGPU_GEM_USERPTR_REGISTER |
+			 AMDGPU_GEM_USERPTR_VALIDATE,
+	};
+	int ret;
+
+	b->size = size;
+	b->cpu = mmap(NULL, size, PROT_READ | PROT_WRITE,
+		      MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+	if (b->cpu == MAP_FAILED)
+		return -errno;
+	arg.addr = (uintptr_t)b->cpu;
+	ret = do_ioctl(gpu->fd, DRM_IOCTL_AMDGPU_GEM_USERPTR, &arg);
+	b->handle = arg.handle;
+	return ret;
+}
+
 static inline int make_list(struct gpu *gpu, struct buffer **all,
 			    unsigned int count, uint32_t *handle)
 {

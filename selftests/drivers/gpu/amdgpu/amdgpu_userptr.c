@@ -23,26 +23,6 @@ FIXTURE(exited) {
 	struct buffer *user;
 };
 
-static int new_user_buffer(struct gpu *gpu, struct buffer *b)
-{
-	struct drm_amdgpu_gem_userptr arg = {
-		.size = SIZE,
-		.flags = AMDGPU_GEM_USERPTR_REGISTER |
-			 AMDGPU_GEM_USERPTR_VALIDATE,
-	};
-	int ret;
-
-	b->size = SIZE;
-	b->cpu = mmap(NULL, SIZE, PROT_READ | PROT_WRITE,
-		      MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
-	if (b->cpu == MAP_FAILED)
-		return -errno;
-	arg.addr = (uintptr_t)b->cpu;
-	ret = do_ioctl(gpu->fd, DRM_IOCTL_AMDGPU_GEM_USERPTR, &arg);
-	b->handle = arg.handle;
-	return ret;
-}
-
 FIXTURE_SETUP(exited)
 {
 	pid_t child;
@@ -58,7 +38,8 @@ FIXTURE_SETUP(exited)
 	child = fork();
 	ASSERT_LE(0, child);
 	if (!child) {
-		self->shared->ret = new_user_buffer(&self->gpu, self->user);
+		self->shared->ret = new_user_buffer(&self->gpu, self->user,
+						    SIZE);
 		_exit(0);
 	}
 	ASSERT_EQ(child, waitpid(child, NULL, 0));

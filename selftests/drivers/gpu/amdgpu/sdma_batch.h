@@ -184,6 +184,26 @@ static inline int buffer_map(struct gpu *gpu, struct buffer *b, uint64_t size,
 	return ret ? ret : buffer_cpu(gpu, b);
 }
 
+/* A user pointer: memory of the process, at b->cpu, or new memory if that is 0. */
+static inline int buffer_user(struct gpu *gpu, struct buffer *b, uint64_t size,
+			      uint64_t va, uint32_t flags)
+{
+	struct drm_amdgpu_gem_userptr arg = { .size = size, .flags = flags };
+	int ret;
+
+	if (!b->cpu)
+		b->cpu = mmap(NULL, size, PROT_READ | PROT_WRITE,
+			      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if ((void *)b->cpu == MAP_FAILED)
+		return -errno;
+	arg.addr = (uintptr_t)b->cpu;
+	ret = gpu_ioctl(gpu, DRM_IOCTL_AMDGPU_GEM_USERPTR, &arg);
+	b->handle = arg.handle;
+	b->size = size;
+	b->va = va;
+	return ret ? ret : buffer_va(gpu, b, AMDGPU_VA_OP_MAP, va, GPU_RW);
+}
+
 static inline void buffer_free(struct gpu *gpu, struct buffer *b)
 {
 	struct drm_gem_close arg = { .handle = b->handle };

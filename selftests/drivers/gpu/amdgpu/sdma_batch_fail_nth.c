@@ -68,26 +68,6 @@ static int prepare_copy(struct _test_data_fail *self)
 	return prepare(&self->gpu, &d, 1, &self->prepared);
 }
 
-static int user_new(struct _test_data_fail *self)
-{
-	struct drm_amdgpu_gem_userptr arg = {
-		.size = USER_SIZE,
-		.flags = AMDGPU_GEM_USERPTR_REGISTER,
-	};
-	int ret;
-
-	self->user.size = USER_SIZE;
-	self->user.cpu = mmap(NULL, USER_SIZE, PROT_READ | PROT_WRITE,
-			      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (self->user.cpu == MAP_FAILED)
-		return -errno;
-	arg.addr = (uintptr_t)self->user.cpu;
-	ret = gpu_ioctl(&self->gpu, DRM_IOCTL_AMDGPU_GEM_USERPTR, &arg);
-	self->user.handle = arg.handle;
-	return ret ? ret : buffer_va(&self->gpu, &self->user, AMDGPU_VA_OP_MAP,
-				     USER_VA, GPU_RW);
-}
-
 static int open_all(struct _test_data_fail *self, enum kind kind)
 {
 	int ret = gpu_open(&self->gpu, 0);
@@ -101,7 +81,8 @@ static int open_all(struct _test_data_fail *self, enum kind kind)
 	if (!ret && kind == RUN)
 		ret = prepare_copy(self);
 	if (!ret && kind == USER)
-		ret = user_new(self);
+		ret = buffer_user(&self->gpu, &self->user, USER_SIZE, USER_VA,
+				  AMDGPU_GEM_USERPTR_REGISTER);
 	return ret;
 }
 

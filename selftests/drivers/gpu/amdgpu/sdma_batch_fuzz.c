@@ -524,26 +524,6 @@ static int sane(struct fuzz *f)
 	return memcmp(f->buffer.cpu, f->guard.cpu, GUARD_SIZE) ? -EIO : 0;
 }
 
-static int user_new(struct fuzz *f)
-{
-	struct drm_amdgpu_gem_userptr arg = {
-		.size = USER_SIZE,
-		.flags = AMDGPU_GEM_USERPTR_REGISTER,
-	};
-	int ret;
-
-	f->user.size = USER_SIZE;
-	f->user.cpu = mmap(NULL, USER_SIZE, PROT_READ | PROT_WRITE,
-			   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (f->user.cpu == MAP_FAILED)
-		return -errno;
-	arg.addr = (uintptr_t)f->user.cpu;
-	ret = gpu_ioctl(&f->gpu, DRM_IOCTL_AMDGPU_GEM_USERPTR, &arg);
-	f->user.handle = arg.handle;
-	return ret ? ret : buffer_va(&f->gpu, &f->user, AMDGPU_VA_OP_MAP,
-				     VA + SIZE, GPU_RW);
-}
-
 static void open_all(struct fuzz *f)
 {
 	if (gpu_open(&f->gpu, 0))
@@ -552,7 +532,9 @@ static void open_all(struct fuzz *f)
 	    buffer_new(&f->gpu, &f->guard, GUARD_SIZE, AMDGPU_GEM_DOMAIN_GTT) ||
 	    buffer_va(&f->gpu, &f->guard, AMDGPU_VA_OP_MAP, GUARD_VA,
 		      AMDGPU_VM_PAGE_READABLE) ||
-	    buffer_cpu(&f->gpu, &f->guard) || user_new(f) ||
+	    buffer_cpu(&f->gpu, &f->guard) ||
+	    buffer_user(&f->gpu, &f->user, USER_SIZE, VA + SIZE,
+			AMDGPU_GEM_USERPTR_REGISTER) ||
 	    syncobj_new(&f->gpu, &f->syncobj))
 		ksft_exit_fail_msg("no buffers\n");
 	memset(f->guard.cpu, 0x3c, GUARD_SIZE);

@@ -17,20 +17,14 @@
 #define USER_VA		(VRAM_VA + 16 * MIB)
 #define OTHER_VA	(VRAM_VA + 32 * MIB)
 
-/* Memory of the process, and the buffer that shows it to the GPU. */
-struct user {
-	uint64_t va;
-	uint8_t *cpu;
-};
-
 FIXTURE(userptr)
 {
 	struct gpu gpu;
 	struct kfd kfd;
 	bool by_kfd;
 	struct buffer vram;
-	struct user user;
-	struct user other;
+	struct buffer user;	/* pointers, of GEM or KFD */
+	struct buffer other;
 	uint8_t *want;
 	unsigned int seed;
 };
@@ -49,21 +43,7 @@ FIXTURE_VARIANT(userptr)
 FIXTURE_VARIANT_ADD(userptr, gem) { };
 FIXTURE_VARIANT_ADD(userptr, kfd) { .kfd = true, };
 
-static int gem_new(struct gpu *gpu, struct user *u, uint32_t flags)
-{
-	struct drm_amdgpu_gem_userptr arg = {
-		.addr = (uintptr_t)u->cpu,
-		.size = SIZE,
-		.flags = flags,
-	};
-	struct buffer b = { .size = SIZE };
-	int ret = gpu_ioctl(gpu, DRM_IOCTL_AMDGPU_GEM_USERPTR, &arg);
-
-	b.handle = arg.handle;
-	return ret ? ret : buffer_va(gpu, &b, AMDGPU_VA_OP_MAP, u->va, GPU_RW);
-}
-
-static int kfd_new(struct kfd *kfd, struct user *u, uint32_t flags)
+static int kfd_new(struct kfd *kfd, struct buffer *u, uint32_t flags)
 {
 	uint32_t kfd_flags = KFD_IOC_ALLOC_MEM_FLAGS_USERPTR;
 	uint64_t addr = (uintptr_t)u->cpu, handle;
@@ -76,16 +56,17 @@ static int kfd_new(struct kfd *kfd, struct user *u, uint32_t flags)
 }
 
 /* Of memory that there is, or of new memory. */
-static int user_new(struct _test_data_userptr *self, struct user *u,
+static int user_new(struct _test_data_userptr *self, struct buffer *u,
 		    uint64_t va, uint32_t flags)
 {
+	if (!self->by_kfd)
+		return buffer_user(&self->gpu, u, SIZE, va, flags);
 	if (!u->cpu)
 		u->cpu = anonymous(NULL);
 	if (u->cpu == MAP_FAILED)
 		return -errno;
 	u->va = va;
-	return self->by_kfd ? kfd_new(&self->kfd, u, flags) :
-			      gem_new(&self->gpu, u, flags);
+	return kfd_new(&self->kfd, u, flags);
 }
 
 FIXTURE_SETUP(userptr)

@@ -63,7 +63,8 @@ struct amdgpu_sdma_batch_out {
  * @out: the usual one
  * @fence: where to put a reference to the batch's fence, or NULL
  * @user: pages of user pointers
- * @notifier_locks: that are held, so that pages of user pointers stay
+ * @notifier_locks: that notifiers of user pointers in @bo_vas take; 0 if there
+ *	is none
  * @plan: what to do
  * @sync: what the batch waits for
  * @exec: locks

@@ -349,6 +349,7 @@ int amdgpu_sdma_batch_lock(struct amdgpu_sdma_batch *b,
 			return r;
 		b->stamp = atomic64_inc_return(&stamps);
 		b->num_bo_vas = 0;
+		b->notifier_locks = 0;
 		b->args->error_index = AMDGPU_SDMA_NO_INDEX;
 		r = lock_buffers(b);
 		drm_exec_retry_on_contention(&b->exec);

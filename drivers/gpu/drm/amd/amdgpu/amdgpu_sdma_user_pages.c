@@ -141,9 +141,9 @@ static int use_pages(struct amdgpu_sdma_batch *b, struct amdgpu_bo *bo)
 }
 
 /**
- * amdgpu_sdma_user_pages_check - may the batch use this buffer?
+ * amdgpu_sdma_user_pages_check - may the batch use this user pointer?
  * @b: call, has locked the buffer
- * @bo: any buffer
+ * @bo: user pointer
  *
  * Returns: 0, -EPERM if it is another process's user pointer, or what the process
  * answered when it was asked for the pages: -EFAULT if it has none, -EACCES if it
@@ -154,10 +154,9 @@ int amdgpu_sdma_user_pages_check(struct amdgpu_sdma_batch *b,
 {
 	const struct user_pages *p;
 
-	if (!is_user_pointer(bo))
-		return 0;
 	if (amdgpu_ttm_tt_get_usermm(bo->tbo.ttm) != current->mm)
 		return -EPERM;
+	b->notifier_locks |= bo->kfd_bo ? KFD_LOCK : GEM_LOCK;
 	p = find(b->user, bo);
 	return p ? p->error : 0;
 }
@@ -173,26 +172,14 @@ int amdgpu_sdma_user_pages_use(struct amdgpu_sdma_batch *b)
 	u32 i;
 	int r;
 
+	if (!b->notifier_locks)
+		return 0;
 	for (i = 0; i < b->num_bo_vas; i++) {
 		r = use_pages(b, b->bo_vas[i]->base.bo);
 		if (r)
 			return r;
 	}
 	return b->user->again ? -EAGAIN : 0;
-}
-
-/* The locks that notifiers of the batch's user pointers take. */
-static u32 notifier_locks(const struct amdgpu_sdma_batch *b)
-{
-	u32 i, locks = 0;
-
-	for (i = 0; i < b->num_bo_vas; i++) {
-		const struct amdgpu_bo *bo = b->bo_vas[i]->base.bo;
-
-		if (is_user_pointer(bo))
-			locks |= bo->kfd_bo ? KFD_LOCK : GEM_LOCK;
-	}
-	return locks;
 }
 
 static bool all_valid(const struct amdgpu_sdma_batch *b)
@@ -218,7 +205,8 @@ static bool all_valid(const struct amdgpu_sdma_batch *b)
  */
 int amdgpu_sdma_user_pages_lock(struct amdgpu_sdma_batch *b)
 {
-	b->notifier_locks = notifier_locks(b);
+	if (!b->notifier_locks)
+		return 0;
 	if (b->notifier_locks & GEM_LOCK)
 		mutex_lock(&b->adev->notifier_lock);
 	if (b->notifier_locks & KFD_LOCK)
@@ -240,7 +228,6 @@ void amdgpu_sdma_user_pages_unlock(struct amdgpu_sdma_batch *b)
 		mutex_unlock(&b->fpriv->vm.process_info->notifier_lock);
 	if (b->notifier_locks & GEM_LOCK)
 		mutex_unlock(&b->adev->notifier_lock);
-	b->notifier_locks = 0;
 }
 
 /*
