@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 
 #include "../../../kselftest_harness.h"
+#include "amdgpu_test.h"
 #include "kfd_svm.h"
 
 #define BY_ENGINE	KFD_IOC_QUEUE_TYPE_SDMA_BY_ENG_ID

@@ -9,6 +9,7 @@
 
 #include "../../../kselftest_harness.h"
 #include "bystander.h"
+#include "amdgpu_test.h"
 #include "kfd_svm.h"
 
 #define NR	512ul

@@ -4,6 +4,7 @@
  * and brought back by the CPU's first touch. See kfd_svm.h for GPU=.
  */
 #include "../../../kselftest_harness.h"
+#include "amdgpu_test.h"
 #include "kfd_svm.h"
 
 #define NR	1024ul
@@ -118,6 +119,57 @@ TEST_F(svm, from_gpu_to_gpu)
 	}
 	EXPECT_EQ(0, wrong_words(p, 5));
 	EXPECT_EQ(0, svm_away(&self->svm, p, LEN));
+}
+
+/* What the process has discarded does not come back with the GPU's memory. */
+TEST_F(svm, discarded_memory_is_zero)
+{
+	struct svm_gpu *gpu = &self->svm.gpu[0];
+	uint32_t *p = new_range(7);
+	size_t count = 0;
+
+	ASSERT_NE(NULL, p);
+	ASSERT_EQ(0, svm_prefetch(&self->svm, p, LEN, gpu));
+	ASSERT_EQ(NR, svm_away(&self->svm, p, LEN));
+	ASSERT_EQ(0, madvise(p, LEN, MADV_DONTNEED));
+	ASSERT_EQ(0, svm_prefetch(&self->svm, p, LEN, gpu));
+	for (size_t i = 0; i < LEN / 4; i++)
+		count += !!p[i];
+	EXPECT_EQ(0, count);
+}
+
+/*
+ * Pages are replaced, and before the driver has mapped the range again, it is
+ * split: the GPU reads the new pages all the same.
+ */
+TEST_F_TIMEOUT(svm, split_before_it_is_mapped_again, 120)
+{
+	struct svm_gpu *gpu = &self->svm.gpu[0];
+	const struct kfd_ioctl_svm_attribute attr = {
+		KFD_IOCTL_SVM_ATTR_GRANULARITY, 5
+	};
+	uint32_t *p, *out = new_range(0), value;
+	struct svm_queue q;
+	int round;
+
+	ASSERT_NE(NULL, out);
+	ASSERT_EQ(0, svm_access(&self->svm, out, LEN, gpu));
+	ASSERT_EQ(0, svm_queue_open(&self->svm, gpu, &q));
+	for (round = 0; round < 30; round++) {
+		p = new_range(round);
+		ASSERT_NE(NULL, p);
+		ASSERT_EQ(0, madvise(p, LEN, MADV_NOHUGEPAGE));
+		ASSERT_EQ(0, svm_access(&self->svm, p, LEN, gpu));
+		ASSERT_EQ(0, madvise(p, SVM_PAGE, MADV_DONTNEED));
+		ASSERT_EQ(0, svm_set(&self->svm, (char *)p + LEN - SVM_PAGE,
+				     SVM_PAGE, &attr, 1));
+		value = 0x12340000 + round;
+		p[0] = value;
+		ASSERT_EQ(0, svm_queue_copy(&q, p, out, SVM_PAGE));
+		ASSERT_EQ(value, out[0]) TH_LOG("round %d", round);
+		munmap(p, LEN);
+	}
+	svm_queue_close(&self->svm, &q);
 }
 
 /*

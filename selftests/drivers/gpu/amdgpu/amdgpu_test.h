@@ -74,23 +74,6 @@ static inline int unbind_gpu(const char *gpu)
 	return write_file("/sys/bus/pci/drivers/amdgpu/unbind", gpu);
 }
 
-/* Reset a GPU as a whole, and wait for it. How it went the kernel's log says. */
-static inline int reset_gpu(const char *gpu)
-{
-	char path[128], byte;
-	ssize_t n;
-	int fd;
-
-	snprintf(path, sizeof(path),
-		 "/sys/kernel/debug/dri/%s/amdgpu_gpu_recover", gpu);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return -errno;
-	n = read(fd, &byte, 1);
-	close(fd);
-	return n < 0 ? -errno : 0;
-}
-
 /*
  * Buffers and submissions
  */

@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define MAX_GPUS	8
 
@@ -117,6 +118,23 @@ static inline int kfd_node_of(const char *gpu)
 		    kfd_property(n, "properties", "location_id") == location)
 			return n;
 	return -1;
+}
+
+/* Reset a GPU as a whole, and wait for it. How it went the kernel's log says. */
+static inline int reset_gpu(const char *gpu)
+{
+	char path[128], byte;
+	ssize_t n;
+	int fd;
+
+	snprintf(path, sizeof(path),
+		 "/sys/kernel/debug/dri/%s/amdgpu_gpu_recover", gpu);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	n = read(fd, &byte, 1);
+	close(fd);
+	return n < 0 ? -errno : 0;
 }
 
 #endif

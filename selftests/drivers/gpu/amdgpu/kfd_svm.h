@@ -28,7 +28,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "amdgpu_test.h"
+#include "gpus.h"
 
 #define SVM_MAX_GPUS	8
 #define SVM_PAGE	4096ul

@@ -9,6 +9,7 @@
  */
 #include "../../../kselftest_harness.h"
 #include "../../../kselftest_fail_nth.h"
+#include "sdma_svm.h"
 #include "sdma_uring.h"
 
 #define VA		(1024 * MIB)
@@ -20,14 +21,17 @@
 
 enum kind {
 	COPY, MANY, FAN_OUT, WAIT, SWAP, FENCES, STRIDE, PREPARE, RUN, URING,
-	USER,
+	USER, SVM, FAULT,
 };
 
 FIXTURE(fail)
 {
 	struct gpu gpu;
 	struct buffer buffer;
-	struct buffer user;	/* what USER reads */
+	struct buffer user;	/* what USER, SVM and FAULT read */
+	bool file;		/* is memory of a file, which keeps the data */
+	struct kfd kfd;
+	struct svm svm;
 	struct io_uring ring;
 	uint32_t syncobj;
 	uint32_t prepared;	/* what RUN runs */
@@ -58,6 +62,9 @@ FIXTURE_VARIANT_ADD(fail, uring) { .kind = URING, };
 FIXTURE_VARIANT_ADD(fail, first_uring) { .kind = URING, .anew = true, };
 FIXTURE_VARIANT_ADD(fail, user) { .kind = USER, };
 FIXTURE_VARIANT_ADD(fail, first_user) { .kind = USER, .anew = true, };
+/* A window has to be opened, or pages have to be faulted in as well. */
+FIXTURE_VARIANT_ADD(fail, svm) { .kind = SVM, };
+FIXTURE_VARIANT_ADD(fail, fault) { .kind = FAULT, };
 
 /* A copy, for RUN. */
 static int prepare_copy(struct _test_data_fail *self)
@@ -66,6 +73,46 @@ static int prepare_copy(struct _test_data_fail *self)
 		copy_desc(VA + 4 * KIB, VA + SIZE / 2 + 1, 16 * KIB);
 
 	return prepare(&self->gpu, &d, 1, &self->prepared);
+}
+
+static bool in_svm(enum kind kind)
+{
+	return kind == SVM || kind == FAULT;
+}
+
+/* Of a file, whose pages the process does not have until it looks. */
+static int map_file(struct _test_data_fail *self)
+{
+	int fd = memfd_create("svm", 0);
+	void *at = self->user.cpu;
+
+	if (fd < 0 || ftruncate(fd, USER_SIZE))
+		return -errno;
+	at = mmap(at, USER_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
+		  fd, 0);
+	close(fd);
+	self->file = true;
+	return at == self->user.cpu ? 0 : -errno;
+}
+
+static int open_svm(struct _test_data_fail *self, bool file)
+{
+	int ret = kfd_open(&self->kfd, &self->gpu);
+
+	/* without retry faults the compute driver would look for the process */
+	if (!ret && file)
+		ret = svm_enable_xnack(&self->kfd);
+	if (ret)
+		return ret;
+	self->svm = svm_of(&self->kfd, &self->gpu);
+	self->user.cpu = svm_map(USER_SIZE);
+	if (!self->user.cpu)
+		return -ENOMEM;
+	self->user.va = (uintptr_t)self->user.cpu;
+	if (file)
+		ret = map_file(self);
+	return ret ? ret : svm_access(&self->svm, self->user.cpu, USER_SIZE,
+				      &self->svm.gpu[0]);
 }
 
 static int open_all(struct _test_data_fail *self, enum kind kind)
@@ -83,6 +130,8 @@ static int open_all(struct _test_data_fail *self, enum kind kind)
 	if (!ret && kind == USER)
 		ret = buffer_user(&self->gpu, &self->user, USER_SIZE, USER_VA,
 				  AMDGPU_GEM_USERPTR_REGISTER);
+	if (!ret && in_svm(kind))
+		ret = open_svm(self, kind == FAULT);
 	return ret;
 }
 
@@ -101,6 +150,9 @@ FIXTURE_SETUP(fail)
 		SKIP(return, "no GPU with SDMA batches");
 	close(self->gpu.fd);
 	self->gpu.fd = -1;
+	if (in_svm(variant->kind) &&
+	    !(self->gpu.info.features & AMDGPU_SDMA_FEATURE_SVM))
+		SKIP(return, "no SVM memory");
 	if (!nth_available())
 		SKIP(return, "no fault injection in this kernel");
 	if (variant->kind == URING && io_uring_queue_init(8, &self->ring, 0))
@@ -138,8 +190,10 @@ static void make_call(struct _test_data_fail *self, enum kind kind,
 	}
 	if (kind == SWAP)
 		c->d[0].op = AMDGPU_SDMA_OP_SWAP;
-	if (kind == USER)
-		c->d[0].src = USER_VA + 4 * KIB;
+	if (kind == USER || in_svm(kind))
+		c->d[0].src = self->user.va + 4 * KIB;
+	if (kind == FAULT)
+		c->d[0].flags = AMDGPU_SDMA_DESC_FAULT;
 	c->batch = batch_of(&self->gpu, c->d, n);
 	if (kind == WAIT) {
 		c->d[1] = c->d[0];
@@ -181,13 +235,15 @@ static void reset_memory(struct _test_data_fail *self)
 	/* new pages, which the call has to get, with the same in them */
 	madvise(self->user.cpu, USER_SIZE, MADV_DONTNEED);
 	memcpy(self->user.cpu, self->buffer.cpu, USER_SIZE);
+	if (self->file)
+		madvise(self->user.cpu, USER_SIZE, MADV_DONTNEED);
 }
 
 static bool copied(struct _test_data_fail *self, const struct call *c)
 {
 	const struct drm_amdgpu_sdma_desc *d =
 		&c->d[c->batch.num_descs == 2];
-	const uint64_t src = d->src - (d->src < USER_VA ? VA : USER_VA);
+	const uint64_t src = d->src - (d->src < USER_VA ? VA : self->user.va);
 	size_t i;
 
 	/* of a swap, what was at the destination was zero */

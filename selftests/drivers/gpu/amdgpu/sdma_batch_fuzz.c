@@ -18,12 +18,16 @@
 #include <sys/time.h>
 
 #include "../../../kselftest.h"
+#include "sdma_svm.h"
 #include "sdma_uring.h"
 
 #define VA		(1024 * MIB)
 #define SIZE		(4 * MIB)
 /* Behind it, a user pointer, whose pages change now and then. */
 #define USER_SIZE	MIB
+/* Where the compute driver has this GPU, a buffer of it, and SVM memory. */
+#define KFD_VA		(VA + 32 * MIB)
+#define SVM_SIZE	(2 * MIB)
 /* Mapped for reading only; its memory must not change. */
 #define GUARD_VA	(VA + 16 * MIB)
 #define GUARD_SIZE	MIB
@@ -63,6 +67,9 @@ struct fuzz {
 	struct buffer buffer;
 	struct buffer guard;
 	struct buffer user;
+	struct kfd kfd;
+	struct svm svm;
+	uint8_t *in_svm;	/* or NULL */
 	uint32_t syncobj;
 	uint64_t state;
 	struct call call;
@@ -112,6 +119,10 @@ static uint64_t address(struct fuzz *f)
 {
 	uint64_t va = VA + below(f, SIZE + USER_SIZE - 64 * KIB);
 
+	if (f->in_svm && !below(f, 3))
+		va = (uintptr_t)f->in_svm + below(f, SVM_SIZE - 64 * KIB);
+	else if (f->in_svm && !below(f, 6))
+		va = KFD_VA + below(f, MIB - 64 * KIB);
 	return below(f, 3) ? va & ~7ULL : va;
 }
 
@@ -181,6 +192,8 @@ static void make_desc(struct fuzz *f, struct drm_amdgpu_sdma_desc *d)
 	/* most batches must have an order to be taken */
 	if (below(f, 3))
 		d->flags |= AMDGPU_SDMA_DESC_BARRIER;
+	if (below(f, 4))
+		d->flags |= AMDGPU_SDMA_DESC_FAULT;
 	if (!below(f, 8)) {
 		d->flags |= AMDGPU_SDMA_DESC_RECORD;
 		d->record = address(f) & ~31ULL;
@@ -445,6 +458,40 @@ static void change_user(struct fuzz *f)
 	}
 }
 
+/* The same, and other places. What is not registered is not used any more. */
+static void change_svm(struct fuzz *f)
+{
+	static const int prots[] = {
+		PROT_READ | PROT_WRITE, PROT_READ, PROT_NONE,
+	};
+	const size_t part = SVM_SIZE / 16;
+	uint8_t *at = f->in_svm + below(f, 16) * part;
+	struct svm_gpu *gpu = &f->svm.gpu[0];
+
+	switch (below(f, 7)) {
+	case 0:
+		mprotect(at, part, prots[below(f, 3)]);
+		break;
+	case 1:
+		munmap(at, part);
+		break;
+	case 2:
+		madvise(at, part, MADV_DONTNEED);
+		break;
+	case 3:
+		madvise(at, part, MADV_PAGEOUT);
+		break;
+	case 4:
+	case 5:
+		svm_prefetch(&f->svm, at, part, gpu);
+		break;
+	default:
+		mmap(f->in_svm, SVM_SIZE, PROT_READ | PROT_WRITE,
+		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+		svm_access(&f->svm, f->in_svm, SVM_SIZE, gpu);
+	}
+}
+
 static void fuzz_once(struct fuzz *f)
 {
 	const struct drm_amdgpu_sdma_batch *batch = &f->call.batch;
@@ -454,6 +501,8 @@ static void fuzz_once(struct fuzz *f)
 
 	if (rarely(f))
 		change_user(f);
+	if (f->in_svm && rarely(f))
+		change_svm(f);
 	if (f->num_kept && below(f, 2))
 		vary(f);
 	else
@@ -524,6 +573,25 @@ static int sane(struct fuzz *f)
 	return memcmp(f->buffer.cpu, f->guard.cpu, GUARD_SIZE) ? -EIO : 0;
 }
 
+/*
+ * Without retry faults: with them all memory of this process would be SVM memory,
+ * and calls write anywhere.
+ */
+static void open_svm(struct fuzz *f)
+{
+	uint64_t offset = 0, handle;
+
+	if (!(f->gpu.info.features & AMDGPU_SDMA_FEATURE_SVM) ||
+	    kfd_open(&f->kfd, &f->gpu))
+		return;
+	f->svm = svm_of(&f->kfd, &f->gpu);
+	if (kfd_alloc(&f->kfd, KFD_VA, MIB, KFD_IOC_ALLOC_MEM_FLAGS_GTT |
+		      KFD_IOC_ALLOC_MEM_FLAGS_WRITABLE, &offset, &handle) ||
+	    kfd_map(&f->kfd, handle) ||
+	    svm_new(&f->svm, &f->in_svm, SVM_SIZE))
+		ksft_exit_fail_msg("no memory of the compute driver\n");
+}
+
 static void open_all(struct fuzz *f)
 {
 	if (gpu_open(&f->gpu, 0))
@@ -538,6 +606,7 @@ static void open_all(struct fuzz *f)
 	    syncobj_new(&f->gpu, &f->syncobj))
 		ksft_exit_fail_msg("no buffers\n");
 	memset(f->guard.cpu, 0x3c, GUARD_SIZE);
+	open_svm(f);
 	f->has_ring = !io_uring_queue_init(8, &f->ring, 0);
 }
 

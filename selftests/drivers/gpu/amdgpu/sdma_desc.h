@@ -27,6 +27,13 @@ static inline void randomize(void *p, size_t size, unsigned int *seed)
 		word[i] = next_random(seed) << 8 ^ next_random(seed);
 }
 
+static inline bool all_are(const uint8_t *p, size_t size, uint8_t value)
+{
+	while (size && *p == value)
+		p++, size--;
+	return !size;
+}
+
 static inline struct drm_amdgpu_sdma_desc
 copy_desc(uint64_t src, uint64_t dst, uint64_t size)
 {

@@ -17,7 +17,7 @@ TEST_F(args, desc_op_huge)
 
 TEST_F(args, desc_flags)
 {
-	EXPECT_DESC_REFUSED(-EINVAL, d->flags = 4);
+	EXPECT_DESC_REFUSED(-EINVAL, d->flags = 8);
 }
 
 TEST_F(args, desc_flags_high)

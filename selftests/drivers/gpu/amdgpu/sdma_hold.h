@@ -26,8 +26,8 @@ struct hold {
 	struct drm_amdgpu_sdma_fence in;
 };
 
-/* 0, or a negative errno where there is no sw_sync. */
-static inline int hold_open(struct gpu *gpu, struct hold *h)
+/* Batches of this file are held by a timeline that there is. */
+static inline int hold_open_on(struct gpu *gpu, struct hold *h, int timeline)
 {
 	struct sw_sync_fence fence = { .value = 1, .name = "sdma_hold" };
 	struct drm_syncobj_handle import = {
@@ -36,9 +36,7 @@ static inline int hold_open(struct gpu *gpu, struct hold *h)
 	int ret;
 
 	memset(h, 0, sizeof(*h));
-	h->timeline = open(SW_SYNC, O_RDWR | O_CLOEXEC);
-	if (h->timeline < 0)
-		return -errno;
+	h->timeline = timeline;
 	if (ioctl(h->timeline, SW_SYNC_CREATE, &fence))
 		return -errno;
 	ret = syncobj_new(gpu, &h->in.handle);
@@ -48,6 +46,14 @@ static inline int hold_open(struct gpu *gpu, struct hold *h)
 		ret = gpu_ioctl(gpu, DRM_IOCTL_SYNCOBJ_FD_TO_HANDLE, &import);
 	close(fence.fence);
 	return ret;
+}
+
+/* 0, or a negative errno where there is no sw_sync. */
+static inline int hold_open(struct gpu *gpu, struct hold *h)
+{
+	int timeline = open(SW_SYNC, O_RDWR | O_CLOEXEC);
+
+	return timeline < 0 ? -errno : hold_open_on(gpu, h, timeline);
 }
 
 static inline void hold_batch(struct hold *h,

@@ -386,13 +386,6 @@ struct mover {
 	int error;
 };
 
-static bool all_are(const uint8_t *p, size_t size, uint8_t value)
-{
-	while (size && *p == value)
-		p++, size--;
-	return !size;
-}
-
 static int move_once(struct mover *m, uint8_t *new)
 {
 	uint8_t *at = m->self->user.cpu, *old = anonymous(NULL);

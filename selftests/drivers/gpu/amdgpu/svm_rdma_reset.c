@@ -13,6 +13,7 @@
 
 #include "../../../kselftest_harness.h"
 #include "emulator.h"
+#include "amdgpu_test.h"
 #include "svm_rdma.h"
 
 #define DEVICE	"rxe_svm_reset"

@@ -13,6 +13,7 @@
 #include <sys/wait.h>
 
 #include "../../../kselftest_harness.h"
+#include "amdgpu_test.h"
 #include "svm_rdma.h"
 
 #define DEVICE	"rxe_svm_unbind"

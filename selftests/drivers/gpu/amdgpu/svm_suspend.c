@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 
 #include "../../../kselftest_harness.h"
+#include "amdgpu_test.h"
 #include "kfd_svm.h"
 
 #define NR	256ul

@@ -7,6 +7,7 @@
 #include <signal.h>
 
 #include "../../../kselftest_harness.h"
+#include "amdgpu_test.h"
 #include "kfd_svm.h"
 
 #define NR		512ul

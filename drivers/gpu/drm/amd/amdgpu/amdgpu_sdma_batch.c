@@ -41,6 +41,7 @@
 #include "amdgpu_sdma_batch_stats.h"
 #include "amdgpu_sdma_batch_trace.h"
 #include "amdgpu_sdma_prepared.h"
+#include "amdgpu_sdma_svm.h"
 #include "amdgpu_sdma_user_pages.h"
 
 /* Indices, in the context's engines, of those in user space's mask. */
@@ -343,8 +344,8 @@ static void push_batch_jobs(struct amdgpu_sdma_batch *b)
  * The lock of the VM, which all batches of the file take, keeps armed jobs in
  * the order in which they are pushed.
  *
- * Returns: a reference to the batch's fence, or -EAGAIN if pages of a user
- * pointer were invalidated, and the call starts again.
+ * Returns: a reference to the batch's fence, or -EAGAIN if memory of the process
+ * went away, and the call starts again; or an error of amdgpu_sdma_svm_lock().
  */
 struct dma_fence *amdgpu_sdma_batch_commit(struct amdgpu_sdma_batch *b)
 {
@@ -354,6 +355,11 @@ struct dma_fence *amdgpu_sdma_batch_commit(struct amdgpu_sdma_batch *b)
 	r = amdgpu_sdma_user_pages_lock(b);
 	if (r)
 		return ERR_PTR(r);
+	r = amdgpu_sdma_svm_lock(b);
+	if (r) {
+		amdgpu_sdma_user_pages_unlock(b);
+		return ERR_PTR(r);
+	}
 	/* Nothing can fail from here on. */
 	arm_batch_jobs(b);
 	fence = b->joined ? b->joined : &b->jobs[0]->base.s_fence->finished;
@@ -363,6 +369,7 @@ struct dma_fence *amdgpu_sdma_batch_commit(struct amdgpu_sdma_batch *b)
 	trace_batch(b, fence);
 	push_batch_jobs(b);
 	amdgpu_vm_move_to_lru_tail(b->adev, &b->fpriv->vm);
+	amdgpu_sdma_svm_unlock(b);
 	amdgpu_sdma_user_pages_unlock(b);
 	return fence;
 }
@@ -488,6 +495,7 @@ static void cleanup_batch(struct amdgpu_sdma_batch *b)
 		amdgpu_sync_free(&b->sync);
 	if (b->bo_vas != b->few)
 		kvfree(b->bo_vas);
+	kvfree(b->own_svm.ranges);
 	kvfree(b->descs);
 	if (b->ctx)
 		amdgpu_ctx_put(b->ctx);
@@ -537,7 +545,7 @@ static void complete_results(struct drm_amdgpu_sdma_batch *args, int r)
 		args->error_array = AMDGPU_SDMA_ERROR_DESC;
 }
 
-/* From the begin, with the pages of user pointers that were got before. */
+/* From the begin, with the memory of the process that was got before. */
 static int try_batch(struct amdgpu_sdma_batch *b, struct amdgpu_device *adev,
 		     struct drm_file *filp, struct drm_amdgpu_sdma_batch *args,
 		     bool nonblock, struct dma_fence **fence,
@@ -559,6 +567,7 @@ static int try_batch(struct amdgpu_sdma_batch *b, struct amdgpu_device *adev,
 	b->nonblock = nonblock || args->flags & AMDGPU_SDMA_BATCH_NONBLOCK;
 	b->fence = fence;
 	b->user = user;
+	b->svm = &b->own_svm;
 	amdgpu_vm_set_task_info(&b->fpriv->vm);
 	r = do_batch(b);
 	complete_results(args, r);
@@ -592,7 +601,7 @@ static int call_batch(struct drm_device *dev, struct drm_file *filp,
 		r = try_batch(b, adev, filp, args, nonblock, fence, &user);
 		if (r != -EAGAIN || !user.again)
 			break;
-		r = amdgpu_sdma_user_pages_get(&user);
+		r = amdgpu_sdma_user_pages_get(&user, args);
 	} while (!r);
 	amdgpu_sdma_user_pages_fini(&user);
 	kfree(b);

@@ -9,6 +9,7 @@
 
 #include "amdgpu.h"
 #include "amdgpu_sdma_plan.h"
+#include "amdgpu_sdma_svm.h"
 
 struct amdgpu_bo_va;
 struct amdgpu_sdma_batch_ctx;
@@ -63,6 +64,8 @@ struct amdgpu_sdma_batch_out {
  * @out: the usual one
  * @fence: where to put a reference to the batch's fence, or NULL
  * @user: pages of user pointers
+ * @svm: SVM memory that it names: @own_svm, or that of @prepared
+ * @own_svm: of a batch with descriptors
  * @notifier_locks: that notifiers of user pointers in @bo_vas take; 0 if there
  *	is none
  * @plan: what to do
@@ -106,6 +109,8 @@ struct amdgpu_sdma_batch {
 	struct amdgpu_sdma_batch_out out;
 	struct dma_fence **fence;
 	struct amdgpu_sdma_user_pages *user;
+	struct amdgpu_sdma_svm *svm;
+	struct amdgpu_sdma_svm own_svm;
 	u32 notifier_locks;
 	struct amdgpu_sdma_plan plan;
 	/* From plan.end on nothing is cleared first: it is set as it is used. */

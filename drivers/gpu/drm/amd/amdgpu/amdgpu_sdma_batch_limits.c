@@ -28,6 +28,7 @@
 #include "amdgpu_sdma_batch_stats.h"
 #include "amdgpu_sdma_prepared.h"
 #include "amd_pcie.h"
+#include "kfd_svm.h"
 
 /* What an engine moves at least, in bytes for each nanosecond. */
 #define BYTES_PER_NS	4ULL
@@ -251,6 +252,8 @@ void amdgpu_sdma_batch_info(struct amdgpu_device *adev,
 	info->features = AMDGPU_SDMA_FEATURE_PREPARED;
 	if (IS_ENABLED(CONFIG_IO_URING))
 		info->features |= AMDGPU_SDMA_FEATURE_URING;
+	if (KFD_IS_SVM_API_SUPPORTED(adev))
+		info->features |= AMDGPU_SDMA_FEATURE_SVM;
 	info->max_descs = AMDGPU_SDMA_MAX_DESCS;
 	info->max_fences = AMDGPU_SDMA_MAX_FENCES;
 	info->max_broadcast = AMDGPU_SDMA_MAX_DST;

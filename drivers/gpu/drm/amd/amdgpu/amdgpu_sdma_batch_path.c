@@ -120,8 +120,9 @@ static int count_range(struct amdgpu_sdma_batch *b,
 		if (r)
 			return r;
 		m = amdgpu_sdma_batch_mapping(b, va);
-		if (WARN_ON_ONCE(!m))
-			return -ENOENT;
+		/* SVM memory from here on, counted by amdgpu_sdma_svm_use() */
+		if (!m)
+			return 0;
 		n = ((m->last + 1) << AMDGPU_GPU_PAGE_SHIFT) -
 		    (va & AMDGPU_GMC_HOLE_MASK);
 		n = min(n, left);

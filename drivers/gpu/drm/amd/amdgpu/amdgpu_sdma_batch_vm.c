@@ -15,6 +15,7 @@
 #include "amdgpu_sdma_batch_ctx.h"
 #include "amdgpu_sdma_batch_internal.h"
 #include "amdgpu_sdma_prepared.h"
+#include "amdgpu_sdma_svm.h"
 #include "amdgpu_sdma_user_pages.h"
 
 /* Mappings that a batch may look up. */
@@ -180,7 +181,8 @@ static int lock_range(struct amdgpu_sdma_batch *b,
 			return ret;
 		m = amdgpu_vm_bo_lookup_mapping(&b->fpriv->vm, page);
 		if (!m)
-			return -ENOENT;
+			return amdgpu_sdma_svm_add(b, r, max(r->start,
+							     page_va(b->adev, page)));
 		ret = use_mapping(b, m, r);
 		if (!ret && sdma_batch_prepares(b))
 			ret = amdgpu_sdma_prepared_use(b->prepared, m);
@@ -197,7 +199,9 @@ static int lock_range(struct amdgpu_sdma_batch *b,
 static int lock_records(struct amdgpu_sdma_batch *b)
 {
 	const u64 size = sizeof(struct drm_amdgpu_sdma_record);
-	struct amdgpu_sdma_range range = { .rows = 1, .write = true };
+	struct amdgpu_sdma_range range = {
+		.rows = 1, .write = true, .desc = AMDGPU_SDMA_NO_INDEX,
+	};
 	u32 first, last;
 
 	if (!b->args->records)
@@ -304,6 +308,7 @@ int amdgpu_sdma_batch_lock_ranges(struct amdgpu_sdma_batch *b)
 	u32 i;
 
 	b->lookups = 0;
+	b->svm->num = 0;
 	if (sdma_batch_prepares(b))
 		b->prepared->num_used = 0;
 	/* Mappings stay as long as the lock of the VM is held. */
@@ -442,7 +447,9 @@ int amdgpu_sdma_batch_validate(struct amdgpu_sdma_batch *b)
 	u32 i;
 	int r;
 
-	r = amdgpu_sdma_user_pages_use(b);
+	r = amdgpu_sdma_svm_use(b);
+	if (!r)
+		r = amdgpu_sdma_user_pages_use(b);
 	if (!r)
 		r = amdgpu_sdma_batch_validate_vm(b->adev, &b->fpriv->vm);
 	for (i = 0; !r && i < b->num_bo_vas; i++)
@@ -470,8 +477,9 @@ int amdgpu_sdma_batch_check_adds(struct amdgpu_sdma_batch *b)
 		if (d->op != AMDGPU_SDMA_OP_ADD)
 			continue;
 		m = amdgpu_sdma_batch_mapping(b, d->dst);
-		if (WARN_ON_ONCE(!m))
-			return -ENOENT;
+		/* amdgpu_sdma_svm_use() has seen to SVM memory. */
+		if (!m)
+			continue;
 		if (sdma_batch_prepares(b))
 			amdgpu_sdma_prepared_adds(b->prepared, m);
 		if (!amdgpu_sdma_batch_can_add(b->adev, m->bo_va)) {

@@ -56,7 +56,8 @@ static int check_unused(const struct drm_amdgpu_sdma_desc *d)
 	u8 uses = op_uses[d->op];
 	u64 zero = d->pad | d->reserved[0] | d->reserved[1];
 
-	zero |= d->flags & ~(AMDGPU_SDMA_DESC_BARRIER | AMDGPU_SDMA_DESC_RECORD);
+	zero |= d->flags & ~(AMDGPU_SDMA_DESC_BARRIER |
+			     AMDGPU_SDMA_DESC_RECORD | AMDGPU_SDMA_DESC_FAULT);
 	if (!(uses & USES_SRC))
 		zero |= d->src;
 	if (!(uses & USES_DST))

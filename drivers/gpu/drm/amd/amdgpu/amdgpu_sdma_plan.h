@@ -332,7 +332,7 @@ sdma_desc(const struct amdgpu_sdma_plan *p, u32 i,
 /* What most descriptors are. */
 static inline bool sdma_is_plain_copy(const struct amdgpu_sdma_head *d)
 {
-	return !(d->op | d->flags);
+	return !(d->op | (d->flags & ~AMDGPU_SDMA_DESC_FAULT));
 }
 
 static_assert(AMDGPU_SDMA_OP_COPY == 0);

@@ -87,6 +87,7 @@ static void prepared_free(struct amdgpu_fpriv *fpriv,
 	dma_fence_put(p->fence);
 	mutex_destroy(&p->lock);
 	kvfree(p->used);
+	kvfree(p->svm.ranges);
 	kvfree(p);
 }
 
@@ -209,6 +210,8 @@ static void sort_used(struct amdgpu_sdma_prepared *p)
 	struct amdgpu_sdma_used *used;
 	u32 i, n = 0;
 
+	if (!p->num_used)
+		return;
 	sort_nonatomic(p->used, p->num_used, sizeof(*p->used), compare_used,
 		       NULL);
 	for (i = 0; i < p->num_used; i++)
@@ -392,8 +395,10 @@ int amdgpu_sdma_batch_prepare(struct amdgpu_sdma_batch *b)
 	r = get_prepared_memory(b);
 	if (!r)
 		r = fill_prepared(b);
-	if (!r)
-		r = publish_prepared(b);
+	if (r)
+		return r;
+	swap(b->prepared->svm, b->own_svm);
+	r = publish_prepared(b);
 	if (!r)
 		b->prepared = NULL;
 	return r;
@@ -650,6 +655,10 @@ static int begin_run(struct amdgpu_sdma_batch *b)
 		return r;
 	copy_totals(&b->plan, &p->plan);
 	b->chunk = p->chunk;
+	b->svm = &p->svm;
+	/* A child of the process has the file, but not its memory. */
+	if (p->svm.num && !amdgpu_sdma_svm_find_process(b))
+		return -ESTALE;
 	r = amdgpu_sdma_batch_find_context(b, p->mask);
 	if (!r)
 		r = amdgpu_sdma_batch_copy_fences(b);

@@ -8,6 +8,7 @@
 #include <linux/types.h>
 
 #include "amdgpu_sdma_plan.h"
+#include "amdgpu_sdma_svm.h"
 
 struct amdgpu_bo_va_mapping;
 struct amdgpu_fpriv;
@@ -65,6 +66,7 @@ struct amdgpu_sdma_job_ibs {
  * @used: mappings, sorted by @start
  * @num_used: of @used
  * @max_used: room in @used
+ * @svm: SVM memory
  * @fence: end of the last run, or NULL
  * @entity: fence context of the entity of the last run's first job
  * @engines: of the last run, as indices in its context's engines
@@ -82,6 +84,7 @@ struct amdgpu_sdma_prepared {
 	struct amdgpu_sdma_used *used;
 	u32 num_used;
 	u32 max_used;
+	struct amdgpu_sdma_svm svm;
 	u64 entity;
 	u8 engines[AMDGPU_SDMA_MAX_SHARES];
 	struct dma_fence *fence;

@@ -172,9 +172,7 @@ int amdgpu_sdma_user_pages_use(struct amdgpu_sdma_batch *b)
 	u32 i;
 	int r;
 
-	if (!b->notifier_locks)
-		return 0;
-	for (i = 0; i < b->num_bo_vas; i++) {
+	for (i = 0; b->notifier_locks && i < b->num_bo_vas; i++) {
 		r = use_pages(b, b->bo_vas[i]->base.bo);
 		if (r)
 			return r;
@@ -292,16 +290,22 @@ static int get_pages(struct user_pages *p)
 /**
  * amdgpu_sdma_user_pages_get - get the pages that an attempt wanted
  * @user: of a call that holds no lock
+ * @args: of the call, see amdgpu_sdma_svm_get()
  *
- * Returns: 0 if the call may start again, -EINTR if a signal came, or -ENOMEM.
+ * Returns: 0 if the call may start again, -EINTR if a signal came, -ENOMEM, or an
+ * error of amdgpu_sdma_svm_get().
  */
-int amdgpu_sdma_user_pages_get(struct amdgpu_sdma_user_pages *user)
+int amdgpu_sdma_user_pages_get(struct amdgpu_sdma_user_pages *user,
+			       struct drm_amdgpu_sdma_batch *args)
 {
 	struct user_pages *p;
 	unsigned long i;
 	int r;
 
 	user->again = false;
+	r = amdgpu_sdma_svm_get(&user->svm, args);
+	if (r)
+		return r;
 	xa_for_each(&user->pages, i, p) {
 		if (signal_pending(current))
 			return -EINTR;
@@ -321,8 +325,8 @@ int amdgpu_sdma_user_pages_get(struct amdgpu_sdma_user_pages *user)
  */
 void amdgpu_sdma_user_pages_init(struct amdgpu_sdma_user_pages *user)
 {
+	memset(user, 0, sizeof(*user));
 	xa_init(&user->pages);
-	user->again = false;
 }
 
 /**
@@ -340,4 +344,5 @@ void amdgpu_sdma_user_pages_fini(struct amdgpu_sdma_user_pages *user)
 		kfree(p);
 	}
 	xa_destroy(&user->pages);
+	amdgpu_sdma_svm_fini(&user->svm);
 }

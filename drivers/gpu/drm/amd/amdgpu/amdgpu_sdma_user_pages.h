@@ -4,22 +4,28 @@
 
 #include <linux/xarray.h>
 
+#include "amdgpu_sdma_svm.h"
+
 struct amdgpu_bo;
 struct amdgpu_sdma_batch;
+struct drm_amdgpu_sdma_batch;
 
 /**
  * struct amdgpu_sdma_user_pages - pages that a call has got
  * @pages: by the address of the buffer
+ * @svm: windows on SVM memory that it has to open
  * @again: the attempt needs pages, and another one should be made
  */
 struct amdgpu_sdma_user_pages {
 	struct xarray pages;
+	struct amdgpu_sdma_svm_wants svm;
 	bool again;
 };
 
 void amdgpu_sdma_user_pages_init(struct amdgpu_sdma_user_pages *user);
 void amdgpu_sdma_user_pages_fini(struct amdgpu_sdma_user_pages *user);
-int amdgpu_sdma_user_pages_get(struct amdgpu_sdma_user_pages *user);
+int amdgpu_sdma_user_pages_get(struct amdgpu_sdma_user_pages *user,
+			       struct drm_amdgpu_sdma_batch *args);
 
 int amdgpu_sdma_user_pages_check(struct amdgpu_sdma_batch *b,
 				 const struct amdgpu_bo *bo);

@@ -16,7 +16,7 @@ struct rule {
 SPOIL(nothing)
 SPOIL(set_op, d->op = ALL_OPS)
 SPOIL(set_op_far, d->op = 32)
-SPOIL(set_flags, d->flags = 4)
+SPOIL(set_flags, d->flags = 8)
 SPOIL(set_pad, d->pad = 1)
 SPOIL(set_reserved, d->reserved[0] = 1)
 SPOIL(set_reserved2, d->reserved[1] = 1ULL << 63)
@@ -302,7 +302,7 @@ static void check_unused(struct kunit *test)
 			}
 	/* Flags, and the pad behind the rows. */
 	for (op = 0; op < ALL_OPS; op++) {
-		for (bit = 2; bit < 32; bit++) {
+		for (bit = 3; bit < 32; bit++) {
 			d = kunit_good(op);
 			d.flags = BIT(bit);
 			KUNIT_EXPECT_EQ(test, -EINVAL,

@@ -1,0 +1,332 @@
+// SPDX-License-Identifier: MIT
+/**
+ * DOC: SVM memory in SDMA batches
+ *
+ * On the file whose VM amdkfd has acquired, an address at which no buffer is
+ * mapped may be one of the process: SVM memory. A batch uses it where it is, in
+ * system memory or in video memory, through windows: see kfd_svm_window.c.
+ *
+ * An attempt takes down what descriptors name, and looks whether there are
+ * windows. If one is missing, it gives up; windows are opened with no lock held,
+ * and the call starts again, as it does for user pointers. In the end, with the
+ * lock that keeps windows from being closed, it looks at them once more if any
+ * has been closed, arms the jobs, and lets go of the lock when their fences are
+ * where those who close windows look for them.
+ *
+ * A prepared batch keeps the addresses. Each run wants windows for them.
+ */
+
+#include <linux/sched/signal.h>
+#include <linux/slab.h>
+
+#include "amdgpu.h"
+#include "amdgpu_sdma_batch_internal.h"
+#include "amdgpu_sdma_svm.h"
+#include "amdgpu_sdma_user_pages.h"
+
+/* Windows that are looked at without letting those who close them go on. */
+#define LOOKS		256
+/* The same while jobs are about to be armed, when it has to be all at once. */
+#define MAX_LOOKS	16384
+
+/**
+ * amdgpu_sdma_svm_find_process - has the VM SVM memory?
+ * @b: call
+ *
+ * Returns: true if it is that of the caller's process.
+ */
+bool amdgpu_sdma_svm_find_process(struct amdgpu_sdma_batch *b)
+{
+	struct kfd_svm_user *user = &b->user->svm.user;
+
+	return user->p || kfd_svm_user_get(user, &b->fpriv->vm);
+}
+
+/* Many descriptors continue the one before. */
+static bool extend_last(struct amdgpu_sdma_svm *svm,
+			const struct amdgpu_sdma_svm_range *new)
+{
+	struct amdgpu_sdma_svm_range *last;
+
+	if (!svm->num)
+		return false;
+	last = &svm->ranges[svm->num - 1];
+	if (last->last + 1 != new->first || last->read != new->read ||
+	    last->write != new->write || last->add != new->add ||
+	    last->fault != new->fault || last->desc != new->desc)
+		return false;
+	last->last = new->last;
+	return true;
+}
+
+static int append(struct amdgpu_sdma_svm *svm,
+		  const struct amdgpu_sdma_svm_range *new)
+{
+	struct amdgpu_sdma_svm_range *ranges;
+	u32 room;
+
+	if (svm->num == svm->max) {
+		room = max(2 * svm->max, 16);
+		ranges = kvrealloc(svm->ranges,
+				   array_size(room, sizeof(*ranges)),
+				   GFP_KERNEL_ACCOUNT);
+		if (!ranges)
+			return -ENOMEM;
+		svm->ranges = ranges;
+		svm->max = room;
+	}
+	svm->ranges[svm->num++] = *new;
+	return 0;
+}
+
+/**
+ * amdgpu_sdma_svm_add - take down what a descriptor names
+ * @b: call with descriptors, has locked the VM
+ * @r: range of a descriptor
+ * @first: address in it from which on no buffer is mapped
+ *
+ * Returns: 0, -ENOENT if the VM has no SVM memory, -ENOMEM.
+ */
+int amdgpu_sdma_svm_add(struct amdgpu_sdma_batch *b,
+			const struct amdgpu_sdma_range *r, u64 first)
+{
+	struct amdgpu_sdma_svm_range new = {
+		.first = first, .last = r->last, .desc = r->desc,
+		.read = r->read, .write = r->write,
+	};
+
+	if (!amdgpu_sdma_svm_find_process(b))
+		return -ENOENT;
+	/* Records of the batch are its own output, and no descriptor's. */
+	new.fault = r->desc == AMDGPU_SDMA_NO_INDEX;
+	if (!new.fault) {
+		const struct amdgpu_sdma_head *d = sdma_head(&b->plan, r->desc);
+
+		new.add = d->op == AMDGPU_SDMA_OP_ADD && r->read;
+		new.fault = d->flags & AMDGPU_SDMA_DESC_FAULT;
+	}
+	return extend_last(b->svm, &new) ? 0 : append(b->svm, &new);
+}
+
+/* As amdgpu_sdma_batch_can_add(). A peer's memory is in reach by XGMI only. */
+static bool can_add(const struct amdgpu_device *adev, enum kfd_svm_place place)
+{
+	return place != KFD_SVM_IN_SYSTEM || adev->have_atomics_support;
+}
+
+/* A look at all windows, with their lock. */
+struct look {
+	struct kfd_svm_user *user;
+	u32 windows;	/* looked at so far */
+	bool yields;	/* lets go of the lock now and then */
+	u64 bytes[KFD_SVM_PLACES];
+};
+
+static int count_window(struct look *l)
+{
+	l->windows++;
+	if (!l->yields)
+		return l->windows > MAX_LOOKS ? -EAGAIN : 0;
+	if (l->windows % LOOKS)
+		return 0;
+	kfd_svm_windows_unlock(l->user);
+	cond_resched();
+	kfd_svm_windows_lock(l->user);
+	return fatal_signal_pending(current) ? -EINTR : 0;
+}
+
+/* -EAGAIN if there is no window for a page. */
+static int look_at_range(struct amdgpu_sdma_batch *b,
+			 const struct amdgpu_sdma_svm_range *r, struct look *l)
+{
+	u64 first, last, times = r->read && r->write ? 2 : 1;
+	unsigned long page, last_page = 0;
+	enum kfd_svm_place place;
+	int ret;
+
+	for (page = r->first >> PAGE_SHIFT; page <= r->last >> PAGE_SHIFT;
+	     page = last_page + 1) {
+		ret = count_window(l);
+		if (ret)
+			return ret;
+		if (!kfd_svm_window_find(l->user, page, r->write, &last_page,
+					 &place))
+			return -EAGAIN;
+		if (r->add && !can_add(b->adev, place)) {
+			b->args->error_index = r->desc;
+			return -EOPNOTSUPP;
+		}
+		first = max(r->first, (u64)page << PAGE_SHIFT);
+		last = min(r->last, ((u64)(last_page + 1) << PAGE_SHIFT) - 1);
+		l->bytes[place] += times * (last - first + 1);
+	}
+	return 0;
+}
+
+/* What the call tells of the path, with these bytes instead of those before. */
+static void tell_path(struct amdgpu_sdma_batch *b, const u64 *bytes)
+{
+	struct amdgpu_sdma_svm *svm = b->svm;
+
+	if (b->args->flags & AMDGPU_SDMA_BATCH_PATH) {
+		b->args->vram_bytes += bytes[KFD_SVM_IN_VRAM] -
+				       svm->bytes[KFD_SVM_IN_VRAM];
+		b->args->system_bytes += bytes[KFD_SVM_IN_SYSTEM] -
+					 svm->bytes[KFD_SVM_IN_SYSTEM];
+		b->args->peer_bytes += bytes[KFD_SVM_IN_PEER] -
+				       svm->bytes[KFD_SVM_IN_PEER];
+	}
+	memcpy(svm->bytes, bytes, sizeof(svm->bytes));
+}
+
+static int keep_wants(struct amdgpu_sdma_batch *b, u32 missing)
+{
+	struct amdgpu_sdma_svm_wants *wants = &b->user->svm;
+	u32 i;
+
+	wants->want = kvmalloc_array(missing, sizeof(*wants->want),
+				     GFP_KERNEL_ACCOUNT);
+	if (!wants->want)
+		return -ENOMEM;
+	for (i = 0; i < b->svm->num; i++) {
+		const struct amdgpu_sdma_svm_range *r = &b->svm->ranges[i];
+
+		if (!r->missing)
+			continue;
+		wants->want[wants->num++] = (struct amdgpu_sdma_svm_want) {
+			.window = {
+				.start = r->first >> PAGE_SHIFT,
+				.last = r->last >> PAGE_SHIFT,
+				.write = r->write, .fault = r->fault,
+				.nonblock = b->nonblock,
+			},
+			.desc = r->desc,
+		};
+	}
+	b->user->again = true;
+	return 0;
+}
+
+/**
+ * amdgpu_sdma_svm_use - are there windows for what the batch names?
+ * @b: call, has locked the VM
+ *
+ * If not, the attempt goes on to find what else it needs, and then gives up.
+ *
+ * Returns: 0, -EOPNOTSUPP if a descriptor adds where the engine cannot, -ENOMEM.
+ */
+int amdgpu_sdma_svm_use(struct amdgpu_sdma_batch *b)
+{
+	struct look look = { .user = &b->user->svm.user, .yields = true };
+	struct amdgpu_sdma_svm *svm = b->svm;
+	u32 i, missing = 0;
+	int r = 0;
+
+	if (!svm->num)
+		return 0;
+	memset(svm->bytes, 0, sizeof(svm->bytes));
+	kfd_svm_windows_lock(look.user);
+	svm->seq = kfd_svm_windows_seq(look.user);
+	for (i = 0; i < svm->num; i++) {
+		r = look_at_range(b, &svm->ranges[i], &look);
+		if (r && r != -EAGAIN)
+			break;
+		svm->ranges[i].missing = r;
+		missing += !!r;
+	}
+	kfd_svm_windows_unlock(look.user);
+	if (r && r != -EAGAIN)
+		return r;
+	if (missing)
+		return keep_wants(b, missing);
+	tell_path(b, look.bytes);
+	return 0;
+}
+
+/**
+ * amdgpu_sdma_svm_lock - keep windows open until jobs are armed and fenced
+ * @b: call that amdgpu_sdma_svm_use() has found to have them
+ *
+ * Returns: 0, -EAGAIN if the call starts again, -EOPNOTSUPP.
+ */
+int amdgpu_sdma_svm_lock(struct amdgpu_sdma_batch *b)
+{
+	struct look look = { .user = &b->user->svm.user };
+	struct amdgpu_sdma_svm *svm = b->svm;
+	int r = 0;
+	u32 i;
+
+	if (!svm->num)
+		return 0;
+	kfd_svm_windows_lock(look.user);
+	if (kfd_svm_windows_seq(look.user) == svm->seq)
+		return 0;
+	for (i = 0; !r && i < svm->num; i++)
+		r = look_at_range(b, &svm->ranges[i], &look);
+	if (!r) {
+		tell_path(b, look.bytes);
+		return 0;
+	}
+	kfd_svm_windows_unlock(look.user);
+	b->user->again = r == -EAGAIN;
+	return r;
+}
+
+/**
+ * amdgpu_sdma_svm_unlock - windows may be closed
+ * @b: call of amdgpu_sdma_svm_lock()
+ */
+void amdgpu_sdma_svm_unlock(struct amdgpu_sdma_batch *b)
+{
+	if (b->svm->num)
+		kfd_svm_windows_unlock(&b->user->svm.user);
+}
+
+/* A prepared batch has no descriptors: its mappings have changed. */
+static int tell_error(struct drm_amdgpu_sdma_batch *args, u32 desc, int r)
+{
+	/* With NONBLOCK: it would have to wait for earlier batches. */
+	if (r == -EBUSY)
+		return -EAGAIN;
+	if (args->op == AMDGPU_SDMA_BATCH_RUN)
+		return r == -ENOENT || r == -EFAULT ? -ESTALE : r;
+	if (r == -EINTR || r == -ENOMEM || desc == AMDGPU_SDMA_NO_INDEX)
+		return r;
+	args->error_index = desc;
+	args->error_array = AMDGPU_SDMA_ERROR_DESC;
+	return r;
+}
+
+/**
+ * amdgpu_sdma_svm_get - open the windows that an attempt wanted
+ * @wants: of a call that holds no lock
+ * @args: of the call, which gets the index of a descriptor that is at fault
+ *
+ * Returns: 0 if the call may start again, or an error of kfd_svm_window_open().
+ */
+int amdgpu_sdma_svm_get(struct amdgpu_sdma_svm_wants *wants,
+			struct drm_amdgpu_sdma_batch *args)
+{
+	int r = 0;
+	u32 i;
+
+	for (i = 0; !r && i < wants->num; i++) {
+		r = kfd_svm_window_open(&wants->user, &wants->want[i].window);
+		if (r)
+			r = tell_error(args, wants->want[i].desc, r);
+	}
+	kvfree(wants->want);
+	wants->want = NULL;
+	wants->num = 0;
+	return r;
+}
+
+/**
+ * amdgpu_sdma_svm_fini - the call is over
+ * @wants: of a call that holds no lock
+ */
+void amdgpu_sdma_svm_fini(struct amdgpu_sdma_svm_wants *wants)
+{
+	kvfree(wants->want);
+	kfd_svm_user_put(&wants->user);
+}

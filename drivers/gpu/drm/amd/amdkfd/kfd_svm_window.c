@@ -1,0 +1,381 @@
+// SPDX-License-Identifier: MIT
+/**
+ * DOC: Windows on SVM memory
+ *
+ * Queues of the process fault, or are stopped, when SVM memory is not where they
+ * look for it. A job of the kernel can do neither: what it uses has to be mapped
+ * when it is armed, and stay until it has ended.
+ *
+ * A window says of some pages that one GPU has them mapped, as they are. It is
+ * opened when a job wants the pages, and closed before anything of them changes:
+ * by the MMU notifier, when the process changes the attributes of the range, and
+ * before a notifier is removed. Pages in video memory leave by a migration, which
+ * notifies as well. Who only maps a range again, as the handler of a retry fault
+ * does that does not migrate, leaves the DMA addresses of pages in windows as they
+ * are, and need not wait: it would write what is there.
+ *
+ * Who arms jobs holds the lock of the windows from the last look at them until
+ * the fences of the jobs are in the reservation of the VM's root directory, as
+ * fences of writers. Who closes windows takes this lock, closes them, lets go,
+ * and waits for these fences. So a job either finds its window closed, and is not
+ * armed; or it is waited for.
+ *
+ * A closed window stays until it has been waited for: someone else may be about
+ * to change other pages of it, and has to wait as well. It goes when somebody who
+ * saw it closed has waited.
+ *
+ * What waits here is reclaim, too. It waits for jobs that end by themselves: their
+ * fences depend on nothing but other fences, and their waits for values in memory
+ * are bounded in time. Jobs of AMDGPU_CS in the same VM, if there are any, are
+ * waited for as well, and bounded by the timeout of their ring. Under the lock
+ * nothing is allocated, and nothing is waited for. Locks are taken in this order:
+ * mmap_lock, the lock of the ranges, a range's migrate_mutex, reservations, a
+ * range's lock, this lock. Those who wait may hold all but the last two, and none
+ * of them is needed for a job to end.
+ */
+
+#include <linux/interval_tree.h>
+
+#include "amdgpu_reset.h"
+#include "kfd_priv.h"
+#include "kfd_svm.h"
+#include "kfd_svm_window.h"
+
+static_assert(sizeof(u64) * BITS_PER_BYTE >= MAX_GPU_INSTANCE);
+
+static struct kfd_svm_window *to_window(struct interval_tree_node *node)
+{
+	return container_of(node, struct kfd_svm_window, pages);
+}
+
+static struct amdgpu_vm *vm_of(struct kfd_process_device *pdd)
+{
+	return drm_priv_to_vm(pdd->drm_priv);
+}
+
+static u64 generation_of(struct kfd_process_device *pdd)
+{
+	return amdgpu_vm_generation(pdd->dev->adev, vm_of(pdd));
+}
+
+static struct kfd_process_device *pdd_of(struct svm_range_list *svms, u32 gpuidx)
+{
+	struct kfd_process *p = container_of(svms, struct kfd_process, svms);
+
+	return kfd_process_device_from_gpuidx(p, gpuidx);
+}
+
+/**
+ * kfd_svm_windows_init - of a new process
+ * @svms: ranges of the process
+ */
+void kfd_svm_windows_init(struct svm_range_list *svms)
+{
+	mutex_init(&svms->windows_lock);
+	svms->windows = RB_ROOT_CACHED;
+	svms->windows_seq = 0;
+}
+
+/**
+ * kfd_svm_windows_fini - the process is about to be freed
+ * @svms: ranges of the process; there are none any more
+ */
+void kfd_svm_windows_fini(struct svm_range_list *svms)
+{
+	struct interval_tree_node *node;
+
+	/* Those that were closed, and nobody has waited for, in a reset. */
+	while ((node = interval_tree_iter_first(&svms->windows, 0, ULONG_MAX))) {
+		interval_tree_remove(node, &svms->windows);
+		kfree(to_window(node));
+	}
+	mutex_destroy(&svms->windows_lock);
+}
+
+/**
+ * kfd_svm_windows_close - no more jobs use these pages as they are
+ * @svms: ranges of the process
+ * @start: first page
+ * @last: last page
+ * @gpus: whose windows, by their indices in the process
+ *
+ * Those that have been armed go on: see kfd_svm_windows_wait().
+ *
+ * Return: what kfd_svm_windows_wait() wants to know; without @gpus there is
+ * nothing to wait for.
+ */
+struct kfd_svm_leave kfd_svm_windows_close(struct svm_range_list *svms,
+					   unsigned long start,
+					   unsigned long last, u64 gpus)
+{
+	struct kfd_svm_leave leave = { .start = start, .last = last };
+	struct interval_tree_node *node;
+
+	mutex_lock(&svms->windows_lock);
+	node = interval_tree_iter_first(&svms->windows, start, last);
+	for (; node; node = interval_tree_iter_next(node, start, last)) {
+		struct kfd_svm_window *w = to_window(node);
+
+		if (!(gpus & BIT_ULL(w->gpuidx)))
+			continue;
+		if (!w->closed)
+			w->closed = ++svms->windows_seq;
+		leave.gpus |= BIT_ULL(w->gpuidx);
+	}
+	leave.seq = svms->windows_seq;
+	mutex_unlock(&svms->windows_lock);
+	return leave;
+}
+
+static struct dma_resv *jobs_of(struct svm_range_list *svms, u32 gpuidx)
+{
+	return vm_of(pdd_of(svms, gpuidx))->root.bo->tbo.base.resv;
+}
+
+/**
+ * kfd_svm_windows_busy - would kfd_svm_windows_wait() wait?
+ * @svms: ranges of the process
+ * @leave: of kfd_svm_windows_close()
+ *
+ * Return: true if it would.
+ */
+bool kfd_svm_windows_busy(struct svm_range_list *svms,
+			  const struct kfd_svm_leave *leave)
+{
+	u32 i;
+
+	for (i = 0; leave->gpus >> i; i++)
+		if (leave->gpus & BIT_ULL(i) &&
+		    !dma_resv_test_signaled(jobs_of(svms, i),
+					    DMA_RESV_USAGE_WRITE))
+			return true;
+	return false;
+}
+
+/* Those that were closed before somebody began to wait for their jobs. */
+static void remove_closed(struct svm_range_list *svms,
+			  const struct kfd_svm_leave *leave)
+{
+	struct interval_tree_node *node, *next;
+
+	mutex_lock(&svms->windows_lock);
+	node = interval_tree_iter_first(&svms->windows, leave->start,
+					leave->last);
+	for (; node; node = next) {
+		struct kfd_svm_window *w = to_window(node);
+
+		next = interval_tree_iter_next(node, leave->start, leave->last);
+		if (!w->closed || w->closed > leave->seq ||
+		    !(leave->gpus & BIT_ULL(w->gpuidx)))
+			continue;
+		interval_tree_remove(node, &svms->windows);
+		kfree(w);
+	}
+	mutex_unlock(&svms->windows_lock);
+}
+
+/* Only the thread that resets a GPU of the process, whose jobs wait for it. */
+static bool is_recovery(struct svm_range_list *svms, u64 gpus)
+{
+	u32 i;
+
+	for (i = 0; gpus >> i; i++)
+		if (gpus & BIT_ULL(i) &&
+		    amdgpu_reset_domain_unmaps(pdd_of(svms, i)->dev->adev->reset_domain))
+			return true;
+	return false;
+}
+
+/**
+ * kfd_svm_windows_wait - wait for the jobs that use pages
+ * @svms: ranges of the process
+ * @leave: of kfd_svm_windows_close()
+ *
+ * GPU recovery takes down the mappings of the device's files, and a range may be
+ * where one of them is now. Recovery must not wait, and need not: what took the
+ * place of the range's memory closed the windows, and waited.
+ */
+void kfd_svm_windows_wait(struct svm_range_list *svms,
+			  const struct kfd_svm_leave *leave)
+{
+	u32 i;
+
+	if (!leave->gpus || is_recovery(svms, leave->gpus))
+		return;
+	for (i = 0; leave->gpus >> i; i++)
+		if (leave->gpus & BIT_ULL(i))
+			dma_resv_wait_timeout(jobs_of(svms, i),
+					      DMA_RESV_USAGE_WRITE, false,
+					      MAX_SCHEDULE_TIMEOUT);
+	remove_closed(svms, leave);
+}
+
+/**
+ * kfd_svm_windows_leave - close windows, and wait for the jobs
+ * @svms: ranges of the process
+ * @start: first page
+ * @last: last page
+ *
+ * The caller keeps new ones from being opened.
+ */
+void kfd_svm_windows_leave(struct svm_range_list *svms, unsigned long start,
+			   unsigned long last)
+{
+	struct kfd_svm_leave leave = kfd_svm_windows_close(svms, start, last,
+							   KFD_SVM_ALL_GPUS);
+
+	kfd_svm_windows_wait(svms, &leave);
+}
+
+/**
+ * kfd_svm_window_keeps - has a page to keep its DMA address?
+ * @svms: ranges of the process
+ * @gpuidx: the GPU's index in the process
+ * @page: address
+ *
+ * The caller keeps windows from being opened there.
+ *
+ * Return: true if there is a window.
+ */
+bool kfd_svm_window_keeps(struct svm_range_list *svms, u32 gpuidx,
+			  unsigned long page)
+{
+	struct interval_tree_node *node;
+	bool keeps = false;
+
+	/* Most have none. */
+	if (!READ_ONCE(svms->windows.rb_root.rb_node))
+		return false;
+	mutex_lock(&svms->windows_lock);
+	node = interval_tree_iter_first(&svms->windows, page, page);
+	for (; node && !keeps; node = interval_tree_iter_next(node, page, page))
+		keeps = to_window(node)->gpuidx == gpuidx &&
+			!to_window(node)->closed;
+	mutex_unlock(&svms->windows_lock);
+	return keeps;
+}
+
+/**
+ * kfd_svm_user_get - find the SVM memory that is mapped in a VM
+ * @user: result
+ * @vm: of a file that the caller uses
+ *
+ * Return: true if the caller's process has this VM for its SVM memory.
+ */
+bool kfd_svm_user_get(struct kfd_svm_user *user, struct amdgpu_vm *vm)
+{
+	struct kfd_process *p;
+	u32 i;
+
+	if (!vm->is_compute_context || !current->mm)
+		return false;
+	p = kfd_lookup_process_by_mm(current->mm);
+	for (i = 0; p && i < p->n_pdds; i++) {
+		if (!p->pdds[i]->drm_priv || vm_of(p->pdds[i]) != vm ||
+		    !test_bit(i, p->svms.bitmap_supported))
+			continue;
+		user->p = p;
+		user->mm = current->mm;
+		user->pdd = p->pdds[i];
+		user->gpuidx = i;
+		return true;
+	}
+	if (p)
+		kfd_unref_process(p);
+	return false;
+}
+
+/**
+ * kfd_svm_user_put - the opposite
+ * @user: of kfd_svm_user_get(), or all zero
+ */
+void kfd_svm_user_put(struct kfd_svm_user *user)
+{
+	if (user->p)
+		kfd_unref_process(user->p);
+	user->p = NULL;
+}
+
+/**
+ * kfd_svm_windows_lock - keep windows from being closed
+ * @user: who looks at them, or arms jobs
+ *
+ * No memory may be allocated, and nothing waited for, until
+ * kfd_svm_windows_unlock().
+ */
+void kfd_svm_windows_lock(struct kfd_svm_user *user)
+{
+	mutex_lock(&user->p->svms.windows_lock);
+}
+
+/**
+ * kfd_svm_windows_unlock - windows may be closed
+ * @user: of kfd_svm_windows_lock(); the fences of jobs are in the reservation of
+ *	the VM's root directory
+ */
+void kfd_svm_windows_unlock(struct kfd_svm_user *user)
+{
+	mutex_unlock(&user->p->svms.windows_lock);
+}
+
+/**
+ * kfd_svm_windows_seq - tells whether windows were closed
+ * @user: who holds the lock of the windows
+ *
+ * Return: a number that grows when one is closed.
+ */
+u64 kfd_svm_windows_seq(struct kfd_svm_user *user)
+{
+	lockdep_assert_held(&user->p->svms.windows_lock);
+	return user->p->svms.windows_seq;
+}
+
+/**
+ * kfd_svm_window_find - is a page mapped?
+ * @user: who holds the lock of the windows
+ * @page: address
+ * @write: to be written
+ * @last: result: the last page of which the same is true
+ * @place: result: where they are
+ *
+ * Return: true if it is.
+ */
+bool kfd_svm_window_find(struct kfd_svm_user *user, unsigned long page,
+			 bool write, unsigned long *last,
+			 enum kfd_svm_place *place)
+{
+	struct svm_range_list *svms = &user->p->svms;
+	struct interval_tree_node *node;
+
+	lockdep_assert_held(&svms->windows_lock);
+	node = interval_tree_iter_first(&svms->windows, page, page);
+	for (; node; node = interval_tree_iter_next(node, page, page)) {
+		struct kfd_svm_window *w = to_window(node);
+
+		if (w->closed || w->gpuidx != user->gpuidx ||
+		    (write && !w->writable) ||
+		    w->generation != generation_of(user->pdd))
+			continue;
+		*last = node->last;
+		*place = w->place;
+		return true;
+	}
+	return false;
+}
+
+/**
+ * kfd_svm_window_add - jobs may use these pages
+ * @user: whose GPU has them mapped
+ * @w: the rest is filled in; nobody can close it yet
+ */
+void kfd_svm_window_add(struct kfd_svm_user *user, struct kfd_svm_window *w)
+{
+	struct svm_range_list *svms = &user->p->svms;
+
+	w->gpuidx = user->gpuidx;
+	w->generation = generation_of(user->pdd);
+	w->closed = 0;
+	mutex_lock(&svms->windows_lock);
+	interval_tree_insert(&w->pages, &svms->windows);
+	mutex_unlock(&svms->windows_lock);
+}

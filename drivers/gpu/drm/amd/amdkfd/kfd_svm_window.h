@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef KFD_SVM_WINDOW_H_
+#define KFD_SVM_WINDOW_H_
+
+#include <linux/interval_tree.h>
+#include <linux/types.h>
+
+struct amdgpu_vm;
+struct kfd_process;
+struct kfd_process_device;
+struct mm_struct;
+struct svm_range_list;
+
+/* Where the memory behind a window is, as the GPU that uses it sees it. */
+enum kfd_svm_place {
+	KFD_SVM_IN_VRAM,
+	KFD_SVM_IN_SYSTEM,
+	KFD_SVM_IN_PEER,
+	KFD_SVM_PLACES
+};
+
+/**
+ * struct kfd_svm_user - who submits jobs that use SVM memory
+ * @p: process; a reference; NULL if it has no SVM memory in the VM
+ * @mm: of the process, that of the caller
+ * @pdd: the GPU in the process
+ * @gpuidx: of @pdd
+ */
+struct kfd_svm_user {
+	struct kfd_process *p;
+	struct mm_struct *mm;
+	struct kfd_process_device *pdd;
+	u32 gpuidx;
+};
+
+/**
+ * struct kfd_svm_window - pages that a GPU has mapped
+ * @pages: in &svm_range_list.windows
+ * @gpuidx: the GPU
+ * @place: of all pages
+ * @writable: the GPU may write to all of them
+ * @generation: of the VM that they are mapped in
+ * @closed: &svm_range_list.windows_seq when it was closed, or 0
+ */
+struct kfd_svm_window {
+	struct interval_tree_node pages;
+	u32 gpuidx;
+	enum kfd_svm_place place;
+	bool writable;
+	u64 generation;
+	u64 closed;
+};
+
+/**
+ * struct kfd_svm_want - memory that a job is about to use
+ * @start: first page
+ * @last: last page
+ * @write: it writes there
+ * @fault: what is not there may be faulted in or migrated
+ * @nonblock: fail instead of waiting for earlier jobs
+ */
+struct kfd_svm_want {
+	unsigned long start;
+	unsigned long last;
+	bool write;
+	bool fault;
+	bool nonblock;
+};
+
+#define KFD_SVM_ALL_GPUS	U64_MAX
+
+/**
+ * struct kfd_svm_leave - memory that is about to change
+ * @start: first page
+ * @last: last page
+ * @seq: the windows there were closed up to this one
+ * @gpus: that had some there
+ */
+struct kfd_svm_leave {
+	unsigned long start;
+	unsigned long last;
+	u64 seq;
+	u64 gpus;
+};
+
+#if IS_ENABLED(CONFIG_HSA_AMD_SVM)
+
+/* For who submits jobs. */
+bool kfd_svm_user_get(struct kfd_svm_user *user, struct amdgpu_vm *vm);
+void kfd_svm_user_put(struct kfd_svm_user *user);
+void kfd_svm_windows_lock(struct kfd_svm_user *user);
+void kfd_svm_windows_unlock(struct kfd_svm_user *user);
+u64 kfd_svm_windows_seq(struct kfd_svm_user *user);
+bool kfd_svm_window_find(struct kfd_svm_user *user, unsigned long page,
+			 bool write, unsigned long *last,
+			 enum kfd_svm_place *place);
+void kfd_svm_window_add(struct kfd_svm_user *user, struct kfd_svm_window *w);
+int kfd_svm_window_open(struct kfd_svm_user *user,
+			const struct kfd_svm_want *want);
+
+/* For who changes the memory. */
+void kfd_svm_windows_init(struct svm_range_list *svms);
+void kfd_svm_windows_fini(struct svm_range_list *svms);
+struct kfd_svm_leave kfd_svm_windows_close(struct svm_range_list *svms,
+					   unsigned long start,
+					   unsigned long last, u64 gpus);
+bool kfd_svm_window_keeps(struct svm_range_list *svms, u32 gpuidx,
+			  unsigned long page);
+bool kfd_svm_windows_busy(struct svm_range_list *svms,
+			  const struct kfd_svm_leave *leave);
+void kfd_svm_windows_wait(struct svm_range_list *svms,
+			  const struct kfd_svm_leave *leave);
+void kfd_svm_windows_leave(struct svm_range_list *svms, unsigned long start,
+			   unsigned long last);
+
+#else
+
+static inline bool kfd_svm_user_get(struct kfd_svm_user *user,
+				    struct amdgpu_vm *vm)
+{
+	return false;
+}
+
+static inline void kfd_svm_user_put(struct kfd_svm_user *user)
+{
+}
+
+static inline void kfd_svm_windows_lock(struct kfd_svm_user *user)
+{
+}
+
+static inline void kfd_svm_windows_unlock(struct kfd_svm_user *user)
+{
+}
+
+static inline u64 kfd_svm_windows_seq(struct kfd_svm_user *user)
+{
+	return 0;
+}
+
+static inline bool kfd_svm_window_find(struct kfd_svm_user *user,
+				       unsigned long page, bool write,
+				       unsigned long *last,
+				       enum kfd_svm_place *place)
+{
+	return false;
+}
+
+static inline int kfd_svm_window_open(struct kfd_svm_user *user,
+				      const struct kfd_svm_want *want)
+{
+	return -ENOENT;
+}
+
+#endif /* IS_ENABLED(CONFIG_HSA_AMD_SVM) */
+
+#endif /* KFD_SVM_WINDOW_H_ */

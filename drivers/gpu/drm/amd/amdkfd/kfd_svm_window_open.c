@@ -1,0 +1,492 @@
+// SPDX-License-Identifier: MIT
+/*
+ * How a window on SVM memory is opened: see kfd_svm_window.c. Pages are looked
+ * at, and stay where they are. If they are out of the GPU's reach, and the job
+ * wants it, they are brought there as by a retry fault.
+ *
+ * Without retry faults, amdkfd keeps ranges mapped: such a range is not mapped
+ * anew, nor a part of it, as queues may be using it. If amdkfd is about to map it
+ * again, its worker is waited for. With them, ranges are mapped page by page:
+ * queues that use these pages fault, and go on.
+ */
+
+#include <linux/hmm.h>
+#include <linux/sched/signal.h>
+#include <drm/drm_exec.h>
+
+#include "amdgpu_hmm.h"
+#include "amdgpu_xgmi.h"
+#include "kfd_priv.h"
+#include "kfd_svm.h"
+#include "kfd_svm_window.h"
+
+/* A window has no more pages than this, aligned. */
+#define WINDOW_PAGES	512ul
+/* How often pages are brought, and amdkfd's worker is waited for, in vain. */
+#define MAX_TRIES	32
+
+/* What is known of some pages, on the way to a window. */
+struct opening {
+	struct kfd_svm_user *user;
+	const struct kfd_svm_want *want;
+	struct svm_range *prange;
+	struct kfd_svm_window *w;
+	bool writable;	/* as far as the VMA and the range go */
+	struct amdgpu_hmm_range hmm;
+	unsigned long pfns[WINDOW_PAGES];
+};
+
+static struct amdgpu_device *adev_of(const struct opening *o)
+{
+	return o->user->pdd->dev->adev;
+}
+
+static bool keeps_mapped(const struct opening *o)
+{
+	return !o->user->p->xnack_enabled;
+}
+
+static struct amdgpu_vm *vm_of(const struct opening *o)
+{
+	return drm_priv_to_vm(o->user->pdd->drm_priv);
+}
+
+/* Each page as it is: nothing is faulted in. */
+static int look_at_pages(struct opening *o, unsigned long start,
+			 unsigned long last)
+{
+	struct hmm_range *hmm = &o->hmm.hmm_range;
+	int r;
+
+	hmm->notifier = &o->prange->notifier;
+	hmm->start = start << PAGE_SHIFT;
+	hmm->end = (last + 1) << PAGE_SHIFT;
+	hmm->hmm_pfns = o->pfns;
+	hmm->dev_private_owner = SVM_ADEV_PGMAP_OWNER(adev_of(o));
+	memset(o->pfns, 0, (last - start + 1) * sizeof(*o->pfns));
+	hmm->notifier_seq = mmu_interval_read_begin(hmm->notifier);
+	r = hmm_range_fault(hmm);
+	return r == -EBUSY ? -EAGAIN : r;
+}
+
+/* The GPU whose video memory the range has a place in, or NULL. */
+static struct amdgpu_device *bo_adev_of(const struct svm_range *prange)
+{
+	/* It has a reference to the BO, which goes with migrate_mutex held. */
+	return prange->svm_bo && prange->ttm_res ? prange->svm_bo->node->adev :
+						   NULL;
+}
+
+/* If another GPU has, the range is mapped only where both can reach each other. */
+static bool range_in_reach(const struct opening *o)
+{
+	struct amdgpu_device *bo_adev = bo_adev_of(o->prange);
+
+	return !bo_adev || bo_adev == adev_of(o) ||
+	       amdgpu_xgmi_same_hive(adev_of(o), bo_adev);
+}
+
+/*
+ * Pages in video memory have to be where the range has its place: a child of the
+ * process has those of its parent, which are in a BO of the parent's.
+ *
+ * The page may go away until it is locked, but its pagemap stays.
+ */
+static bool page_in_reach(const struct opening *o, unsigned long pfn)
+{
+	struct amdgpu_device *bo_adev = bo_adev_of(o->prange);
+	struct page *page;
+
+	if (!(pfn & HMM_PFN_VALID) || (o->want->write && !(pfn & HMM_PFN_WRITE)))
+		return false;
+	page = hmm_pfn_to_page(pfn);
+	return !is_zone_device_page(page) ||
+	       (bo_adev && page_pgmap(page) == &bo_adev->kfd.pgmap);
+}
+
+static bool is_vram(unsigned long pfn)
+{
+	return is_zone_device_page(hmm_pfn_to_page(pfn));
+}
+
+/* As good as another, in the same place, and without a window. */
+static bool goes_with(const struct opening *o, unsigned long page,
+		      unsigned long pfn, unsigned long other)
+{
+	return page_in_reach(o, pfn) && is_vram(pfn) == is_vram(other) &&
+	       !((pfn ^ other) & HMM_PFN_WRITE) &&
+	       !kfd_svm_window_keeps(o->prange->svms, o->user->gpuidx, page);
+}
+
+/* Pages around @at that are like it. Returns their PFNs. */
+static unsigned long *find_run(struct opening *o, unsigned long start,
+			       unsigned long last, unsigned long at)
+{
+	unsigned long first = at, end = at, *pfns = o->pfns, pfn;
+	struct kfd_svm_window *w = o->w;
+
+	pfn = pfns[at - start];
+	while (first > start &&
+	       goes_with(o, first - 1, pfns[first - 1 - start], pfn))
+		first--;
+	while (end < last && goes_with(o, end + 1, pfns[end + 1 - start], pfn))
+		end++;
+	w->pages.start = first;
+	w->pages.last = end;
+	w->writable = o->writable && pfn & HMM_PFN_WRITE;
+	w->place = KFD_SVM_IN_SYSTEM;
+	if (is_vram(pfn))
+		w->place = bo_adev_of(o->prange) == adev_of(o) ?
+			KFD_SVM_IN_VRAM : KFD_SVM_IN_PEER;
+	return pfns + (first - start);
+}
+
+static unsigned long run_length(const struct opening *o)
+{
+	return o->w->pages.last - o->w->pages.start + 1;
+}
+
+/* The range's lock is held: no page of them goes. */
+static int check_run(const struct opening *o, const unsigned long *pfns)
+{
+	struct svm_range_bo *svm_bo = o->prange->svm_bo;
+	unsigned long i, n = run_length(o);
+
+	if (!amdgpu_hmm_range_valid((struct amdgpu_hmm_range *)&o->hmm))
+		return -EAGAIN;
+	if (o->w->place == KFD_SVM_IN_SYSTEM)
+		return 0;
+	for (i = 0; i < n; i++)
+		if (hmm_pfn_to_page(pfns[i])->zone_device_data != svm_bo)
+			return -ENXIO;
+	return svm_range_bo_lost(svm_bo) ? -EIO : 0;
+}
+
+/*
+ * A page that can be written need not be dirty, and reclaim forgets a clean one.
+ * It stays dirty while the window is open: what cleans it notifies first.
+ */
+static void mark_dirty(const struct opening *o, const unsigned long *pfns)
+{
+	unsigned long i, n = run_length(o);
+
+	for (i = 0; o->w->place == KFD_SVM_IN_SYSTEM && i < n; i++)
+		set_page_dirty(hmm_pfn_to_page(pfns[i]));
+}
+
+/*
+ * Queues that use the pages fault from the moment that these are not mapped, and
+ * find them again; their DMA addresses change in between.
+ */
+static int map_run(struct opening *o, unsigned long *pfns)
+{
+	DECLARE_BITMAP(gpu, MAX_GPU_INSTANCE) = { };
+	struct svm_range *prange = o->prange;
+	unsigned long n = run_length(o), offset;
+	int r = 0;
+
+	offset = o->w->pages.start - prange->start;
+	__set_bit(o->user->gpuidx, gpu);
+	if (test_bit(o->user->gpuidx, prange->bitmap_mapped))
+		r = svm_range_unmap_from_gpus(prange, o->w->pages.start,
+					      o->w->pages.last, gpu,
+					      KFD_SVM_UNMAP_TRIGGER_MMU_NOTIFY);
+	if (!r)
+		r = svm_range_dma_map(prange, gpu, offset, n, pfns);
+	/*
+	 * The update has to end here: a job on the ring that makes it would
+	 * choose its VMID, and whether to flush that one's TLB, before.
+	 */
+	if (!r)
+		r = svm_range_map_to_gpus(prange, offset, n, !o->w->writable,
+					  gpu, true, true);
+	return r;
+}
+
+/*
+ * What amdkfd has mapped are these pages, unless it was told that they changed
+ * before they were looked at.
+ */
+static int keep_run(struct opening *o)
+{
+	if (atomic_read(&o->prange->invalid))
+		return -EINPROGRESS;
+	/*
+	 * Other pages may have been there since this VM had its last job, with
+	 * queues stopped instead of a flush.
+	 */
+	amdgpu_vm_flush_next(vm_of(o));
+	return 0;
+}
+
+/* Nobody changes the pages while the range's lock is held. */
+static int open_run(struct opening *o, unsigned long *pfns)
+{
+	int r = check_run(o, pfns);
+
+	if (r)
+		return r;
+	r = keeps_mapped(o) ? keep_run(o) : map_run(o, pfns);
+	if (r)
+		return r;
+	if (o->w->writable)
+		mark_dirty(o, pfns);
+	kfd_svm_window_add(o->user, o->w);
+	o->w = NULL;
+	return 0;
+}
+
+/* A window that is not good enough goes: it is for reading only. */
+static int close_old(struct opening *o)
+{
+	struct svm_range_list *svms = o->prange->svms;
+	struct kfd_svm_leave leave;
+
+	leave = kfd_svm_windows_close(svms, o->w->pages.start, o->w->pages.last,
+				      BIT_ULL(o->user->gpuidx));
+	if (o->want->nonblock && kfd_svm_windows_busy(svms, &leave))
+		return -EBUSY;
+	kfd_svm_windows_wait(svms, &leave);
+	return 0;
+}
+
+/* With the range's lock, memory comes from the reserves. */
+static bool has_addresses(const struct opening *o)
+{
+	dma_addr_t **addr = &o->prange->dma_addr[o->user->gpuidx];
+
+	if (!*addr)
+		*addr = kvzalloc_objs(**addr, o->prange->npages);
+	return *addr;
+}
+
+/* The page tables are reserved. */
+static int open_pages(struct opening *o, unsigned long start,
+		      unsigned long last, unsigned long at)
+{
+	unsigned long *pfns;
+	int r;
+
+	if (!has_addresses(o))
+		return -ENOMEM;
+	/* What was unmapped before must not be taken away later. */
+	r = amdgpu_vm_clear_freed(adev_of(o), vm_of(o), NULL);
+	if (!r)
+		r = look_at_pages(o, start, last);
+	if (r)
+		return r;
+	if (!range_in_reach(o) || !page_in_reach(o, o->pfns[at - start]))
+		return -ENXIO;
+	pfns = find_run(o, start, last, at);
+	r = close_old(o);
+	if (r)
+		return r;
+	svm_range_lock(o->prange);
+	r = open_run(o, pfns);
+	svm_range_unlock(o->prange);
+	return r;
+}
+
+static int reserve_page_tables(struct opening *o, struct drm_exec *exec)
+{
+	struct amdgpu_vm *vm = vm_of(o);
+	int r;
+
+	drm_exec_init(exec, DRM_EXEC_INTERRUPTIBLE_WAIT, 0);
+	drm_exec_until_all_locked(exec) {
+		r = amdgpu_vm_lock_pd(vm, exec, 2);
+		drm_exec_retry_on_contention(exec);
+		if (r)
+			break;
+	}
+	if (!r)
+		r = amdgpu_vm_validate(adev_of(o), vm, NULL,
+				       svm_range_bo_validate, NULL);
+	if (r)
+		drm_exec_fini(exec);
+	return r;
+}
+
+static bool has_access(const struct opening *o)
+{
+	u32 i = o->user->gpuidx;
+
+	return test_bit(i, o->prange->bitmap_access) ||
+	       test_bit(i, o->prange->bitmap_aip);
+}
+
+/*
+ * If amdkfd's worker is about to map the range, leave it to that. If a reset has
+ * taken it, or something was wrong when it should have been mapped, map it.
+ */
+static int map_range(struct opening *o)
+{
+	struct svm_range *prange = o->prange;
+	int r;
+
+	if (!keeps_mapped(o))
+		return 0;
+	if (atomic_read(&prange->invalid))
+		return -EINPROGRESS;
+	if (svm_range_is_mapped(prange, o->user->gpuidx))
+		return 0;
+	r = svm_range_validate_and_map(o->user->mm, prange->start, prange->last,
+				       prange, MAX_GPU_INSTANCE, true, true,
+				       true);
+	if (r)
+		return r;
+	return svm_range_is_mapped(prange, o->user->gpuidx) ? 0 : -ENXIO;
+}
+
+/* May the job use the page, and which others come along with it? */
+static int open_in_range(struct opening *o, unsigned long at)
+{
+	struct svm_range *prange = o->prange;
+	struct vm_area_struct *vma;
+	unsigned long start, last;
+	struct drm_exec exec;
+	int r;
+
+	vma = vma_lookup(o->user->mm, at << PAGE_SHIFT);
+	if (!vma)
+		return -EFAULT;
+	o->writable = vma->vm_flags & VM_WRITE &&
+		      !(prange->flags & KFD_IOCTL_SVM_FLAG_GPU_RO);
+	if (!(vma->vm_flags & VM_READ) || (o->want->write && !o->writable) ||
+	    !has_access(o))
+		return -EACCES;
+	r = map_range(o);
+	if (r)
+		return r;
+	start = max3(ALIGN_DOWN(at, WINDOW_PAGES), prange->start,
+		     vma->vm_start >> PAGE_SHIFT);
+	last = min3(ALIGN(at + 1, WINDOW_PAGES) - 1, prange->last,
+		    (vma->vm_end >> PAGE_SHIFT) - 1);
+	r = reserve_page_tables(o, &exec);
+	if (r)
+		return r;
+	r = open_pages(o, start, last, at);
+	drm_exec_fini(&exec);
+	return r;
+}
+
+static bool is_open(struct kfd_svm_user *user, unsigned long page, bool write,
+		    unsigned long *last)
+{
+	enum kfd_svm_place place;
+	bool found;
+
+	kfd_svm_windows_lock(user);
+	found = kfd_svm_window_find(user, page, write, last, &place);
+	kfd_svm_windows_unlock(user);
+	return found;
+}
+
+/*
+ * Of a page that is in the GPU's reach. An unmapping goes on with mmap_lock for
+ * reading, and splits ranges: nobody does while it is taken for writing first.
+ */
+static int open_at(struct opening *o, unsigned long at)
+{
+	struct svm_range_list *svms = &o->user->p->svms;
+	struct mm_struct *mm = o->user->mm;
+	unsigned long last;
+	int r = -ENOENT;
+
+	svm_range_list_lock_and_flush_work(svms, mm);
+	mmap_write_downgrade(mm);
+	mutex_lock(&svms->lock);
+	o->prange = svm_range_from_addr(svms, at, NULL);
+	if (is_open(o->user, at, o->want->write, &last)) {
+		r = 0;
+	} else if (o->prange) {
+		mutex_lock(&o->prange->migrate_mutex);
+		r = open_in_range(o, at);
+		mutex_unlock(&o->prange->migrate_mutex);
+	}
+	mutex_unlock(&svms->lock);
+	mmap_read_unlock(mm);
+	return r;
+}
+
+static int wait_for_worker(struct opening *o)
+{
+	struct delayed_work *work = &o->user->p->svms.restore_work;
+
+	/* It asks for itself again until it has mapped all. */
+	mod_delayed_work(system_freezable_wq, work, 0);
+	flush_delayed_work(work);
+	return -EAGAIN;
+}
+
+/*
+ * Opens a window with the page @at, with as many of its neighbours as can be.
+ *
+ * If pages cannot be used where the range prefers them to be, they are brought to
+ * system memory: a page that a child of the process shares cannot be copied in
+ * video memory, and so not be written there.
+ */
+static int open_one(struct opening *o, unsigned long at)
+{
+	struct kfd_svm_user *user = o->user;
+	unsigned int tries = 0;
+	int r;
+
+	do {
+		if (signal_pending(current))
+			return -EINTR;
+		if (!o->w)
+			o->w = kzalloc_obj(*o->w, GFP_KERNEL_ACCOUNT);
+		if (!o->w)
+			return -ENOMEM;
+		r = open_at(o, at);
+		if (r == -EINPROGRESS) {
+			r = tries++ < MAX_TRIES ? wait_for_worker(o) : -ENXIO;
+		} else if (o->want->fault && tries < MAX_TRIES &&
+			   (r == -ENXIO || r == -ENOENT)) {
+			r = svm_range_fault_in(user->p, user->mm, user->pdd->dev,
+					       at, o->want->write, !tries++);
+			/* If they are there now, they are looked at again. */
+			if (!r || r == -EBUSY)
+				r = -EAGAIN;
+		}
+		cond_resched();
+	} while (r == -EAGAIN);
+	return r;
+}
+
+/**
+ * kfd_svm_window_open - have memory of the process mapped for jobs
+ * @user: who is about to arm jobs, and holds no locks
+ * @want: the memory
+ *
+ * It may be taken away again before this returns: see kfd_svm_window_find().
+ *
+ * Return: 0; -ENOENT if the process has not registered memory there; -EFAULT if
+ * it has none; -EACCES if it, or the GPU, may not do that; -ENXIO if pages are
+ * not where the GPU reaches them, and may not be faulted in; -EIO if a reset has
+ * lost them; -EBUSY instead of waiting for earlier jobs; -EINTR, -ENOMEM, or
+ * another error of who moves them.
+ */
+int kfd_svm_window_open(struct kfd_svm_user *user,
+			const struct kfd_svm_want *want)
+{
+	struct opening *o = kvzalloc_obj(*o, GFP_KERNEL_ACCOUNT);
+	unsigned long page, last;
+	int r = 0;
+
+	if (!o)
+		return -ENOMEM;
+	o->user = user;
+	o->want = want;
+	page = want->start;
+	while (!r && page <= want->last) {
+		if (is_open(user, page, want->write, &last))
+			page = last + 1;
+		else
+			r = open_one(o, page);
+	}
+	kfree(o->w);
+	kvfree(o);
+	return r;
+}

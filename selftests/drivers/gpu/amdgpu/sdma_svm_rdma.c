@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What RDMA has written to the SVM memory of a GPU, an SDMA batch of this GPU
+ * scatters to buffers; what a batch has gathered, RDMA takes to another GPU.
+ * Nothing migrates, and nobody copies it twice. The buffers' view through the BAR
+ * tells what has arrived.
+ *
+ * Makes its own soft RoCE device over lo; RDMA=name takes an existing one.
+ */
+#include "../../../kselftest_harness.h"
+#include "sdma_svm.h"
+#include "svm_rdma.h"
+
+#define DEVICE	"rxe_sdma_svm"
+#define BLOCKS	256u
+#define LEN	(BLOCKS * SVM_PAGE)
+#define BO_VA	(1024 * MIB)
+
+static const char *device;
+
+/* A GPU, memory of the process in it, and a buffer of its own. */
+struct end {
+	struct gpu gpu;
+	struct kfd kfd;
+	struct svm_gpu *in_svm;
+	uint8_t *svm;
+	struct buffer bo;
+	struct ibv_mr *mr;
+	int watch;
+	struct svm_alias before;
+};
+
+FIXTURE(rdma)
+{
+	struct svm svm;
+	struct link link;
+	struct end end[2];
+	unsigned int seed;
+};
+
+static int end_open(struct _test_data_rdma *self, int i)
+{
+	struct end *e = &self->end[i];
+	int ret = gpu_open(&e->gpu, i);
+
+	if (ret)
+		return ret;
+	if (!(e->gpu.info.features & AMDGPU_SDMA_FEATURE_SVM))
+		return -EOPNOTSUPP;
+	e->kfd.fd = self->svm.kfd;
+	ret = kfd_acquire(&e->kfd, &e->gpu);
+	e->in_svm = &self->svm.gpu[i];
+	*e->in_svm = svm_of(&e->kfd, &e->gpu).gpu[0];
+	self->svm.nr++;
+	return ret;
+}
+
+/* Memory of the process in the GPU, known to the RDMA device. */
+static int end_memory(struct _test_data_rdma *self, struct end *e)
+{
+	int ret = buffer_map(&e->gpu, &e->bo, LEN, AMDGPU_GEM_DOMAIN_VRAM,
+			     BO_VA);
+
+	e->svm = svm_map(LEN);
+	if (ret || !e->svm)
+		return ret ? ret : -ENOMEM;
+	randomize(e->svm, LEN, &self->seed);
+	randomize(e->bo.cpu, LEN, &self->seed);
+	e->mr = rcp_reg(&self->link.dev, e->svm, LEN, RCP_ODP);
+	ret = svm_prefetch(&self->svm, e->svm, LEN, e->in_svm);
+	if (!e->mr || ret || svm_here(&self->svm, e->svm, LEN))
+		return ret ? ret : -EXDEV;
+	e->before = svm_alias(e->in_svm);
+	e->watch = svm_watch(&self->svm, e->in_svm);
+	return e->watch < 0 ? e->watch : 0;
+}
+
+FIXTURE_SETUP(rdma)
+{
+	int i;
+
+	self->seed = 1;
+	self->svm.kfd = open("/dev/kfd", O_RDWR | O_CLOEXEC);
+	self->svm.pagemap = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
+	for (i = 0; i < 2; i++)
+		if (end_open(self, i))
+			SKIP(return, "no two GPUs with batches on SVM memory");
+	if (!svm_alias(self->end[0].in_svm).published ||
+	    !svm_alias(self->end[1].in_svm).published)
+		SKIP(return, "no alias of device private memory");
+	ASSERT_EQ(0, link_open(&self->link, device));
+	for (i = 0; i < 2; i++)
+		ASSERT_EQ(0, end_memory(self, &self->end[i]));
+}
+
+FIXTURE_TEARDOWN(rdma)
+{
+	int i;
+
+	for (i = 0; i < 2; i++)
+		if (self->end[i].mr)
+			ibv_dereg_mr(self->end[i].mr);
+	if (self->link.dev.ctx)
+		link_close(&self->link);
+	svm_close(&self->svm);
+}
+
+/* Where a block of SVM memory is in the buffer; 97 and 256 share no divisor. */
+static unsigned int place(unsigned int i)
+{
+	return i * 97 % BLOCKS;
+}
+
+static int run_blocks(struct end *e, bool to_bo)
+{
+	static struct drm_amdgpu_sdma_desc d[BLOCKS];
+	struct drm_amdgpu_sdma_batch batch = batch_of(&e->gpu, d, BLOCKS);
+	const uint64_t svm = (uintptr_t)e->svm;
+	unsigned int i;
+	int ret;
+
+	for (i = 0; i < BLOCKS; i++) {
+		const uint64_t bo = BO_VA + place(i) * SVM_PAGE;
+
+		d[i] = to_bo ? copy_desc(svm + i * SVM_PAGE, bo, SVM_PAGE) :
+			       copy_desc(bo, svm + i * SVM_PAGE, SVM_PAGE);
+	}
+	batch.flags = AMDGPU_SDMA_BATCH_PATH;
+	ret = batch_run(&e->gpu, &batch);
+	if (!ret && batch.vram_bytes != 2 * LEN)
+		ret = -EXDEV;
+	return ret;
+}
+
+/* The blocks of one buffer in the order of the other. */
+static int same_blocks(const struct buffer *a, const struct buffer *b)
+{
+	return memcmp(a->cpu, b->cpu, LEN);
+}
+
+/* Nothing has moved since the setup, and the alias was used. */
+static void check_in_place(struct __test_metadata *_metadata,
+			   struct _test_data_rdma *self)
+{
+	int i;
+
+	for (i = 0; i < 2; i++) {
+		struct end *e = &self->end[i];
+		struct svm_alias now = svm_alias(e->in_svm);
+
+		EXPECT_EQ(0, svm_migrations(e->watch));
+		EXPECT_EQ(0, svm_here(&self->svm, e->svm, LEN));
+		EXPECT_EQ(e->before.fallback, now.fallback);
+		EXPECT_LT(e->before.mapped, now.mapped);
+	}
+}
+
+static int carry(struct _test_data_rdma *self, int from, int to)
+{
+	struct end *a = &self->end[from], *b = &self->end[to];
+
+	return link_write(&self->link, a->mr, a->svm, b->mr, b->svm, LEN);
+}
+
+/* Buffer, gathered to SVM memory, RDMA, SVM memory, scattered to a buffer. */
+static int all_the_way(struct _test_data_rdma *self, int from, int to)
+{
+	int ret = run_blocks(&self->end[from], false);
+
+	if (!ret)
+		ret = carry(self, from, to);
+	return ret ? ret : run_blocks(&self->end[to], true);
+}
+
+TEST_F_TIMEOUT(rdma, there_and_back, 120)
+{
+	int round;
+
+	for (round = 0; round < 10; round++) {
+		struct end *a = &self->end[round % 2];
+		struct end *b = &self->end[1 - round % 2];
+
+		randomize(a->bo.cpu, LEN, &self->seed);
+		ASSERT_NE(0, same_blocks(&a->bo, &b->bo));
+		ASSERT_EQ(0, all_the_way(self, round % 2, 1 - round % 2));
+		ASSERT_EQ(0, same_blocks(&a->bo, &b->bo))
+			TH_LOG("round %d", round);
+	}
+	check_in_place(_metadata, self);
+}
+
+/* RDMA and a batch that read the same pages at once. */
+TEST_F_TIMEOUT(rdma, at_once, 120)
+{
+	struct end *a = &self->end[0], *b = &self->end[1];
+	struct drm_amdgpu_sdma_desc d = copy_desc((uintptr_t)a->svm, BO_VA, LEN);
+	struct drm_amdgpu_sdma_batch batch = batch_of(&a->gpu, &d, 1);
+	uint32_t timeline;
+	int round;
+
+	ASSERT_EQ(0, syncobj_new(&a->gpu, &timeline));
+	for (round = 1; round <= 20; round++) {
+		ASSERT_EQ(0, batch_submit_to(&a->gpu, &batch, timeline, round));
+		ASSERT_EQ(0, carry(self, 0, 1));
+	}
+	ASSERT_EQ(0, syncobj_wait(&a->gpu, timeline, 20, WAIT_SECONDS));
+	ASSERT_EQ(0, run_blocks(b, true));
+	for (round = 0; round < BLOCKS; round++)
+		ASSERT_EQ(0, memcmp(a->bo.cpu + round * SVM_PAGE,
+				    b->bo.cpu + place(round) * SVM_PAGE,
+				    SVM_PAGE));
+	check_in_place(_metadata, self);
+}
+
+int main(int argc, char **argv)
+{
+	device = rcp_device_get(DEVICE);
+	if (!device) {
+		ksft_print_header();
+		ksft_exit_skip("no RDMA device: %s\n", strerror(errno));
+	}
+	return test_harness_run(argc, argv);
+}
