@@ -121,23 +121,6 @@ TEST_F(svm, from_gpu_to_gpu)
 	EXPECT_EQ(0, svm_away(&self->svm, p, LEN));
 }
 
-/* What the process has discarded does not come back with the GPU's memory. */
-TEST_F(svm, discarded_memory_is_zero)
-{
-	struct svm_gpu *gpu = &self->svm.gpu[0];
-	uint32_t *p = new_range(7);
-	size_t count = 0;
-
-	ASSERT_NE(NULL, p);
-	ASSERT_EQ(0, svm_prefetch(&self->svm, p, LEN, gpu));
-	ASSERT_EQ(NR, svm_away(&self->svm, p, LEN));
-	ASSERT_EQ(0, madvise(p, LEN, MADV_DONTNEED));
-	ASSERT_EQ(0, svm_prefetch(&self->svm, p, LEN, gpu));
-	for (size_t i = 0; i < LEN / 4; i++)
-		count += !!p[i];
-	EXPECT_EQ(0, count);
-}
-
 /*
  * Pages are replaced, and before the driver has mapped the range again, it is
  * split: the GPU reads the new pages all the same.
