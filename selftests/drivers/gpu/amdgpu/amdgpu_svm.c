@@ -19,6 +19,9 @@ static uint32_t *new_range(uint32_t seed)
 {
 	uint32_t *p = svm_map(LEN);
 
+	/* what the driver maps by one entry, if there are huge pages */
+	if (p)
+		madvise(p, LEN, MADV_HUGEPAGE);
 	for (size_t i = 0; p && i < LEN / 4; i++)
 		p[i] = i * 7 + seed;
 	return p;
@@ -153,6 +156,65 @@ TEST_F_TIMEOUT(svm, split_before_it_is_mapped_again, 120)
 		munmap(p, LEN);
 	}
 	svm_queue_close(&self->svm, &q);
+}
+
+/*
+ * What one entry of a page directory maps is split where nothing else ends, and
+ * what is left on both sides stays mapped.
+ */
+TEST_F(svm, split_inside_a_huge_page)
+{
+	const struct kfd_ioctl_svm_attribute attr = {
+		KFD_IOCTL_SVM_ATTR_GRANULARITY, 5
+	};
+	struct svm_gpu *gpu = &self->svm.gpu[0];
+	uint32_t *p = new_range(1), *out = new_range(0);
+	char *in_huge = (char *)p + SVM_ALIGN / 2;
+	struct svm_queue q;
+
+	ASSERT_NE(NULL, p);
+	ASSERT_NE(NULL, out);
+	/* one range for each */
+	ASSERT_EQ(0, svm_access(&self->svm, out, LEN, gpu));
+	ASSERT_EQ(0, svm_access(&self->svm, p, SVM_ALIGN, gpu));
+	ASSERT_EQ(0, svm_queue_open(&self->svm, gpu, &q));
+	ASSERT_EQ(0, svm_queue_copy(&q, p, out, SVM_ALIGN));
+	ASSERT_EQ(0, memcmp(p, out, SVM_ALIGN));
+
+	ASSERT_EQ(0, svm_set(&self->svm, in_huge, SVM_PAGE, &attr, 1));
+	memset(out, 0, LEN);
+	EXPECT_EQ(0, svm_queue_copy(&q, p, out, SVM_ALIGN));
+	EXPECT_EQ(0, memcmp(p, out, SVM_ALIGN));
+	svm_queue_close(&self->svm, &q);
+}
+
+/* What the process may not touch the GPU may not either. */
+TEST_F(svm, no_access)
+{
+	struct svm_gpu *gpu = &self->svm.gpu[0];
+	uint32_t *p = new_range(1), *out = new_range(2);
+	struct svm_queue q;
+
+	ASSERT_NE(NULL, p);
+	ASSERT_NE(NULL, out);
+	ASSERT_EQ(0, svm_access(&self->svm, out, LEN, gpu));
+	ASSERT_EQ(0, svm_access(&self->svm, p, LEN, gpu));
+	ASSERT_EQ(0, svm_queue_open(&self->svm, gpu, &q));
+	ASSERT_EQ(0, svm_queue_copy(&q, p, out, SVM_PAGE));
+
+	ASSERT_EQ(0, mprotect(p, LEN, PROT_NONE));
+	/* the driver may look at it now, or later */
+	usleep(10000);
+	ASSERT_EQ(0, mprotect(p, LEN, PROT_READ | PROT_WRITE));
+	ASSERT_EQ(0, svm_queue_copy(&q, out, p, SVM_PAGE));
+
+	ASSERT_EQ(0, mprotect(p, LEN, PROT_NONE));
+	/* a queue that faults need not go on; others take a few milliseconds */
+	svm_queue_start_copy(&q, out, p, LEN);
+	sleep(1);
+	svm_queue_close(&self->svm, &q);
+	ASSERT_EQ(0, mprotect(p, LEN, PROT_READ));
+	EXPECT_EQ(0, wrong_words(p, 1));
 }
 
 /*

@@ -475,11 +475,12 @@ static inline void svm_queue_close(struct svm *svm, struct svm_queue *q)
 }
 
 /*
- * Have the GPU copy, and wait: COPY_LINEAR, up to 4 MiB, and FENCE of SDMA 4
- * and later. The GPU has to have access to both ranges.
+ * Have the GPU copy: COPY_LINEAR, up to 4 MiB, and FENCE of SDMA 4 and later. The
+ * GPU has to have access to both ranges. Returns what the fence is to become.
  */
-static inline int svm_queue_copy(struct svm_queue *q, const void *from,
-				 void *to, uint32_t len)
+static inline uint32_t svm_queue_start_copy(struct svm_queue *q,
+					    const void *from, void *to,
+					    uint32_t len)
 {
 	const uint64_t src = (uintptr_t)from, dst = (uintptr_t)to;
 	const uint64_t fence = (uintptr_t)q->fence;
@@ -488,7 +489,7 @@ static inline int svm_queue_copy(struct svm_queue *q, const void *from,
 		1, len - 1, 0, src, src >> 32, dst, dst >> 32,
 		5, fence, fence >> 32, value,
 	};
-	unsigned int i, tries;
+	unsigned int i;
 
 	for (i = 0; i < sizeof(words) / 4; i++)
 		q->ring[q->words++ % SVM_RING_WORDS] = words[i];
@@ -496,6 +497,16 @@ static inline int svm_queue_copy(struct svm_queue *q, const void *from,
 		q->ring[q->words++ % SVM_RING_WORDS] = 0;
 	__atomic_store_n(q->wptr, q->words * 4, __ATOMIC_SEQ_CST);
 	__atomic_store_n(q->doorbell, q->words * 4, __ATOMIC_SEQ_CST);
+	return value;
+}
+
+/* The same, and wait. */
+static inline int svm_queue_copy(struct svm_queue *q, const void *from,
+				 void *to, uint32_t len)
+{
+	const uint32_t value = svm_queue_start_copy(q, from, to, len);
+	unsigned int tries;
+
 	for (tries = 0; tries < 30000; tries++) {
 		if (__atomic_load_n(q->fence, __ATOMIC_ACQUIRE) == value)
 			return 0;

@@ -18,6 +18,7 @@
 #include <sys/time.h>
 
 #include "../../../kselftest.h"
+#include "kmsg.h"
 #include "sdma_svm.h"
 #include "sdma_uring.h"
 
@@ -71,6 +72,7 @@ struct fuzz {
 	struct svm svm;
 	uint8_t *in_svm;	/* or NULL */
 	uint32_t syncobj;
+	int kmsg;
 	uint64_t state;
 	struct call call;
 	unsigned long calls, taken, gave_up;
@@ -554,6 +556,16 @@ static int copy_guard(struct fuzz *f, uint32_t engine_mask)
 	return batch_run(&f->gpu, &batch);
 }
 
+/* A batch finds all that it uses mapped, or is refused. */
+static void test_faults(struct fuzz *f)
+{
+	if (f->kmsg < 0)
+		ksft_test_result_skip("the kernel's log is not to be read\n");
+	else
+		ksft_test_result(!kmsg_has(f->kmsg, "page fault", "amdgpu"),
+				 "no batch made the GPU fault\n");
+}
+
 /* A copy that must work, on each engine behind all that was taken there. */
 static int sane(struct fuzz *f)
 {
@@ -594,6 +606,7 @@ static void open_svm(struct fuzz *f)
 
 static void open_all(struct fuzz *f)
 {
+	f->kmsg = kmsg_open();
 	if (gpu_open(&f->gpu, 0))
 		ksft_exit_skip("no GPU with SDMA batches\n");
 	if (buffer_map(&f->gpu, &f->buffer, SIZE, AMDGPU_GEM_DOMAIN_VRAM, VA) ||
@@ -654,7 +667,7 @@ int main(void)
 
 	ksft_print_header();
 	open_all(&f);
-	ksft_set_plan(5);
+	ksft_set_plan(6);
 	ksft_print_msg("SEED=%u\n", seed);
 	f.state = seed;
 	cover_open(&f.cover);
@@ -669,6 +682,7 @@ int main(void)
 		       f.cover.places, f.num_kept);
 	print_kinds(&f);
 	ksft_test_result(!ret, "the GPU goes on (%d)\n", ret);
+	test_faults(&f);
 	ksft_test_result(intact(&f), "memory to read did not change\n");
 	/* else it tests one of both only */
 	ksft_test_result(f.taken > f.calls / 20 && f.taken < f.calls * 19 / 20,

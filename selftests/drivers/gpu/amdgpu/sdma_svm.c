@@ -10,6 +10,7 @@
 #include "../../../kselftest_harness.h"
 #include "sdma_evict.h"
 #include "sdma_hold.h"
+#include "sdma_mover.h"
 #include "sdma_svm.h"
 
 #define SIZE		(4 * MIB)
@@ -340,6 +341,36 @@ TEST_F(svm, rights)
 	EXPECT_EQ(-EACCES, copy_out(self));
 	EXPECT_EQ(-EACCES, copy_flags(self, va(self->at), VRAM_VA, LEN, fault,
 				      &index));
+}
+
+/* What nobody may touch is no hindrance for the rest. */
+TEST_F(svm, end_without_access)
+{
+	memcpy(self->at, self->want, SIZE);
+	ASSERT_EQ(0, mprotect(self->at + LEN, PAGE, PROT_NONE));
+	ASSERT_EQ(0, copy_out(self));
+	EXPECT_EQ(0, memcmp(self->vram.cpu, self->want, LEN));
+	EXPECT_EQ(-EACCES, copy(self, va(self->at) + LEN, VRAM_VA, PAGE));
+}
+
+/* The rest of a huge page, when an attribute of one page in it is set. */
+TEST_F(svm, split_huge_page)
+{
+	const struct kfd_ioctl_svm_attribute attr = {
+		KFD_IOCTL_SVM_ATTR_GRANULARITY, 5
+	};
+	uint8_t *at = svm_map(SVM_ALIGN);
+
+	ASSERT_NE(NULL, at);
+	madvise(at, SVM_ALIGN, MADV_HUGEPAGE);
+	memcpy(at, self->want, SVM_ALIGN);
+	ASSERT_EQ(0, svm_access(&self->svm, at, SVM_ALIGN,
+				&self->svm.gpu[0]));
+	ASSERT_EQ(0, copy(self, va(at), VRAM_VA, SVM_ALIGN));
+	memset(self->vram.cpu, 0, SIZE);
+	ASSERT_EQ(0, svm_set(&self->svm, at + SVM_ALIGN / 2, PAGE, &attr, 1));
+	ASSERT_EQ(0, copy(self, va(at), VRAM_VA, SVM_ALIGN));
+	EXPECT_EQ(0, memcmp(self->vram.cpu, self->want, SVM_ALIGN));
 }
 
 /* Memory that is gone, and then is there again: other pages. */
@@ -925,26 +956,13 @@ TEST_F_TIMEOUT(svm, lost_in_reset, 120)
 	}
 }
 
-/*
- * In the course of many batches, memory of a file is replaced by other memory of
- * it. What was there before gets a pattern of its own: whoever reads or writes it
- * still is found out.
- */
-#define PARTS		4080
-#define PART		256
-#define ROOM		(PARTS / 16 * PAGE)
+/* In the course of many batches, memory of a file is replaced by other of it. */
+#define ROOM		(255 * PAGE)
 
-struct replacer {
-	pthread_t thread;
+struct rooms {
 	uint8_t *at;
 	int fd;
 	uint8_t *view[2];	/* both memories, elsewhere */
-	unsigned int seed;
-	unsigned int batch_us;	/* what one takes */
-	unsigned int batches;	/* that have begun */
-	bool stop;
-	unsigned int times;
-	int error;
 };
 
 static void *room_at(void *at, int fd, unsigned int which)
@@ -953,7 +971,7 @@ static void *room_at(void *at, int fd, unsigned int which)
 		    MAP_SHARED | (at ? MAP_FIXED : 0), fd, which * ROOM);
 }
 
-static bool replacer_open(struct replacer *r)
+static bool rooms_open(struct rooms *r)
 {
 	unsigned int i;
 
@@ -964,100 +982,59 @@ static bool replacer_open(struct replacer *r)
 		r->view[i] = room_at(NULL, r->fd, i);
 		if (r->view[i] == MAP_FAILED)
 			return false;
-		memset(r->view[i], 0x66, ROOM);
+		memset(r->view[i], MOVER_NEW, ROOM);
 	}
 	r->at = svm_map(ROOM);
 	return r->at && room_at(r->at, r->fd, 0) == r->at;
 }
 
-static void replace_once(struct replacer *r)
+static int clean_room(struct mover *m)
 {
-	const unsigned int old = r->times % 2;
+	struct rooms *r = m->data;
 
-	memset(r->view[!old], 0x66, ROOM);
-	usleep(next_random(&r->seed) % r->batch_us);
+	memset(r->view[!(m->moves % 2)], MOVER_NEW, ROOM);
+	return 0;
+}
+
+static int change_rooms(struct mover *m)
+{
+	const unsigned int old = m->moves % 2;
+	struct rooms *r = m->data;
+
 	if (room_at(r->at, r->fd, !old) != r->at)
-		r->error = -errno;
-	memset(r->view[old], 0x99, ROOM);
-	usleep(r->batch_us);
-	if (!all_are(r->view[old], ROOM, 0x99))
-		r->error = -EIO;
-	r->times++;
-}
-
-static void *replace_all_the_time(void *arg)
-{
-	struct replacer *r = arg;
-	unsigned int now, seen = 0;
-
-	while (!__atomic_load_n(&r->stop, __ATOMIC_ACQUIRE) && !r->error) {
-		now = __atomic_load_n(&r->batches, __ATOMIC_ACQUIRE);
-		if (now == seen) {
-			usleep(10);
-			continue;
-		}
-		replace_once(r);
-		seen = __atomic_load_n(&r->batches, __ATOMIC_ACQUIRE);
-	}
-	return NULL;
-}
-
-static int copy_parts(struct _test_data_svm *self, struct replacer *r,
-		      uint64_t src, uint64_t dst)
-{
-	static struct drm_amdgpu_sdma_desc d[PARTS];
-	unsigned int i;
-	int ret;
-
-	for (i = 0; i < PARTS; i++)
-		d[i] = faulting(copy_desc(src + i * PART, dst + i * PART, PART));
-	__atomic_add_fetch(&r->batches, 1, __ATOMIC_RELEASE);
-	/* for a moment there is no memory */
-	do {
-		ret = run_descs(self, d, PARTS, NULL);
-	} while (ret == -EFAULT);
-	return ret;
-}
-
-static unsigned int now_us(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec * 1000000 + now.tv_nsec / 1000;
+		return -errno;
+	return mover_check_old(m, r->view[old], ROOM);
 }
 
 TEST_F_TIMEOUT(svm, replaced_all_the_time, 280)
 {
-	struct replacer r = { .seed = 3 };
-	unsigned int round, start;
+	struct rooms rooms;
+	struct mover m = {
+		.gpu = &self->gpu, .prepare = clean_room, .move = change_rooms,
+		.data = &rooms, .part = ROOM / MOVER_PARTS,
+		.flags = AMDGPU_SDMA_DESC_FAULT, .seed = 3,
+	};
+	unsigned int round;
 
 	if (!variant->xnack)
 		SKIP(return, "new memory is not registered");
-	ASSERT_TRUE(replacer_open(&r));
-	ASSERT_EQ(0, copy_parts(self, &r, va(r.at), VRAM_VA));
-	start = now_us();
-	ASSERT_EQ(0, copy_parts(self, &r, va(r.at), VRAM_VA));
-	r.batch_us = now_us() - start;
-	r.batches = 0;
-	ASSERT_EQ(0, pthread_create(&r.thread, NULL, replace_all_the_time, &r));
-	for (round = 0; round < 80 && !r.error; round++) {
-		ASSERT_EQ(0, copy_parts(self, &r, va(r.at), VRAM_VA));
-		ASSERT_TRUE(all_are(self->vram.cpu, PARTS * PART, 0x66))
+	ASSERT_TRUE(rooms_open(&rooms));
+	ASSERT_EQ(0, mover_start(&m, va(rooms.at), VRAM_VA));
+	for (round = 0; round < 80 && !m.error; round++) {
+		ASSERT_EQ(0, mover_copy(&m, va(rooms.at), VRAM_VA));
+		ASSERT_TRUE(all_are(self->vram.cpu, ROOM, MOVER_NEW))
 			TH_LOG("round %u", round);
-		ASSERT_EQ(0, copy_parts(self, &r, VRAM_VA, va(r.at)));
+		ASSERT_EQ(0, mover_copy(&m, VRAM_VA, va(rooms.at)));
 	}
-	__atomic_store_n(&r.stop, true, __ATOMIC_RELEASE);
-	pthread_join(r.thread, NULL);
-	TH_LOG("%u times in batches of %u us", r.times, r.batch_us);
-	EXPECT_EQ(0, r.error);
-	EXPECT_LT(10, r.times);
+	mover_stop(&m);
+	TH_LOG("%u times in batches of %u us", m.moves, m.batch_us);
+	EXPECT_EQ(0, m.error);
+	EXPECT_LT(10, m.moves);
 }
 
 /*
- * While others move, protect and replace memory, batches get all of it from one
- * moment or an error. Each block has one value in all of its words, and the one
- * who replaces a block writes it as a whole, to pages that nobody else has yet.
+ * While others move, protect, discard and replace memory, a batch finds all of it
+ * as it is at one moment, or fails.
  */
 struct storm {
 	pthread_t thread;

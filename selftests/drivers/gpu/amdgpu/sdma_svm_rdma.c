@@ -16,8 +16,6 @@
 #define LEN	(BLOCKS * SVM_PAGE)
 #define BO_VA	(1024 * MIB)
 
-static const char *device;
-
 /* A GPU, memory of the process in it, and a buffer of its own. */
 struct end {
 	struct gpu gpu;
@@ -214,10 +212,5 @@ TEST_F_TIMEOUT(rdma, at_once, 120)
 
 int main(int argc, char **argv)
 {
-	device = rcp_device_get(DEVICE);
-	if (!device) {
-		ksft_print_header();
-		ksft_exit_skip("no RDMA device: %s\n", strerror(errno));
-	}
-	return test_harness_run(argc, argv);
+	return run_with_device(argc, argv, DEVICE);
 }

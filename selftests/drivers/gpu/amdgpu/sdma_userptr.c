@@ -10,6 +10,7 @@
 #include "../../../kselftest_harness.h"
 #include "sdma_hold.h"
 #include "sdma_kfd.h"
+#include "sdma_mover.h"
 
 #define SIZE		(1 * MIB)
 #define PAGE		4096
@@ -372,115 +373,57 @@ TEST_F(userptr, unmapped_while_used)
 	EXPECT_EQ(0, memcmp(self->vram.cpu, self->want, LEN));
 }
 
-/*
- * In the course of many batches, the user pointer gets other pages. Those that it
- * had get a pattern of their own: whoever reads or writes them still is found out.
- */
-struct mover {
-	pthread_t thread;
+/* In the course of many batches, the user pointer gets other pages. */
+struct pages {
 	struct _test_data_userptr *self;
-	unsigned int batch_us;	/* what one takes */
-	unsigned int batches;	/* that have begun */
-	bool stop;
-	unsigned int moves;
-	int error;
+	uint8_t *new;
 };
 
-static int move_once(struct mover *m, uint8_t *new)
+static int new_pages(struct mover *m)
 {
-	uint8_t *at = m->self->user.cpu, *old = anonymous(NULL);
-	int ret = 0;
+	struct pages *p = m->data;
+
+	p->new = anonymous(NULL);
+	if (p->new == MAP_FAILED)
+		return -errno;
+	memset(p->new, MOVER_NEW, SIZE);
+	return 0;
+}
+
+static int replace_pages(struct mover *m)
+{
+	struct pages *p = m->data;
+	uint8_t *at = p->self->user.cpu, *old = anonymous(NULL);
+	int ret;
 
 	if (old == MAP_FAILED ||
 	    mremap(at, SIZE, SIZE, MREMAP_MAYMOVE | MREMAP_FIXED, old) != old ||
-	    mremap(new, SIZE, SIZE, MREMAP_MAYMOVE | MREMAP_FIXED, at) != at)
+	    mremap(p->new, SIZE, SIZE, MREMAP_MAYMOVE | MREMAP_FIXED, at) != at)
 		return -errno;
-	memset(old, 0x99, SIZE);
-	usleep(m->batch_us);
-	if (!all_are(old, SIZE, 0x99))
-		ret = -EIO;
+	ret = mover_check_old(m, old, SIZE);
 	munmap(old, SIZE);
 	return ret;
 }
 
-static void *move_all_the_time(void *arg)
-{
-	unsigned int now, seen = 0;
-	struct mover *m = arg;
-	uint8_t *new = NULL;
-
-	while (!__atomic_load_n(&m->stop, __ATOMIC_ACQUIRE) && !m->error) {
-		if (!new) {
-			new = anonymous(NULL);
-			if (new == MAP_FAILED)
-				break;
-			memset(new, 0x66, SIZE);
-			seen = __atomic_load_n(&m->batches, __ATOMIC_ACQUIRE);
-		}
-		now = __atomic_load_n(&m->batches, __ATOMIC_ACQUIRE);
-		if (now == seen) {
-			usleep(10);
-			continue;
-		}
-		usleep(next_random(&m->self->seed) % m->batch_us);
-		m->error = move_once(m, new);
-		m->moves++;
-		new = NULL;
-	}
-	return NULL;
-}
-
-/* Many small copies, which take their time until they are submitted. */
-#define PARTS	4080
-
-static int copy_parts(struct _test_data_userptr *self, struct mover *m,
-		      uint64_t src, uint64_t dst)
-{
-	static struct drm_amdgpu_sdma_desc d[PARTS];
-	struct drm_amdgpu_sdma_batch batch = batch_of(&self->gpu, d, PARTS);
-	const uint64_t part = LEN / PARTS;
-	unsigned int i;
-	int ret;
-
-	for (i = 0; i < PARTS; i++)
-		d[i] = copy_desc(src + i * part, dst + i * part, part);
-	__atomic_add_fetch(&m->batches, 1, __ATOMIC_RELEASE);
-	/* for a moment there are no pages */
-	do {
-		ret = batch_run(&self->gpu, &batch);
-	} while (ret == -EFAULT);
-	return ret;
-}
-
-static unsigned int now_us(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec * 1000000 + now.tv_nsec / 1000;
-}
-
 TEST_F_TIMEOUT(userptr, moved_all_the_time, 280)
 {
-	struct mover m = { .self = self };
-	unsigned int round, start;
+	struct pages pages = { .self = self };
+	struct mover m = {
+		.gpu = &self->gpu, .prepare = new_pages, .move = replace_pages,
+		.data = &pages, .part = LEN / MOVER_PARTS, .seed = 1,
+	};
+	unsigned int round;
 
-	memset(self->user.cpu, 0x66, SIZE);
-	ASSERT_EQ(0, copy_parts(self, &m, USER_VA, VRAM_VA));
-	start = now_us();
-	ASSERT_EQ(0, copy_parts(self, &m, USER_VA, VRAM_VA));
-	m.batch_us = now_us() - start;
-	m.batches = 0;
-	ASSERT_EQ(0, pthread_create(&m.thread, NULL, move_all_the_time, &m));
+	memset(self->user.cpu, MOVER_NEW, SIZE);
+	ASSERT_EQ(0, mover_start(&m, USER_VA, VRAM_VA));
 	for (round = 0; round < 400 && !m.error; round++) {
-		ASSERT_EQ(0, copy_parts(self, &m, USER_VA, VRAM_VA));
-		ASSERT_TRUE(all_are(self->vram.cpu, LEN, 0x66))
+		ASSERT_EQ(0, mover_copy(&m, USER_VA, VRAM_VA));
+		ASSERT_TRUE(all_are(self->vram.cpu, LEN, MOVER_NEW))
 			TH_LOG("round %u", round);
 		/* what is written is what is there, whoever looks */
-		ASSERT_EQ(0, copy_parts(self, &m, VRAM_VA, USER_VA));
+		ASSERT_EQ(0, mover_copy(&m, VRAM_VA, USER_VA));
 	}
-	__atomic_store_n(&m.stop, true, __ATOMIC_RELEASE);
-	pthread_join(m.thread, NULL);
+	mover_stop(&m);
 	TH_LOG("%u moves in batches of %u us", m.moves, m.batch_us);
 	EXPECT_EQ(0, m.error);
 	EXPECT_LT(10, m.moves);

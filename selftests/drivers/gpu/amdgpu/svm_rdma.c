@@ -16,8 +16,6 @@
 #define NR	256ul
 #define LEN	(NR * SVM_PAGE)
 
-static const char *device;
-
 FIXTURE(svm_rdma) {
 	struct svm svm;
 	struct link link;
@@ -181,10 +179,5 @@ TEST_F(svm_rdma, back_and_forth) {
 
 int main(int argc, char **argv)
 {
-	device = rcp_device_get(DEVICE);
-	if (!device) {
-		ksft_print_header();
-		ksft_exit_skip("no RDMA device: %s\n", strerror(errno));
-	}
-	return test_harness_run(argc, argv);
+	return run_with_device(argc, argv, DEVICE);
 }

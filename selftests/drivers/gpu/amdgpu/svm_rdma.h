@@ -8,6 +8,20 @@
 #include "../../../rdma/rc_pair.h"
 #include "kfd_svm.h"
 
+/* The RDMA device of all tests of a program. */
+static const char *device;
+
+/* Of RDMA=, or one with the name @own that is made for them. */
+static inline int run_with_device(int argc, char **argv, const char *own)
+{
+	device = rcp_device_get(own);
+	if (!device) {
+		ksft_print_header();
+		ksft_exit_skip("no RDMA device: %s\n", strerror(errno));
+	}
+	return test_harness_run(argc, argv);
+}
+
 /* Both ends of a connection on one RDMA device. */
 struct link {
 	struct rcp_dev dev;

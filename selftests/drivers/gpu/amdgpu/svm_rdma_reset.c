@@ -20,8 +20,6 @@
 #define NR	256ul
 #define LEN	(NR * SVM_PAGE)
 
-static const char *device;
-
 /*
  * A reset in a while. By a thread: a child would share the memory, and the next
  * write to it would be a copy.
@@ -446,10 +444,5 @@ TEST_F(reset, peer_access) {
 
 int main(int argc, char **argv)
 {
-	device = rcp_device_get(DEVICE);
-	if (!device) {
-		ksft_print_header();
-		ksft_exit_skip("no RDMA device: %s\n", strerror(errno));
-	}
-	return test_harness_run(argc, argv);
+	return run_with_device(argc, argv, DEVICE);
 }

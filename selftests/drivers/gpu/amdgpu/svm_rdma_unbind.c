@@ -20,8 +20,6 @@
 #define NR	256ul
 #define LEN	(NR * SVM_PAGE)
 
-static const char *device;
-
 /* What the processes tell each other */
 struct shared {
 	atomic_int ready;	/* traffic is running */
@@ -166,10 +164,5 @@ TEST(unbind_under_traffic) {
 
 int main(int argc, char **argv)
 {
-	device = rcp_device_get(DEVICE);
-	if (!device) {
-		ksft_print_header();
-		ksft_exit_skip("no RDMA device: %s\n", strerror(errno));
-	}
-	return test_harness_run(argc, argv);
+	return run_with_device(argc, argv, DEVICE);
 }

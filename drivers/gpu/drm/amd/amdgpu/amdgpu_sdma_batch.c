@@ -41,7 +41,6 @@
 #include "amdgpu_sdma_batch_stats.h"
 #include "amdgpu_sdma_batch_trace.h"
 #include "amdgpu_sdma_prepared.h"
-#include "amdgpu_sdma_svm.h"
 #include "amdgpu_sdma_user_pages.h"
 
 /* Indices, in the context's engines, of those in user space's mask. */
@@ -345,7 +344,8 @@ static void push_batch_jobs(struct amdgpu_sdma_batch *b)
  * the order in which they are pushed.
  *
  * Returns: a reference to the batch's fence, or -EAGAIN if memory of the process
- * went away, and the call starts again; or an error of amdgpu_sdma_svm_lock().
+ * went away, and the call starts again; or an error of
+ * amdgpu_sdma_user_pages_lock().
  */
 struct dma_fence *amdgpu_sdma_batch_commit(struct amdgpu_sdma_batch *b)
 {
@@ -355,11 +355,6 @@ struct dma_fence *amdgpu_sdma_batch_commit(struct amdgpu_sdma_batch *b)
 	r = amdgpu_sdma_user_pages_lock(b);
 	if (r)
 		return ERR_PTR(r);
-	r = amdgpu_sdma_svm_lock(b);
-	if (r) {
-		amdgpu_sdma_user_pages_unlock(b);
-		return ERR_PTR(r);
-	}
 	/* Nothing can fail from here on. */
 	arm_batch_jobs(b);
 	fence = b->joined ? b->joined : &b->jobs[0]->base.s_fence->finished;
@@ -369,7 +364,6 @@ struct dma_fence *amdgpu_sdma_batch_commit(struct amdgpu_sdma_batch *b)
 	trace_batch(b, fence);
 	push_batch_jobs(b);
 	amdgpu_vm_move_to_lru_tail(b->adev, &b->fpriv->vm);
-	amdgpu_sdma_svm_unlock(b);
 	amdgpu_sdma_user_pages_unlock(b);
 	return fence;
 }

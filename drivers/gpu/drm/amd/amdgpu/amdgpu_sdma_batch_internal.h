@@ -63,7 +63,7 @@ struct amdgpu_sdma_batch_out {
  * @num_outs: of @outs
  * @out: the usual one
  * @fence: where to put a reference to the batch's fence, or NULL
- * @user: pages of user pointers
+ * @user: memory of the process that the call has got
  * @svm: SVM memory that it names: @own_svm, or that of @prepared
  * @own_svm: of a batch with descriptors
  * @notifier_locks: that notifiers of user pointers in @bo_vas take; 0 if there

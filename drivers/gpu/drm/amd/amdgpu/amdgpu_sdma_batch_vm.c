@@ -15,7 +15,6 @@
 #include "amdgpu_sdma_batch_ctx.h"
 #include "amdgpu_sdma_batch_internal.h"
 #include "amdgpu_sdma_prepared.h"
-#include "amdgpu_sdma_svm.h"
 #include "amdgpu_sdma_user_pages.h"
 
 /* Mappings that a batch may look up. */
@@ -181,8 +180,7 @@ static int lock_range(struct amdgpu_sdma_batch *b,
 			return ret;
 		m = amdgpu_vm_bo_lookup_mapping(&b->fpriv->vm, page);
 		if (!m)
-			return amdgpu_sdma_svm_add(b, r, max(r->start,
-							     page_va(b->adev, page)));
+			return amdgpu_sdma_svm_add(b, r, page);
 		ret = use_mapping(b, m, r);
 		if (!ret && sdma_batch_prepares(b))
 			ret = amdgpu_sdma_prepared_use(b->prepared, m);
@@ -199,15 +197,14 @@ static int lock_range(struct amdgpu_sdma_batch *b,
 static int lock_records(struct amdgpu_sdma_batch *b)
 {
 	const u64 size = sizeof(struct drm_amdgpu_sdma_record);
-	struct amdgpu_sdma_range range = {
-		.rows = 1, .write = true, .desc = AMDGPU_SDMA_NO_INDEX,
-	};
+	struct amdgpu_sdma_range range = { .rows = 1, .write = true };
 	u32 first, last;
 
 	if (!b->args->records)
 		return 0;
 	first = b->bctx->engines[__ffs(b->mask)].instance;
 	last = b->bctx->engines[__fls(b->mask)].instance;
+	range.desc = AMDGPU_SDMA_NO_INDEX;
 	range.start = b->args->records + first * size;
 	range.last = b->args->records + last * size + size - 1;
 	return lock_range(b, &range);
@@ -447,9 +444,7 @@ int amdgpu_sdma_batch_validate(struct amdgpu_sdma_batch *b)
 	u32 i;
 	int r;
 
-	r = amdgpu_sdma_svm_use(b);
-	if (!r)
-		r = amdgpu_sdma_user_pages_use(b);
+	r = amdgpu_sdma_user_pages_use(b);
 	if (!r)
 		r = amdgpu_sdma_batch_validate_vm(b->adev, &b->fpriv->vm);
 	for (i = 0; !r && i < b->num_bo_vas; i++)

@@ -42,23 +42,6 @@ bool amdgpu_sdma_svm_find_process(struct amdgpu_sdma_batch *b)
 	return user->p || kfd_svm_user_get(user, &b->fpriv->vm);
 }
 
-/* Many descriptors continue the one before. */
-static bool extend_last(struct amdgpu_sdma_svm *svm,
-			const struct amdgpu_sdma_svm_range *new)
-{
-	struct amdgpu_sdma_svm_range *last;
-
-	if (!svm->num)
-		return false;
-	last = &svm->ranges[svm->num - 1];
-	if (last->last + 1 != new->first || last->read != new->read ||
-	    last->write != new->write || last->add != new->add ||
-	    last->fault != new->fault || last->desc != new->desc)
-		return false;
-	last->last = new->last;
-	return true;
-}
-
 static int append(struct amdgpu_sdma_svm *svm,
 		  const struct amdgpu_sdma_svm_range *new)
 {
@@ -83,15 +66,16 @@ static int append(struct amdgpu_sdma_svm *svm,
  * amdgpu_sdma_svm_add - take down what a descriptor names
  * @b: call with descriptors, has locked the VM
  * @r: range of a descriptor
- * @first: address in it from which on no buffer is mapped
+ * @page: of the GPU, in it, from which on no buffer is mapped
  *
  * Returns: 0, -ENOENT if the VM has no SVM memory, -ENOMEM.
  */
 int amdgpu_sdma_svm_add(struct amdgpu_sdma_batch *b,
-			const struct amdgpu_sdma_range *r, u64 first)
+			const struct amdgpu_sdma_range *r, u64 page)
 {
 	struct amdgpu_sdma_svm_range new = {
-		.first = first, .last = r->last, .desc = r->desc,
+		.first = max(r->start, page << AMDGPU_GPU_PAGE_SHIFT),
+		.last = r->last, .desc = r->desc,
 		.read = r->read, .write = r->write,
 	};
 
@@ -105,7 +89,7 @@ int amdgpu_sdma_svm_add(struct amdgpu_sdma_batch *b,
 		new.add = d->op == AMDGPU_SDMA_OP_ADD && r->read;
 		new.fault = d->flags & AMDGPU_SDMA_DESC_FAULT;
 	}
-	return extend_last(b->svm, &new) ? 0 : append(b->svm, &new);
+	return append(b->svm, &new);
 }
 
 /* As amdgpu_sdma_batch_can_add(). A peer's memory is in reach by XGMI only. */

@@ -64,7 +64,7 @@ struct amdgpu_sdma_svm_wants {
 };
 
 int amdgpu_sdma_svm_add(struct amdgpu_sdma_batch *b,
-			const struct amdgpu_sdma_range *r, u64 first);
+			const struct amdgpu_sdma_range *r, u64 page);
 bool amdgpu_sdma_svm_find_process(struct amdgpu_sdma_batch *b);
 int amdgpu_sdma_svm_use(struct amdgpu_sdma_batch *b);
 int amdgpu_sdma_svm_lock(struct amdgpu_sdma_batch *b);

@@ -162,7 +162,7 @@ int amdgpu_sdma_user_pages_check(struct amdgpu_sdma_batch *b,
 }
 
 /**
- * amdgpu_sdma_user_pages_use - give user pointers the pages of the process
+ * amdgpu_sdma_user_pages_use - give the batch the memory of the process
  * @b: call, has locked the buffers and not validated them
  *
  * Returns: 0; -EAGAIN if the call starts again with pages; or another error.
@@ -172,6 +172,9 @@ int amdgpu_sdma_user_pages_use(struct amdgpu_sdma_batch *b)
 	u32 i;
 	int r;
 
+	r = amdgpu_sdma_svm_use(b);
+	if (r)
+		return r;
 	for (i = 0; b->notifier_locks && i < b->num_bo_vas; i++) {
 		r = use_pages(b, b->bo_vas[i]->base.bo);
 		if (r)
@@ -193,27 +196,45 @@ static bool all_valid(const struct amdgpu_sdma_batch *b)
 	return true;
 }
 
+static void lock_notifiers(struct amdgpu_sdma_batch *b)
+{
+	if (b->notifier_locks & GEM_LOCK)
+		mutex_lock(&b->adev->notifier_lock);
+	if (b->notifier_locks & KFD_LOCK)
+		mutex_lock(&b->fpriv->vm.process_info->notifier_lock);
+}
+
+static void unlock_notifiers(struct amdgpu_sdma_batch *b)
+{
+	if (b->notifier_locks & KFD_LOCK)
+		mutex_unlock(&b->fpriv->vm.process_info->notifier_lock);
+	if (b->notifier_locks & GEM_LOCK)
+		mutex_unlock(&b->adev->notifier_lock);
+}
+
 /**
  * amdgpu_sdma_user_pages_lock - keep the pages until jobs are armed and fenced
  * @b: call; the buffers are valid
  *
  * No memory may be allocated until amdgpu_sdma_user_pages_unlock().
  *
- * Returns: 0, or -EAGAIN if the call starts again.
+ * Returns: 0, -EAGAIN if the call starts again, or an error of
+ * amdgpu_sdma_svm_lock().
  */
 int amdgpu_sdma_user_pages_lock(struct amdgpu_sdma_batch *b)
 {
-	if (!b->notifier_locks)
-		return 0;
-	if (b->notifier_locks & GEM_LOCK)
-		mutex_lock(&b->adev->notifier_lock);
-	if (b->notifier_locks & KFD_LOCK)
-		mutex_lock(&b->fpriv->vm.process_info->notifier_lock);
-	if (all_valid(b))
-		return 0;
-	amdgpu_sdma_user_pages_unlock(b);
-	b->user->again = true;
-	return -EAGAIN;
+	int r;
+
+	lock_notifiers(b);
+	if (!b->notifier_locks || all_valid(b)) {
+		r = amdgpu_sdma_svm_lock(b);
+	} else {
+		b->user->again = true;
+		r = -EAGAIN;
+	}
+	if (r)
+		unlock_notifiers(b);
+	return r;
 }
 
 /**
@@ -222,10 +243,8 @@ int amdgpu_sdma_user_pages_lock(struct amdgpu_sdma_batch *b)
  */
 void amdgpu_sdma_user_pages_unlock(struct amdgpu_sdma_batch *b)
 {
-	if (b->notifier_locks & KFD_LOCK)
-		mutex_unlock(&b->fpriv->vm.process_info->notifier_lock);
-	if (b->notifier_locks & GEM_LOCK)
-		mutex_unlock(&b->adev->notifier_lock);
+	amdgpu_sdma_svm_unlock(b);
+	unlock_notifiers(b);
 }
 
 /*

@@ -147,12 +147,12 @@ static unsigned long run_length(const struct opening *o)
 }
 
 /* The range's lock is held: no page of them goes. */
-static int check_run(const struct opening *o, const unsigned long *pfns)
+static int check_run(struct opening *o, const unsigned long *pfns)
 {
 	struct svm_range_bo *svm_bo = o->prange->svm_bo;
 	unsigned long i, n = run_length(o);
 
-	if (!amdgpu_hmm_range_valid((struct amdgpu_hmm_range *)&o->hmm))
+	if (!amdgpu_hmm_range_valid(&o->hmm))
 		return -EAGAIN;
 	if (o->w->place == KFD_SVM_IN_SYSTEM)
 		return 0;
@@ -420,6 +420,17 @@ static int wait_for_worker(struct opening *o)
 }
 
 /*
+ * Who calls again after a signal has pages brought from the start: where that
+ * takes longer than the next signal, it would never end. So what was begun is
+ * tried as often as it may be.
+ */
+static bool is_interrupted(unsigned int tries)
+{
+	return fatal_signal_pending(current) ||
+	       (signal_pending(current) && (!tries || tries > MAX_TRIES));
+}
+
+/*
  * Opens a window with the page @at, with as many of its neighbours as can be.
  *
  * If pages cannot be used where the range prefers them to be, they are brought to
@@ -430,22 +441,27 @@ static int open_one(struct opening *o, unsigned long at)
 {
 	struct kfd_svm_user *user = o->user;
 	unsigned int tries = 0;
+	bool prefer = true;
 	int r;
 
 	do {
-		if (signal_pending(current))
+		if (is_interrupted(tries))
 			return -EINTR;
 		if (!o->w)
 			o->w = kzalloc_obj(*o->w, GFP_KERNEL_ACCOUNT);
 		if (!o->w)
 			return -ENOMEM;
 		r = open_at(o, at);
-		if (r == -EINPROGRESS) {
+		if (r == -EAGAIN && tries) {
+			tries++;
+		} else if (r == -EINPROGRESS) {
 			r = tries++ < MAX_TRIES ? wait_for_worker(o) : -ENXIO;
 		} else if (o->want->fault && tries < MAX_TRIES &&
 			   (r == -ENXIO || r == -ENOENT)) {
 			r = svm_range_fault_in(user->p, user->mm, user->pdd->dev,
-					       at, o->want->write, !tries++);
+					       at, o->want->write, prefer);
+			prefer = false;
+			tries++;
 			/* If they are there now, they are looked at again. */
 			if (!r || r == -EBUSY)
 				r = -EAGAIN;
