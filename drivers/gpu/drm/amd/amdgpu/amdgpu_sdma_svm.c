@@ -191,6 +191,26 @@ static int keep_wants(struct amdgpu_sdma_batch *b, u32 missing)
 	return 0;
 }
 
+/* Notes for which ranges there are none; returns how many, or an error. */
+static int look_at_all(struct amdgpu_sdma_batch *b, struct look *l)
+{
+	struct amdgpu_sdma_svm *svm = b->svm;
+	int r, missing = 0;
+	u32 i;
+
+	svm->seen = false;
+	svm->mark = kfd_svm_windows_mark(l->user);
+	for (i = 0; i < svm->num; i++) {
+		r = look_at_range(b, &svm->ranges[i], l);
+		if (r && (r != -EAGAIN || !l->yields))
+			return r;
+		svm->ranges[i].missing = r;
+		missing += !!r;
+	}
+	svm->seen = !missing;
+	return missing;
+}
+
 /**
  * amdgpu_sdma_svm_use - are there windows for what the batch names?
  * @b: call, has locked the VM
@@ -203,26 +223,22 @@ int amdgpu_sdma_svm_use(struct amdgpu_sdma_batch *b)
 {
 	struct look look = { .user = &b->user->svm.user, .yields = true };
 	struct amdgpu_sdma_svm *svm = b->svm;
-	u32 i, missing = 0;
 	int r = 0;
 
 	if (!svm->num)
 		return 0;
-	memset(svm->bytes, 0, sizeof(svm->bytes));
 	kfd_svm_windows_lock(look.user);
-	svm->seq = kfd_svm_windows_seq(look.user);
-	for (i = 0; i < svm->num; i++) {
-		r = look_at_range(b, &svm->ranges[i], &look);
-		if (r && r != -EAGAIN)
-			break;
-		svm->ranges[i].missing = r;
-		missing += !!r;
-	}
+	/* Most runs of a prepared batch find them as the run before did. */
+	if (svm->seen && kfd_svm_windows_unchanged(look.user, &svm->mark))
+		memcpy(look.bytes, svm->bytes, sizeof(look.bytes));
+	else
+		r = look_at_all(b, &look);
 	kfd_svm_windows_unlock(look.user);
-	if (r && r != -EAGAIN)
+	if (r < 0)
 		return r;
-	if (missing)
-		return keep_wants(b, missing);
+	if (r)
+		return keep_wants(b, r);
+	memset(svm->bytes, 0, sizeof(svm->bytes));
 	tell_path(b, look.bytes);
 	return 0;
 }
@@ -237,16 +253,14 @@ int amdgpu_sdma_svm_lock(struct amdgpu_sdma_batch *b)
 {
 	struct look look = { .user = &b->user->svm.user };
 	struct amdgpu_sdma_svm *svm = b->svm;
-	int r = 0;
-	u32 i;
+	int r;
 
 	if (!svm->num)
 		return 0;
 	kfd_svm_windows_lock(look.user);
-	if (kfd_svm_windows_seq(look.user) == svm->seq)
+	if (kfd_svm_windows_unchanged(look.user, &svm->mark))
 		return 0;
-	for (i = 0; !r && i < svm->num; i++)
-		r = look_at_range(b, &svm->ranges[i], &look);
+	r = look_at_all(b, &look);
 	if (!r) {
 		tell_path(b, look.bytes);
 		return 0;

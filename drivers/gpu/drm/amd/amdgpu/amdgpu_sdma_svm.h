@@ -37,14 +37,16 @@ struct amdgpu_sdma_svm_range {
  * @ranges: as descriptors name it
  * @num: of @ranges
  * @max: room in @ranges
- * @seq: kfd_svm_windows_seq() before the windows were looked at
+ * @mark: of the windows, before they were looked at
+ * @seen: then there was one for everything
  * @bytes: moved in each place, as the arguments tell by now
  */
 struct amdgpu_sdma_svm {
 	struct amdgpu_sdma_svm_range *ranges;
 	u32 num;
 	u32 max;
-	u64 seq;
+	struct kfd_svm_mark mark;
+	bool seen;
 	u64 bytes[KFD_SVM_PLACES];
 };
 

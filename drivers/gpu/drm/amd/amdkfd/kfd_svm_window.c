@@ -306,6 +306,8 @@ void kfd_svm_user_put(struct kfd_svm_user *user)
 void kfd_svm_windows_lock(struct kfd_svm_user *user)
 {
 	mutex_lock(&user->p->svms.windows_lock);
+	user->generation = generation_of(user->pdd);
+	user->found = NULL;
 }
 
 /**
@@ -319,15 +321,54 @@ void kfd_svm_windows_unlock(struct kfd_svm_user *user)
 }
 
 /**
- * kfd_svm_windows_seq - tells whether windows were closed
+ * kfd_svm_windows_mark - how the windows are
  * @user: who holds the lock of the windows
  *
- * Return: a number that grows when one is closed.
+ * Return: for kfd_svm_windows_unchanged().
  */
-u64 kfd_svm_windows_seq(struct kfd_svm_user *user)
+struct kfd_svm_mark kfd_svm_windows_mark(struct kfd_svm_user *user)
 {
 	lockdep_assert_held(&user->p->svms.windows_lock);
-	return user->p->svms.windows_seq;
+	return (struct kfd_svm_mark) {
+		.seq = user->p->svms.windows_seq,
+		.generation = user->generation,
+	};
+}
+
+/**
+ * kfd_svm_windows_unchanged - are all windows there that were there?
+ * @user: who holds the lock of the windows
+ * @mark: of kfd_svm_windows_mark(), for the same VM, which no other process gets
+ *
+ * Return: true if none has been closed, or lost in a reset.
+ */
+bool kfd_svm_windows_unchanged(struct kfd_svm_user *user,
+			       const struct kfd_svm_mark *mark)
+{
+	lockdep_assert_held(&user->p->svms.windows_lock);
+	return mark->seq == user->p->svms.windows_seq &&
+	       mark->generation == user->generation;
+}
+
+/* Whether a window, that has the page, is good for this. */
+static bool can_use(const struct kfd_svm_user *user,
+		    const struct kfd_svm_window *w, bool write)
+{
+	return !w->closed && w->gpuidx == user->gpuidx &&
+	       (!write || w->writable) && w->generation == user->generation;
+}
+
+static struct kfd_svm_window *find_window(struct kfd_svm_user *user,
+					  unsigned long page, bool write)
+{
+	struct svm_range_list *svms = &user->p->svms;
+	struct interval_tree_node *node;
+
+	node = interval_tree_iter_first(&svms->windows, page, page);
+	for (; node; node = interval_tree_iter_next(node, page, page))
+		if (can_use(user, to_window(node), write))
+			return to_window(node);
+	return NULL;
 }
 
 /**
@@ -344,23 +385,19 @@ bool kfd_svm_window_find(struct kfd_svm_user *user, unsigned long page,
 			 bool write, unsigned long *last,
 			 enum kfd_svm_place *place)
 {
-	struct svm_range_list *svms = &user->p->svms;
-	struct interval_tree_node *node;
+	struct kfd_svm_window *w = user->found;
 
-	lockdep_assert_held(&svms->windows_lock);
-	node = interval_tree_iter_first(&svms->windows, page, page);
-	for (; node; node = interval_tree_iter_next(node, page, page)) {
-		struct kfd_svm_window *w = to_window(node);
-
-		if (w->closed || w->gpuidx != user->gpuidx ||
-		    (write && !w->writable) ||
-		    w->generation != generation_of(user->pdd))
-			continue;
-		*last = node->last;
-		*place = w->place;
-		return true;
-	}
-	return false;
+	lockdep_assert_held(&user->p->svms.windows_lock);
+	/* Most memory of a job is near what it used before. */
+	if (!w || page < w->pages.start || page > w->pages.last ||
+	    (write && !w->writable))
+		w = find_window(user, page, write);
+	if (!w)
+		return false;
+	user->found = w;
+	*last = w->pages.last;
+	*place = w->place;
+	return true;
 }
 
 /**

@@ -25,12 +25,26 @@ enum kfd_svm_place {
  * @mm: of the process, that of the caller
  * @pdd: the GPU in the process
  * @gpuidx: of @pdd
+ * @generation: of the VM, while the windows are locked
+ * @found: the window that was found last since they were locked, or NULL
  */
 struct kfd_svm_user {
 	struct kfd_process *p;
 	struct mm_struct *mm;
 	struct kfd_process_device *pdd;
 	u32 gpuidx;
+	u64 generation;
+	struct kfd_svm_window *found;
+};
+
+/**
+ * struct kfd_svm_mark - how windows were when they were looked at
+ * @seq: of the last one that was closed
+ * @generation: of the VM
+ */
+struct kfd_svm_mark {
+	u64 seq;
+	u64 generation;
 };
 
 /**
@@ -90,7 +104,9 @@ bool kfd_svm_user_get(struct kfd_svm_user *user, struct amdgpu_vm *vm);
 void kfd_svm_user_put(struct kfd_svm_user *user);
 void kfd_svm_windows_lock(struct kfd_svm_user *user);
 void kfd_svm_windows_unlock(struct kfd_svm_user *user);
-u64 kfd_svm_windows_seq(struct kfd_svm_user *user);
+struct kfd_svm_mark kfd_svm_windows_mark(struct kfd_svm_user *user);
+bool kfd_svm_windows_unchanged(struct kfd_svm_user *user,
+			       const struct kfd_svm_mark *mark);
 bool kfd_svm_window_find(struct kfd_svm_user *user, unsigned long page,
 			 bool write, unsigned long *last,
 			 enum kfd_svm_place *place);
@@ -133,9 +149,16 @@ static inline void kfd_svm_windows_unlock(struct kfd_svm_user *user)
 {
 }
 
-static inline u64 kfd_svm_windows_seq(struct kfd_svm_user *user)
+static inline struct kfd_svm_mark
+kfd_svm_windows_mark(struct kfd_svm_user *user)
 {
-	return 0;
+	return (struct kfd_svm_mark) { };
+}
+
+static inline bool kfd_svm_windows_unchanged(struct kfd_svm_user *user,
+					     const struct kfd_svm_mark *mark)
+{
+	return false;
 }
 
 static inline bool kfd_svm_window_find(struct kfd_svm_user *user,

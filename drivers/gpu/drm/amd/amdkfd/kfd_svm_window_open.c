@@ -471,6 +471,25 @@ static int open_one(struct opening *o, unsigned long at)
 	return r;
 }
 
+static struct opening *opening_create(struct kfd_svm_user *user,
+				      const struct kfd_svm_want *want)
+{
+	struct opening *o = kvzalloc_obj(*o, GFP_KERNEL_ACCOUNT);
+
+	if (!o)
+		return NULL;
+	o->user = user;
+	o->want = want;
+	return o;
+}
+
+static void opening_free(struct opening *o)
+{
+	if (o)
+		kfree(o->w);
+	kvfree(o);
+}
+
 /**
  * kfd_svm_window_open - have memory of the process mapped for jobs
  * @user: who is about to arm jobs, and holds no locks
@@ -487,22 +506,20 @@ static int open_one(struct opening *o, unsigned long at)
 int kfd_svm_window_open(struct kfd_svm_user *user,
 			const struct kfd_svm_want *want)
 {
-	struct opening *o = kvzalloc_obj(*o, GFP_KERNEL_ACCOUNT);
-	unsigned long page, last;
+	unsigned long page = want->start, last;
+	struct opening *o = NULL;
 	int r = 0;
 
-	if (!o)
-		return -ENOMEM;
-	o->user = user;
-	o->want = want;
-	page = want->start;
 	while (!r && page <= want->last) {
-		if (is_open(user, page, want->write, &last))
+		if (is_open(user, page, want->write, &last)) {
 			page = last + 1;
-		else
-			r = open_one(o, page);
+			continue;
+		}
+		/* Most are open, by what was opened before. */
+		if (!o)
+			o = opening_create(user, want);
+		r = o ? open_one(o, page) : -ENOMEM;
 	}
-	kfree(o->w);
-	kvfree(o);
+	opening_free(o);
 	return r;
 }
