@@ -93,4 +93,48 @@ TEST_F_TIMEOUT(recovery, endless_job, 120)
 	EXPECT_EQ(0, kmsg_complaints(self->kmsg));
 }
 
+#define CLEARED		16
+#define CLEARED_SIZE	(8 * MIB)
+
+/* Buffers in video memory; returns how many words of them are not zero. */
+static long words_of_new_buffers(const char *name)
+{
+	struct buffer b[CLEARED];
+	long count = 0;
+	struct gpu gpu;
+	size_t at;
+	int i;
+
+	if (open_gpu(&gpu, name))
+		return -1;
+	for (i = 0; i < CLEARED; i++)
+		if (new_buffer(&gpu, &b[i], CLEARED_SIZE,
+			       AMDGPU_GEM_DOMAIN_VRAM) ||
+		    map_cpu(&gpu, &b[i], NULL))
+			return -2;
+	for (i = 0; i < CLEARED; i++) {
+		for (at = 0; at < CLEARED_SIZE; at += 4)
+			count += !!*(uint32_t *)(b[i].cpu + at);
+		/* it is cleared as it goes */
+		memset(b[i].cpu, 1, CLEARED_SIZE);
+		munmap(b[i].cpu, CLEARED_SIZE);
+	}
+	close(gpu.fd);
+	return count;
+}
+
+/* Buffers begin with zeroes, though a reset has filled free memory with garbage. */
+TEST(cleared_before_the_reset)
+{
+	char gpus[MAX_GPUS][32];
+
+	if (!find_gpus(gpus))
+		SKIP(return, "no GPU");
+	ASSERT_EQ(0, words_of_new_buffers(gpus[0]));
+	/* they go when they have been cleared */
+	sleep(1);
+	ASSERT_EQ(0, reset_gpu(gpus[0]));
+	EXPECT_EQ(0, words_of_new_buffers(gpus[0]));
+}
+
 TEST_HARNESS_MAIN

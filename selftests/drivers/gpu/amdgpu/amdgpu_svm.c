@@ -125,6 +125,36 @@ TEST_F(svm, from_gpu_to_gpu)
 }
 
 /*
+ * What the process has discarded is gone, for itself and for the GPU: also where
+ * the range keeps its video memory, as there are other pages in it.
+ */
+TEST_F(svm, discarded)
+{
+	struct svm_gpu *gpu = &self->svm.gpu[0];
+	uint32_t *p = new_range(7), *out = new_range(8);
+	char *half = (char *)p + LEN / 2;
+	char *zeroes = calloc(1, LEN / 2);
+	struct svm_queue q;
+
+	ASSERT_NE(NULL, p);
+	ASSERT_NE(NULL, out);
+	ASSERT_NE(NULL, zeroes);
+	ASSERT_EQ(0, svm_access(&self->svm, out, LEN, gpu));
+	ASSERT_EQ(0, svm_prefetch(&self->svm, p, LEN, gpu));
+	ASSERT_EQ(NR, svm_away(&self->svm, p, LEN));
+	ASSERT_EQ(0, madvise(half, LEN / 2, MADV_DONTNEED));
+	ASSERT_EQ(0, svm_prefetch(&self->svm, p, LEN, gpu));
+	EXPECT_EQ(NR, svm_away(&self->svm, p, LEN));
+	ASSERT_EQ(0, svm_queue_open(&self->svm, gpu, &q));
+	ASSERT_EQ(0, svm_queue_copy(&q, p, out, LEN));
+	svm_queue_close(&self->svm, &q);
+	EXPECT_EQ(0, memcmp((char *)out + LEN / 2, zeroes, LEN / 2));
+	EXPECT_EQ(0, memcmp(half, zeroes, LEN / 2));
+	EXPECT_EQ(0, memcmp(p, out, LEN));
+	free(zeroes);
+}
+
+/*
  * Pages are replaced, and before the driver has mapped the range again, it is
  * split: the GPU reads the new pages all the same.
  */

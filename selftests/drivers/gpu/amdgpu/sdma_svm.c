@@ -1096,16 +1096,30 @@ static bool may_fail(int ret)
 	       ret == -EACCES;
 }
 
-/* Each word is the one that the batch has written. */
-static bool is_of(const uint8_t *at, uint32_t value)
+static bool is_filled(const uint8_t *at, size_t size, uint32_t value)
 {
 	const uint32_t *p = (const void *)at;
 	size_t i;
 
-	for (i = 0; i < STORM_BLOCK / 4; i++)
+	for (i = 0; i < size / 4; i++)
 		if (p[i] != value)
 			return false;
 	return true;
+}
+
+/*
+ * Each page has what was written last, or was discarded since. Returns the offset
+ * of one that has not, or the block's size.
+ */
+static size_t find_wrong_page(const uint8_t *at, uint32_t value)
+{
+	size_t i;
+
+	for (i = 0; i < STORM_BLOCK; i += PAGE)
+		if (!is_filled(at + i, PAGE, value) &&
+		    !is_filled(at + i, PAGE, 0))
+			break;
+	return i;
 }
 
 TEST_F_TIMEOUT(svm, storm, 280)
@@ -1113,6 +1127,7 @@ TEST_F_TIMEOUT(svm, storm, 280)
 	const unsigned int rounds = 300, blocks = SIZE / STORM_BLOCK;
 	struct storm s = { .self = self, .seed = 7 };
 	unsigned int round, i, taken = 0;
+	uint32_t last[SIZE / STORM_BLOCK] = { 0 };
 	int ret;
 
 	ASSERT_EQ(0, pthread_create(&s.thread, NULL, storm, &s));
@@ -1130,10 +1145,19 @@ TEST_F_TIMEOUT(svm, storm, 280)
 			continue;
 		taken++;
 		/* what was written is what is read, by one batch */
-		ASSERT_TRUE(is_of(self->vram.cpu, round));
+		ASSERT_TRUE(is_filled(self->vram.cpu, STORM_BLOCK, round));
+		last[i] = round;
 	}
 	__atomic_store_n(&s.stop, true, __ATOMIC_RELEASE);
 	ASSERT_EQ(0, pthread_join(s.thread, NULL));
+	for (i = 0; i < blocks; i++) {
+		const uint8_t *at = self->at + i * STORM_BLOCK;
+		const size_t wrong = find_wrong_page(at, last[i]);
+
+		EXPECT_EQ(STORM_BLOCK, wrong)
+			TH_LOG("block %u, round %u: %#zx is %u", i, last[i],
+			       wrong, *(uint32_t *)(at + wrong));
+	}
 	TH_LOG("%u of %u batches, %u changes", taken, rounds, s.rounds);
 	EXPECT_LT(rounds / 4, taken);
 }
