@@ -53,9 +53,11 @@ struct Ip {
 };
 
 constexpr u32 binary_magic = 0x28211407, discovery_magic = 0x53445049,
-	      gc_magic = 0x4347, harvest_magic = 0x56524148;
+	      gc_magic = 0x4347, harvest_magic = 0x56524148,
+	      mall_magic = 0x4c4c414d;
 constexpr u32 binary_header_size = 60, discovery_header_size = 80;
 constexpr u32 tables = 6;
+constexpr u32 memory_channels = 32, mall_size = 256 << 20;
 
 std::vector<Ip> blocks(unsigned engines)
 {
@@ -78,6 +80,9 @@ std::vector<Ip> blocks(unsigned engines)
 	}
 	for (u32 e = 0; e < engines; e++)
 		ips.push_back({42, e, {4, 4, 2}, {reg::sdma_base(e)}});
+	// the driver counts them; that version has no RAS features
+	for (u32 m = 0; m < memory_channels; m++)
+		ips.push_back({150, m, {12, 0, 99}, {}});
 	return ips;
 }
 
@@ -108,14 +113,28 @@ std::vector<u8> ip_table(unsigned engines)
 	return table.add(die.data).data;
 }
 
-// One shader engine of ten compute units; enough for topology files.
+// Four shader engines of ten compute units each: one die of the real part. KFD
+// tells its users of them, of the caches and of the wavefronts.
 std::vector<u8> gc_table()
 {
 	Writer w;
 
 	w.u32s({gc_magic}).u16s({2, 1}).u32s({108});
-	w.u32s({4, 10, 1, 1, 16, 32, 32, 32, 1792, 0, 64, 10, 32, 64, 1, 1, 0});
-	return w.zeros(108 - w.data.size()).data;
+	w.u32s({4, 10, 1, 1, 16});	  // engines, CUs, arrays, RBs, L2 channels
+	w.u32s({256, 32, 32, 1792, 0, 1}); // what graphics wants
+	w.u32s({64, 8, 32, 64, 1, 1});	  // wavefront, waves, scratch, LDS in KB
+	// L1 of each CU, ports, CUs that share the scalar caches, the sizes of
+	// those for code and data, L2; in KB
+	return w.u32s({10, 32, 16, 2, 64, 16, 4096}).data;
+}
+
+// What of the last level cache a memory channel has.
+std::vector<u8> mall_table()
+{
+	Writer w;
+
+	w.u32s({mall_magic}).u16s({2, 0}).u32s({48});
+	return w.u32s({mall_size / memory_channels}).zeros(32).data;
 }
 
 std::vector<u8> harvest_table()
@@ -152,9 +171,11 @@ std::vector<u8> make_discovery(unsigned engines)
 	u32 offset = binary_header_size;
 	Writer body;
 
-	for (const auto &t : {ip_table(engines), gc_table(), harvest_table()}) {
+	// nothing about video engines, which are absent
+	for (const auto &t : {ip_table(engines), gc_table(), harvest_table(),
+			      std::vector<u8>{}, mall_table()}) {
 		u32 size = static_cast<u32>(t.size());
-		list.u16s({offset, checksum(t), size, 0});
+		list.u16s({size ? offset : 0, checksum(t), size, 0});
 		body.add(t);
 		offset += size;
 	}

@@ -231,7 +231,7 @@ TEST(Firmware, DiscoveryIsConsistent)
 		EXPECT_EQ(le(d, 0, 4), 0x28211407u);
 		EXPECT_EQ(le(d, 10, 2), d.size());
 		EXPECT_EQ(le(d, 8, 2), sum(d, 10, d.size() - 10));
-		for (size_t t = 0; t < 3; t++) {
+		for (size_t t : {0, 1, 2, 4}) {
 			u32 at = le(d, 12 + 8 * t, 2), n = le(d, 16 + 8 * t, 2);
 			EXPECT_EQ(le(d, 14 + 8 * t, 2), sum(d, at, n)) << t;
 		}
@@ -244,6 +244,29 @@ TEST(Firmware, DiscoveryIsConsistent)
 		EXPECT_EQ(sdma, engines);
 		EXPECT_EQ(at, 60 + le(d, 66, 2));
 	}
+}
+
+// KFD's users go by these; the word's place is that of gc_info_v2_1.
+TEST(Firmware, DiscoveryTellsOfCaches)
+{
+	auto d = make_discovery(16);
+	u32 gc = le(d, 12 + 8, 2), mall = le(d, 12 + 8 * 4, 2), channels = 0;
+	auto word = [&](u32 n) { return le(d, gc + 12 + 4 * n, 4); };
+
+	EXPECT_EQ(le(d, gc + 8, 4), 12 + 24 * 4u);
+	EXPECT_EQ(le(d, 16 + 8, 2), 12 + 24 * 4u);
+	EXPECT_EQ(word(11), 64u) << "lanes of a wavefront";
+	EXPECT_EQ(word(12), 8u) << "waves of a SIMD";
+	EXPECT_EQ(word(14), 64u) << "LDS, KB";
+	EXPECT_EQ(word(18), 32u) << "L1, KB";
+	EXPECT_EQ(word(20), 2u) << "CUs that share the scalar caches";
+	EXPECT_EQ(word(21), 64u) << "instruction cache, KB";
+	EXPECT_EQ(word(22), 16u) << "scalar data cache, KB";
+	EXPECT_EQ(word(23), 4096u) << "L2, KB";
+	for (u32 i = le(d, 142, 2), at = 144; i; at += 8 + 4 * d[at + 3], i--)
+		channels += le(d, at, 2) == 150;
+	EXPECT_EQ(le(d, mall, 4), 0x4c4c414du);
+	EXPECT_EQ(channels * le(d, mall + 12, 4), 256u << 20);
 }
 
 TEST(Firmware, ImagesMatchTheirHeaders)
