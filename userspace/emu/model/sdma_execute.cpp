@@ -212,6 +212,8 @@ SdmaEngine::Outcome SdmaEngine::run_body(Context &c, const sdma::Trap &p)
 SdmaEngine::Outcome SdmaEngine::read_poll(Context &c, const sdma::Poll &p,
 					  u32 &value)
 {
+	if (p.kind == sdma::Poll::nothing)
+		return Outcome::done;
 	if (p.kind == sdma::Poll::memory)
 		return outcome(port_.read(c.vmid, p.address,
 					  as_mutable_bytes(value)));

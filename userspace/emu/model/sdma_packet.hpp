@@ -5,6 +5,7 @@
 
 #include "types.hpp"
 
+#include <array>
 #include <expected>
 #include <string_view>
 #include <variant>
@@ -35,7 +36,8 @@ struct Fence { u64 address; u32 value; };
 struct Trap { u32 context; };
 enum class Compare : u8 { always, lt, le, eq, ne, ge, gt };
 struct Poll {
-	enum Kind : u8 { memory, reg, hdp_flush } kind;
+	// nothing: ROCr's flush of the host data path, below
+	enum Kind : u8 { memory, reg, hdp_flush, nothing } kind;
 	Compare compare;
 	u64 address;	// or register, or the flush's done register
 	u32 request;	// hdp_flush: register to write
@@ -79,6 +81,9 @@ struct Malformed {
 constexpr u32 max_fixed_words = 13;
 constexpr u64 max_copy = 1ull << 30, max_swap = 0x3fffffe0;
 constexpr u32 poll_for_ever = 0xfff;
+// What ROCr takes for a flush of the host data path: a poll of a register that is
+// always satisfied. Engines take it from a user, and nothing is known that it does.
+constexpr std::array<u32, 6> user_flush{8, 0, 0x80000000, 0, 0, 0};
 
 std::expected<Packet, Malformed> decode(std::span<const u32> words);
 

@@ -274,6 +274,32 @@ TEST_F(IndirectBuffer, MayNotWriteRegisters)
 	EXPECT_EQ(r.interrupt(0)[0] >> 8 & 0xff, 0xf7u);
 }
 
+TEST_F(IndirectBuffer, UsersFlush)
+{
+	put({8, 0, 0x80000000, 0, 0, 0, 5, data, 0, 9});
+	r.submit_ib(3, ib, 10);
+	EXPECT_TRUE(r.idle());
+	EXPECT_EQ(r.vram<u32>(0), 9u);
+	EXPECT_EQ(r.gpu.stats().illegal_packets.get(), 0u);
+}
+
+// Any other poll of a register is not for a user.
+TEST(Sdma, NothingLikeTheUsersFlush)
+{
+	for (unsigned bit = 28; bit < 6 * 32; bit++) {
+		Rig r;
+		r.enable_vmid(3);
+		r.map_vram(3, 0x10000, 512 << 10);
+		auto &ib = r.vram<std::array<u32, 6>>(512 << 10);
+		ib = {8, 0, 0x80000000, 0, 0, 0};
+		if (bit == 31) // a poll of memory
+			continue;
+		ib[bit / 32] ^= 1u << bit % 32;
+		r.submit_ib(3, 0x10000, 6);
+		EXPECT_EQ(r.gpu.stats().illegal_packets.get(), 1u) << bit;
+	}
+}
+
 TEST_F(IndirectBuffer, RetryFaultParksAndGoesOn)
 {
 	// two pages to two pages, each half missing at first
