@@ -221,7 +221,6 @@ void Gpu::reset()
 	gfx_->reset();
 	for (auto &hub : mm_)
 		hub->reset();
-	regs_.set(reg::hqd_active, 0);
 	for (unsigned e = 0; e < engines(); e++)
 		for (unsigned q = 0; q < reg::sdma_queues; q++)
 			regs_.set(reg::sdma_base(e) + reg::sdma_queue(q), 0);
@@ -232,6 +231,7 @@ void Gpu::power_on()
 {
 	reset();
 	regs_.reset();
+	kiq_->power_on();
 	for (auto [index, value] : constants_)
 		regs_.set(index, value);
 	std::lock_guard guard(smn_lock_);

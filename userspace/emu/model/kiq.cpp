@@ -39,29 +39,67 @@ Kiq::Kiq(RegisterFile &regs, VmHub &gfx, std::vector<VmHub *> mm,
 	: regs_(regs), gfx_(gfx), mm_(std::move(mm)), timeline_(timeline),
 	  port_(gfx)
 {
-	regs.know(reg::gc0 + 0x1240, reg::gc0 + 0x1290);
-	regs.hook(reg::hqd_active, {}, [this](u32 v) { activate(v); });
-	regs.hook(reg::hqd_dequeue, {}, [this](u32 v) {
-		regs_.set(reg::hqd_dequeue, v);
+	hook_queues();
+}
+
+// Each queue has registers of its own at the same place.
+void Kiq::hook_queues()
+{
+	for (u32 i = reg::hqd_first; i <= reg::hqd_last; i++)
+		regs_.hook(i, [this, i] { return word(selected(), i).load(); },
+			   [this, i](u32 v) { word(selected(), i) = v; });
+	regs_.hook(reg::hqd_active, {},
+		   [this](u32 v) { activate(selected(), v); });
+	regs_.hook(reg::hqd_dequeue, {}, [this](u32 v) {
+		word(selected(), reg::hqd_dequeue) = v;
 		if (v & 0xf)
-			activate(0);
+			activate(selected(), 0);
 	});
 }
 
-void Kiq::activate(u32 value)
+unsigned Kiq::selected() const
 {
-	regs_.set(reg::hqd_active, value & 1);
+	u32 v = regs_.get(reg::grbm_gfx_cntl);
+
+	return (v >> 2 & 3) << 5 | (v & 3) << 3 | (v >> 8 & 7);
+}
+
+bool Kiq::is_own(unsigned queue) const
+{
+	return (regs_.get(reg::rlc_cp_schedulers) & 0xff) == (0x80 | queue);
+}
+
+std::atomic<u32> &Kiq::word(unsigned queue, u32 index)
+{
+	return hqd_[queue * words + index - reg::hqd_first];
+}
+
+u32 Kiq::own(u32 index)
+{
+	return word(regs_.get(reg::rlc_cp_schedulers) & 0x7f, index);
+}
+
+u64 Kiq::own64(u32 index)
+{
+	return join(own(index), own(index + 1));
+}
+
+void Kiq::activate(unsigned queue, u32 value)
+{
+	word(queue, reg::hqd_active) = value & 1;
+	if (!is_own(queue))
+		return;
 	if (!(value & 1)) {
 		on_ = false;
 		return;
 	}
-	rptr_ = wptr_ = regs_.get(reg::hqd_rptr);
+	rptr_ = wptr_ = own(reg::hqd_rptr);
 	on_ = true;
 }
 
 bool Kiq::doorbell(u32 dword, u64 value)
 {
-	u32 v = regs_.get(reg::hqd_doorbell);
+	u32 v = own(reg::hqd_doorbell);
 
 	if (!on_ || !(v & doorbell_enable) || (v & 0x0ffffffc) >> 2 != dword)
 		return false;
@@ -74,12 +112,20 @@ void Kiq::reset()
 {
 	on_ = false;
 	wptr_ = rptr_ = 0;
+	for (unsigned q = 0; q < queues; q++)
+		word(q, reg::hqd_active) = 0;
+}
+
+void Kiq::power_on()
+{
+	for (auto &w : hqd_)
+		w = 0;
 }
 
 Access Kiq::fetch(u64 position, std::span<u32> out)
 {
-	u64 base = regs_.get64(reg::hqd_base) << 8;
-	u64 mask = (2ull << (regs_.get(reg::hqd_control) & 0x3f)) - 1;
+	u64 base = own64(reg::hqd_base) << 8;
+	u64 mask = (2ull << (own(reg::hqd_control) & 0x3f)) - 1;
 
 	for (u32 &word : out) {
 		Access a = port_.read(0, base + (position++ & mask) * 4,
@@ -92,17 +138,17 @@ Access Kiq::fetch(u64 position, std::span<u32> out)
 
 void Kiq::report(u64 rptr)
 {
-	u64 mask = (2ull << (regs_.get(reg::hqd_control) & 0x3f)) - 1;
+	u64 mask = (2ull << (own(reg::hqd_control) & 0x3f)) - 1;
 	u32 value = static_cast<u32>(rptr & mask);
 
-	port_.write(0, regs_.get64(reg::hqd_report), as_const_bytes(value));
+	port_.write(0, own64(reg::hqd_report), as_const_bytes(value));
 }
 
 Kiq::Status Kiq::step()
 {
 	if (!on_ || rptr_ == wptr_)
 		return Status::idle;
-	if (wptr_ - rptr_ > 2ull << (regs_.get(reg::hqd_control) & 0x3f)) {
+	if (wptr_ - rptr_ > 2ull << (own(reg::hqd_control) & 0x3f)) {
 		gfx_.host().log(Log::error, "KIQ write pointer outside the ring");
 		rptr_ = wptr_.load();
 		return Status::idle;

@@ -73,6 +73,7 @@ constexpr u32 atc_update_status = athub + 0x3e, atc_pasid = athub + 0x3f;
 
 // GC
 constexpr u32 grbm_gfx_cntl = gc0 + 0x22;
+constexpr u32 hqd_first = gc0 + 0x1245, hqd_last = gc0 + 0x127f;
 constexpr u32 hqd_active = gc0 + 0x1247, hqd_base = gc0 + 0x124d,
 	      hqd_base_hi = gc0 + 0x124e, hqd_rptr = gc0 + 0x124f,
 	      hqd_report = gc0 + 0x1250, hqd_report_hi = gc0 + 0x1251,
@@ -80,6 +81,7 @@ constexpr u32 hqd_active = gc0 + 0x1247, hqd_base = gc0 + 0x124d,
 	      hqd_dequeue = gc0 + 0x125d;
 constexpr u32 uconfig = 0xc000;
 constexpr u32 rlc_safe_mode = gc1 + 0x4c05;
+constexpr u32 rlc_cp_schedulers = gc1 + 0x4caa; // the number of the KIQ
 constexpr u32 clock_lsb = gc1 + 0x4c24, clock_msb = gc1 + 0x4c25;
 
 // SDMA, from an engine's base

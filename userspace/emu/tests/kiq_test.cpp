@@ -20,8 +20,15 @@ protected:
 	Rig r;
 	u64 wptr = 0;
 
+	// whose registers are seen; engine 2, pipe 1, queue 0 is the KIQ
+	void select(u32 me, u32 pipe, u32 queue)
+	{
+		r.set(reg::grbm_gfx_cntl, queue << 8 | me << 2 | pipe);
+	}
 	void SetUp() override
 	{
+		r.set(reg::rlc_cp_schedulers, 0x80 | 2 << 5 | 1 << 3);
+		select(2, 1, 0);
 		r.set64(reg::hqd_base, (Rig::aperture + ring) >> 8);
 		r.set(reg::hqd_control, 9); // 1024 words
 		r.set64(reg::hqd_report, Rig::aperture + report);
@@ -136,6 +143,45 @@ TEST_F(KiqTest, Dequeue)
 	submit({pm4(0x79, 2), 0x40, 1});
 	EXPECT_EQ(r.get(reg::uconfig + 0x40), 0u);
 	EXPECT_EQ(r.gpu.stats().stray_doorbells.get(), 1u);
+}
+
+// A process's queues come and go while the KIQ works.
+TEST_F(KiqTest, OtherQueuesAreNotIts)
+{
+	u32 at = 0;
+	for (auto [me, pipe, queue] : {std::array{2u, 1u, 1u}, {2u, 0u, 0u},
+				       {1u, 1u, 0u}, {0u, 0u, 0u}}) {
+		select(me, pipe, queue);
+		EXPECT_EQ(r.get(reg::hqd_active), 0u);
+		r.set64(reg::hqd_base, 0x1000);
+		r.set(reg::hqd_rptr, 40);
+		r.set(reg::hqd_active, 1);
+		EXPECT_EQ(r.get(reg::hqd_active), 1u);
+		submit({pm4(0x79, 2), 0x40, ++at});
+		EXPECT_EQ(r.get(reg::uconfig + 0x40), at);
+		r.set(reg::hqd_dequeue, 2);
+		EXPECT_EQ(r.get(reg::hqd_active), 0u);
+		submit({pm4(0x79, 2), 0x40, ++at});
+		EXPECT_EQ(r.get(reg::uconfig + 0x40), at);
+		EXPECT_TRUE(idle());
+	}
+	select(2, 1, 0);
+	EXPECT_EQ(r.get(reg::hqd_active), 1u);
+	EXPECT_EQ(r.get(reg::hqd_base), lower((Rig::aperture + ring) >> 8));
+}
+
+TEST_F(KiqTest, ResetEndsAllQueues)
+{
+	select(1, 0, 3);
+	r.set(reg::hqd_active, 1);
+	r.gpu.reset();
+	EXPECT_EQ(r.get(reg::hqd_active), 0u);
+	select(2, 1, 0);
+	EXPECT_EQ(r.get(reg::hqd_active), 0u);
+	EXPECT_NE(r.get(reg::hqd_base), 0u) << "reset is not power-on";
+	r.gpu.power_on();
+	select(2, 1, 0);
+	EXPECT_EQ(r.get(reg::hqd_base), 0u);
 }
 
 TEST(InterruptRing, WrapsAndReportsOverflow)
