@@ -15,16 +15,26 @@ FIXTURE(svm) {
 	int kmsg;
 };
 
-static uint32_t *new_range(uint32_t seed)
+static uint32_t *fill(uint32_t *p, uint32_t seed)
 {
-	uint32_t *p = svm_map(LEN);
-
-	/* what the driver maps by one entry, if there are huge pages */
-	if (p)
-		madvise(p, LEN, MADV_HUGEPAGE);
 	for (size_t i = 0; p && i < LEN / 4; i++)
 		p[i] = i * 7 + seed;
 	return p;
+}
+
+static uint32_t *new_range(uint32_t seed)
+{
+	return fill(svm_map(LEN), seed);
+}
+
+/* What the driver maps by one entry of a page directory each. */
+static uint32_t *new_huge_range(uint32_t seed)
+{
+	uint32_t *p = svm_map(LEN);
+
+	if (p)
+		madvise(p, LEN, MADV_HUGEPAGE);
+	return fill(p, seed);
 }
 
 FIXTURE_SETUP(svm)
@@ -166,6 +176,7 @@ TEST_F_TIMEOUT(svm, split_before_it_is_mapped_again, 120)
 	};
 	uint32_t *p, *out = new_range(0), value;
 	struct svm_queue q;
+	void *other;
 	int round;
 
 	ASSERT_NE(NULL, out);
@@ -177,12 +188,18 @@ TEST_F_TIMEOUT(svm, split_before_it_is_mapped_again, 120)
 		ASSERT_EQ(0, madvise(p, LEN, MADV_NOHUGEPAGE));
 		ASSERT_EQ(0, svm_access(&self->svm, p, LEN, gpu));
 		ASSERT_EQ(0, madvise(p, SVM_PAGE, MADV_DONTNEED));
-		ASSERT_EQ(0, svm_set(&self->svm, (char *)p + LEN - SVM_PAGE,
-				     SVM_PAGE, &attr, 1));
+		/* takes the page, which would else be the new one, too */
+		other = mmap(NULL, 64 * SVM_PAGE, PROT_READ | PROT_WRITE,
+			     MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+		ASSERT_NE(MAP_FAILED, other);
+		/* not inside a huge page, or the rest is mapped at once */
+		ASSERT_EQ(0, svm_set(&self->svm, (char *)p + LEN / 2, LEN / 2,
+				     &attr, 1));
 		value = 0x12340000 + round;
 		p[0] = value;
 		ASSERT_EQ(0, svm_queue_copy(&q, p, out, SVM_PAGE));
 		ASSERT_EQ(value, out[0]) TH_LOG("round %d", round);
+		munmap(other, 64 * SVM_PAGE);
 		munmap(p, LEN);
 	}
 	svm_queue_close(&self->svm, &q);
@@ -198,7 +215,7 @@ TEST_F(svm, split_inside_a_huge_page)
 		KFD_IOCTL_SVM_ATTR_GRANULARITY, 5
 	};
 	struct svm_gpu *gpu = &self->svm.gpu[0];
-	uint32_t *p = new_range(1), *out = new_range(0);
+	uint32_t *p = new_huge_range(1), *out = new_range(0);
 	char *in_huge = (char *)p + SVM_ALIGN / 2;
 	struct svm_queue q;
 
