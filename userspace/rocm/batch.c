@@ -10,8 +10,7 @@
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 
-#include "sdma_batch.h"
-#include "kfd_svm.h"
+#include "sdma_svm.h"
 
 #define SIZE	(3 * MIB + 20)
 
@@ -83,13 +82,8 @@ struct path {
 static int batch_copy(struct gpu *batches, void *to, const void *from,
 		      uint64_t size, struct path path)
 {
-	struct drm_amdgpu_sdma_desc desc = {
-		.op = AMDGPU_SDMA_OP_COPY,
-		.flags = AMDGPU_SDMA_DESC_FAULT,
-		.dst = (uintptr_t)to,
-		.src = (uintptr_t)from,
-		.size = size,
-	};
+	const struct drm_amdgpu_sdma_desc desc =
+		faulting(copy_desc((uintptr_t)from, (uintptr_t)to, size));
 	struct drm_amdgpu_sdma_batch batch = batch_of(batches, &desc, 1);
 	int ret;
 
@@ -274,17 +268,14 @@ static int batch_svm(void)
 static int fan_out(struct gpu *batches, unsigned int gpu, uint8_t *from,
 		   uint8_t *vram)
 {
-	struct drm_amdgpu_sdma_desc descs[PIECES] = { };
+	struct drm_amdgpu_sdma_desc descs[PIECES];
 	struct drm_amdgpu_sdma_batch batch = batch_of(batches, descs, PIECES);
 	uint32_t syncobj;
 	int ret;
 
-	for (int i = 0; i < PIECES; i++) {
-		descs[i].op = AMDGPU_SDMA_OP_COPY;
-		descs[i].src = (uintptr_t)from + i * PIECE;
-		descs[i].dst = (uintptr_t)vram + i * PIECE;
-		descs[i].size = PIECE;
-	}
+	for (int i = 0; i < PIECES; i++)
+		descs[i] = copy_desc((uintptr_t)from + i * PIECE,
+				     (uintptr_t)vram + i * PIECE, PIECE);
 	batch.placement = AMDGPU_SDMA_PLACE_FAN_OUT;
 	CHECK(!syncobj_new(batches, &syncobj), "no syncobj");
 	ret = batch_submit_to(batches, &batch, syncobj, 0);

@@ -9,21 +9,28 @@
 
 struct rocr rocr;
 
-static hsa_status_t add_host_pool(hsa_amd_memory_pool_t pool, void *unused)
+/* HSA_AMD_MEMORY_POOL_GLOBAL_FLAG_… of a pool; none of one that is not global. */
+static uint32_t global_flags(hsa_amd_memory_pool_t pool)
 {
-	uint32_t flags = 0;
 	hsa_amd_segment_t segment;
+	uint32_t flags = 0;
 
-	(void)unused;
 	hsa_amd_memory_pool_get_info(pool, HSA_AMD_MEMORY_POOL_INFO_SEGMENT,
 				     &segment);
-	if (segment != HSA_AMD_SEGMENT_GLOBAL)
-		return HSA_STATUS_SUCCESS;
-	hsa_amd_memory_pool_get_info(pool, HSA_AMD_MEMORY_POOL_INFO_GLOBAL_FLAGS,
-				     &flags);
+	if (segment == HSA_AMD_SEGMENT_GLOBAL)
+		hsa_amd_memory_pool_get_info(pool,
+				HSA_AMD_MEMORY_POOL_INFO_GLOBAL_FLAGS, &flags);
+	return flags;
+}
+
+static hsa_status_t add_host_pool(hsa_amd_memory_pool_t pool, void *unused)
+{
+	const uint32_t flags = global_flags(pool);
+
+	(void)unused;
 	if (flags & HSA_AMD_MEMORY_POOL_GLOBAL_FLAG_COARSE_GRAINED)
 		rocr.coarse = pool;
-	else if (!(flags & HSA_AMD_MEMORY_POOL_GLOBAL_FLAG_KERNARG_INIT))
+	else if (flags && !(flags & HSA_AMD_MEMORY_POOL_GLOBAL_FLAG_KERNARG_INIT))
 		rocr.fine = pool;
 	return HSA_STATUS_SUCCESS;
 }
@@ -31,16 +38,8 @@ static hsa_status_t add_host_pool(hsa_amd_memory_pool_t pool, void *unused)
 static hsa_status_t add_gpu_pool(hsa_amd_memory_pool_t pool, void *data)
 {
 	struct rocr_gpu *gpu = data;
-	hsa_amd_segment_t segment;
-	uint32_t flags = 0;
 
-	hsa_amd_memory_pool_get_info(pool, HSA_AMD_MEMORY_POOL_INFO_SEGMENT,
-				     &segment);
-	if (segment != HSA_AMD_SEGMENT_GLOBAL)
-		return HSA_STATUS_SUCCESS;
-	hsa_amd_memory_pool_get_info(pool, HSA_AMD_MEMORY_POOL_INFO_GLOBAL_FLAGS,
-				     &flags);
-	if (flags & HSA_AMD_MEMORY_POOL_GLOBAL_FLAG_COARSE_GRAINED)
+	if (global_flags(pool) & HSA_AMD_MEMORY_POOL_GLOBAL_FLAG_COARSE_GRAINED)
 		gpu->vram = pool;
 	return HSA_STATUS_SUCCESS;
 }
