@@ -306,7 +306,6 @@ int amdgpu_sdma_batch_lock_ranges(struct amdgpu_sdma_batch *b)
 
 	b->lookups = 0;
 	b->svm->num = 0;
-	b->svm->seen = false;
 	if (sdma_batch_prepares(b))
 		b->prepared->num_used = 0;
 	/* Mappings stay as long as the lock of the VM is held. */

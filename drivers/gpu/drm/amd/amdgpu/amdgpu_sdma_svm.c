@@ -59,6 +59,7 @@ static int append(struct amdgpu_sdma_svm *svm,
 		svm->max = room;
 	}
 	svm->ranges[svm->num++] = *new;
+	svm->seen = false;
 	return 0;
 }
 
