@@ -35,10 +35,10 @@
 #define GEM_VA		(1088 * MIB)
 #define USER_VA		(1152 * MIB)
 
-enum memory { GEM, USERPTR, SVM, PRIVATE, MEMORIES };
+enum kind { GEM, USERPTR, SVM, PRIVATE, KINDS };
 enum way { COLD, BATCH, PREP, WAYS };
 
-static const char * const memory_names[] = { "gem", "userptr", "svm", "private" };
+static const char * const kind_names[] = { "gem", "userptr", "svm", "private" };
 static const char * const way_names[] = { "cold", "batch", "prep" };
 
 struct source {
@@ -51,7 +51,7 @@ struct bench {
 	struct buffer to, gem, user;
 	struct kfd kfd;
 	struct svm svm;
-	struct source from[MEMORIES];
+	struct source from[KINDS];
 	uint32_t out;
 	int rounds;
 	struct drm_amdgpu_sdma_desc descs[MAX_COPIES];
@@ -96,12 +96,12 @@ static void open_memories(struct bench *b)
 		check("prefetch", -ENOSPC);
 }
 
-static void put_descs(struct bench *b, enum memory memory, uint32_t n)
+static void put_descs(struct bench *b, enum kind kind, uint32_t n)
 {
 	uint32_t i;
 
 	for (i = 0; i < n; i++)
-		b->descs[i] = copy_desc(b->from[memory].va + 2ul * i * PAGE,
+		b->descs[i] = copy_desc(b->from[kind].va + 2ul * i * PAGE,
 					TO_VA + (uint64_t)i * PAGE, PAGE);
 }
 
@@ -137,7 +137,7 @@ static void make_cold(const struct source *from, uint32_t n)
 		check("mprotect", -errno);
 }
 
-static double measure(struct bench *b, enum memory memory, enum way way,
+static double measure(struct bench *b, enum kind kind, enum way way,
 		      uint32_t n)
 {
 	struct drm_amdgpu_sdma_batch batch = batch_of_all(b, n);
@@ -146,15 +146,15 @@ static double measure(struct bench *b, enum memory memory, enum way way,
 	char name[32];
 	int i;
 
-	snprintf(name, sizeof(name), "%-7s %-5s %4u", memory_names[memory],
+	snprintf(name, sizeof(name), "%-7s %-5s %4u", kind_names[kind],
 		 way_names[way], n);
 	cost.name = name;
-	put_descs(b, memory, n);
+	put_descs(b, kind, n);
 	if (way == PREP)
 		check("prepare", batch_prepare(&b->gpu, &batch, &handle));
 	for (i = -COST_WARM; i < b->rounds; i++) {
 		if (way == COLD)
-			make_cold(&b->from[memory], n);
+			make_cold(&b->from[kind], n);
 		if (way == PREP)
 			batch = run_of(&b->gpu, handle);
 		time_call(b, &cost, i, &batch, n);
@@ -165,15 +165,15 @@ static double measure(struct bench *b, enum memory memory, enum way way,
 	return cost.samples[b->rounds / 2];
 }
 
-static double measure_memory(struct bench *b, enum memory memory, uint32_t n)
+static double measure_memory(struct bench *b, enum kind kind, uint32_t n)
 {
 	double cost = 0;
 	int way;
 
 	for (way = COLD; way < WAYS; way++)
 		/* a buffer is never cold, and to protect private memory moves it */
-		if (way != COLD || memory == USERPTR || memory == SVM)
-			cost = measure(b, memory, way, n);
+		if (way != COLD || kind == USERPTR || kind == SVM)
+			cost = measure(b, kind, way, n);
 	return cost;
 }
 
@@ -182,13 +182,13 @@ static bool compare(const double *prepared)
 {
 	bool good = true;
 	double ratio;
-	int memory;
+	int kind;
 
-	for (memory = USERPTR; memory < MEMORIES; memory++) {
-		ratio = prepared[memory] / prepared[GEM];
+	for (kind = USERPTR; kind < KINDS; kind++) {
+		ratio = prepared[kind] / prepared[GEM];
 		good &= ratio <= 1.5;
 		printf("%-6s prepared %s / gem, 64 copies: %.3f, goal: 1.5 or less\n",
-		       ratio <= 1.5 ? "met" : "MISSED", memory_names[memory],
+		       ratio <= 1.5 ? "met" : "MISSED", kind_names[kind],
 		       ratio);
 	}
 	return good;
@@ -198,7 +198,7 @@ int main(int argc, char **argv)
 {
 	static const uint32_t counts[] = { 8, 64, 512, MAX_COPIES };
 	struct sched_param param = { .sched_priority = 1 };
-	double prepared[MEMORIES] = { 0 }, cost;
+	double prepared[KINDS] = { 0 }, cost;
 	static struct bench b;
 	size_t i;
 	int m;
@@ -209,7 +209,7 @@ int main(int argc, char **argv)
 	open_gpu(&b);
 	open_memories(&b);
 	for (i = 0; i < ARRAY_SIZE(counts); i++) {
-		for (m = GEM; m < MEMORIES; m++) {
+		for (m = GEM; m < KINDS; m++) {
 			cost = measure_memory(&b, m, counts[i]);
 			if (counts[i] == 64)
 				prepared[m] = cost;
