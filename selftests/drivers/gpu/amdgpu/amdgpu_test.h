@@ -49,32 +49,6 @@ static inline int do_ioctl(int fd, unsigned long request, void *arg)
 	return ret < 0 ? -errno : ret;
 }
 
-static inline int write_file(const char *path, const char *text)
-{
-	int fd = open(path, O_WRONLY | O_CLOEXEC), ret = 0;
-
-	if (fd < 0)
-		return -errno;
-	if (write(fd, text, strlen(text)) < 0)
-		ret = -errno;
-	close(fd);
-	return ret;
-}
-
-/*
- * Devices
- */
-
-static inline int bind_gpu(const char *gpu)
-{
-	return write_file("/sys/bus/pci/drivers/amdgpu/bind", gpu);
-}
-
-static inline int unbind_gpu(const char *gpu)
-{
-	return write_file("/sys/bus/pci/drivers/amdgpu/unbind", gpu);
-}
-
 /*
  * Buffers and submissions
  */

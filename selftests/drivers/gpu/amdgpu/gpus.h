@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Which GPUs the tests use, and what the compute driver calls them.
+ * Which GPUs the tests use, what the compute driver calls them, and what the driver
+ * does with them when it is told to.
  *
  * GPU= in the environment names them, in this order, by their PCI addresses:
  * GPU=0000:03:00.0,0000:83:00.0. Default: all that there are.
@@ -118,6 +119,29 @@ static inline int kfd_node_of(const char *gpu)
 		    kfd_property(n, "properties", "location_id") == location)
 			return n;
 	return -1;
+}
+
+static inline int write_file(const char *path, const char *text)
+{
+	int fd = open(path, O_WRONLY | O_CLOEXEC), ret = 0;
+
+	if (fd < 0)
+		return -errno;
+	if (write(fd, text, strlen(text)) < 0)
+		ret = -errno;
+	close(fd);
+	return ret;
+}
+
+/* The driver takes a GPU, and leaves it. */
+static inline int bind_gpu(const char *gpu)
+{
+	return write_file("/sys/bus/pci/drivers/amdgpu/bind", gpu);
+}
+
+static inline int unbind_gpu(const char *gpu)
+{
+	return write_file("/sys/bus/pci/drivers/amdgpu/unbind", gpu);
 }
 
 /* Reset a GPU as a whole, and wait for it. How it went the kernel's log says. */

@@ -346,7 +346,7 @@ enum { SUBMIT, RUN, DONE, EVENTS };
 
 static const char * const events[] = { "submit", "run", "done" };
 
-static int write_file(const char *dir, const char *file, const char *text)
+static int write_in(const char *dir, const char *file, const char *text)
 {
 	char path[256];
 	int fd, ret;
@@ -370,7 +370,7 @@ static int trace_begin(const char *dir)
 		snprintf(file, sizeof(file),
 			 "events/amdgpu/amdgpu_sdma_batch_%s/enable",
 			 events[i]);
-		ret = write_file(dir, file, "1");
+		ret = write_in(dir, file, "1");
 	}
 	return ret;
 }

@@ -3,13 +3,10 @@
  * The kernel's memory for SDMA batches is charged to the memory cgroup of the
  * process that submits them.
  */
-#include <sys/stat.h>
-
 #include "../../../kselftest_harness.h"
+#include "cgroup.h"
 #include "sdma_hold.h"
 
-#define CGROUPS		"/sys/fs/cgroup/"
-#define GROUP		CGROUPS "sdma_cgroup/"
 #define VA		(1024 * MIB)
 #define SIZE		(4 * MIB)
 
@@ -21,16 +18,6 @@ FIXTURE(cgroup)
 	struct drm_amdgpu_sdma_batch batch;
 };
 
-static int write_file(const char *path, const char *text)
-{
-	int fd = open(path, O_WRONLY | O_CLOEXEC);
-	ssize_t n = fd < 0 ? -1 : write(fd, text, strlen(text));
-	int ret = n < 0 ? -errno : 0;
-
-	close(fd);
-	return ret;
-}
-
 /* As many fills as a batch may have, each of 64 bytes. */
 FIXTURE_SETUP(cgroup)
 {
@@ -39,8 +26,7 @@ FIXTURE_SETUP(cgroup)
 
 	if (gpu_open(&self->gpu, 0))
 		SKIP(return, "no GPU with SDMA batches");
-	write_file(CGROUPS "cgroup.subtree_control", "+memory");
-	if (mkdir(GROUP, 0755) || access(GROUP "memory.peak", W_OK))
+	if (cgroup_make())
 		SKIP(return, "no memory cgroups");
 	ASSERT_EQ(0, buffer_map(&self->gpu, &self->buffer, SIZE,
 				AMDGPU_GEM_DOMAIN_VRAM, VA));
@@ -50,31 +36,22 @@ FIXTURE_SETUP(cgroup)
 	for (i = 0; i < num; i++)
 		self->d[i] = fill_desc(VA + i * 64, 64, i);
 	self->batch = batch_of(&self->gpu, self->d, num);
-	ASSERT_EQ(0, write_file(GROUP "cgroup.procs", "0"));
+	ASSERT_EQ(0, cgroup_enter());
 }
 
 FIXTURE_TEARDOWN(cgroup)
 {
 	if (self->gpu.fd >= 0)
 		close(self->gpu.fd);
-	write_file(CGROUPS "cgroup.procs", "0");
-	rmdir(GROUP);
+	cgroup_leave();
 }
 
-static long read_number(int fd)
+/* Since it was written to, through this file. */
+static long read_peak(int fd)
 {
 	char text[32] = "";
 
 	return pread(fd, text, sizeof(text) - 1, 0) < 0 ? -errno : atol(text);
-}
-
-static long charged(void)
-{
-	int fd = open(GROUP "memory.current", O_RDONLY | O_CLOEXEC);
-	long bytes = read_number(fd);
-
-	close(fd);
-	return bytes;
 }
 
 /* What a call has while it lasts: the copy of the descriptors at least. */
@@ -85,13 +62,13 @@ TEST_F_TIMEOUT(cgroup, call, 120)
 
 	/* what the file gets with its first batch */
 	ASSERT_EQ(0, batch_run(&self->gpu, &self->batch));
-	peak = open(GROUP "memory.peak", O_RDWR | O_CLOEXEC);
+	peak = open(CGROUP "memory.peak", O_RDWR | O_CLOEXEC);
 	ASSERT_LE(0, peak);
 	ASSERT_EQ(1, write(peak, "1", 1));
-	before = charged();
+	before = cgroup_charged();
 	ASSERT_EQ(0, batch_run(&self->gpu, &self->batch));
 	EXPECT_LE((long)(self->batch.num_descs * sizeof(self->d[0])),
-		  read_number(peak) - before);
+		  read_peak(peak) - before);
 	close(peak);
 }
 
@@ -113,11 +90,11 @@ TEST_F_TIMEOUT(cgroup, prepared, 120)
 	for (i = 0; i < MAPPINGS; i++)
 		self->d[i].dst = MANY_VA + i * 4096;
 	ASSERT_EQ(0, prepare(&self->gpu, self->d, MAPPINGS, &handle));
-	before = charged();
+	before = cgroup_charged();
 	for (i = 0; i < PREPARED; i++)
 		ASSERT_EQ(0, prepare(&self->gpu, self->d, MAPPINGS, &handle));
 	/* a start and an id each */
-	EXPECT_LE(before + PREPARED * MAPPINGS * 16, charged());
+	EXPECT_LE(before + PREPARED * MAPPINGS * 16, cgroup_charged());
 }
 
 TEST_HARNESS_MAIN

@@ -184,31 +184,83 @@ TEST_F(kfd, stale)
 	EXPECT_EQ(-ESTALE, run_prepared(&self->gpu, handle));
 }
 
-/* Memory of another GPU that the compute driver has mapped in both. */
+/* Memory of another GPU, which the compute driver has mapped in both. */
+static int add_peer(struct _test_data_kfd *self, struct _test_data_kfd *other)
+{
+	int ret;
+
+	other->kfd.fd = self->kfd.fd;
+	ret = gpu_open(&other->gpu, 1);
+	if (!ret)
+		ret = kfd_acquire(&other->kfd, &other->gpu);
+	if (ret)
+		return -ENODEV;
+	ret = kfd_new(other, &other->vram, KFD_IOC_ALLOC_MEM_FLAGS_VRAM |
+					   KFD_IOC_ALLOC_MEM_FLAGS_PUBLIC);
+	if (!ret)
+		ret = kfd_map(&self->kfd, other->vram.handle);
+	return ret ? ret : kfd_map(&other->kfd, self->gtt.handle);
+}
+
 TEST_F(kfd, peer)
 {
-	struct _test_data_kfd other = { .kfd.fd = self->kfd.fd };
 	struct drm_amdgpu_sdma_desc d = out_and_back(self, false);
 	struct drm_amdgpu_sdma_batch batch = batch_of(&self->gpu, &d, 1);
+	struct _test_data_kfd other = { };
+	int ret = add_peer(self, &other);
 
-	if (gpu_open(&other.gpu, 1) || kfd_acquire(&other.kfd, &other.gpu))
+	if (ret == -ENODEV)
 		SKIP(return, "one GPU");
-	ASSERT_EQ(0, kfd_new(&other, &other.vram,
-			     KFD_IOC_ALLOC_MEM_FLAGS_VRAM |
-			     KFD_IOC_ALLOC_MEM_FLAGS_PUBLIC));
-	ASSERT_EQ(0, kfd_map(&self->kfd, other.vram.handle));
+	ASSERT_EQ(0, ret);
 	d.dst = (uintptr_t)other.vram.at;
 	batch.flags = AMDGPU_SDMA_BATCH_PATH;
 	ASSERT_EQ(0, batch_run(&self->gpu, &batch));
 	EXPECT_EQ(SIZE, batch.peer_bytes);
 	EXPECT_EQ(0, memcmp(self->gtt.at, other.vram.at, SIZE));
 	/* and of the other one's own file */
-	ASSERT_EQ(0, kfd_map(&other.kfd, self->gtt.handle));
 	memset(other.vram.at, 0x77, SIZE);
 	d = copy_desc((uintptr_t)other.vram.at, (uintptr_t)self->gtt.at, SIZE);
 	batch = batch_of(&other.gpu, &d, 1);
 	ASSERT_EQ(0, batch_run(&other.gpu, &batch));
 	EXPECT_EQ(0, memcmp(self->gtt.at, other.vram.at, SIZE));
+	close(other.gpu.fd);
+}
+
+/*
+ * The memory of a process in two GPUs leaves one of them, and its batches go on in
+ * both: from the host to the first, and from there, by the second, to the second.
+ */
+TEST_F_TIMEOUT(kfd, evicted_with_two, 120)
+{
+	struct drm_amdgpu_sdma_desc d[] = { out_and_back(self, false), { } };
+	struct _test_data_kfd other = { };
+	struct drm_amdgpu_sdma_batch batch;
+	unsigned int round, i;
+	struct evict e;
+	int ret = add_peer(self, &other);
+
+	if (ret == -ENODEV)
+		SKIP(return, "one GPU");
+	ASSERT_EQ(0, ret);
+	ASSERT_EQ(0, kfd_map(&other.kfd, self->vram.handle));
+	d[1] = copy_desc(d[0].dst, (uintptr_t)other.vram.at, SIZE);
+	for (round = 1; round < 4; round++) {
+		ret = evict_open(&e);
+		if (ret == -E2BIG)
+			SKIP(return, "too much video memory");
+		ASSERT_EQ(0, ret);
+		ASSERT_LE(0, evict_once(&e));
+		/* while the queues of the process are evicted, and afterwards */
+		for (i = 0; i < 8; i++) {
+			memset(self->gtt.at, round << 4 | i, SIZE);
+			batch = batch_of(&self->gpu, &d[0], 1);
+			ASSERT_EQ(0, batch_run(&self->gpu, &batch));
+			batch = batch_of(&other.gpu, &d[1], 1);
+			ASSERT_EQ(0, batch_run(&other.gpu, &batch));
+			EXPECT_EQ(0, memcmp(self->gtt.at, other.vram.at, SIZE));
+		}
+		evict_close(&e);
+	}
 	close(other.gpu.fd);
 }
 

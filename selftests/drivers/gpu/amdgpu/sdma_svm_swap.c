@@ -11,6 +11,7 @@
  */
 #include "../../../kselftest_harness.h"
 #include "../../../rdma/loop_swap.h"
+#include "cgroup.h"
 #include "sdma_svm.h"
 
 #define PAGES		16
@@ -117,6 +118,67 @@ TEST_F_TIMEOUT(swap, taken_all_the_time, 120)
 		ASSERT_TRUE(all_are(self->vram.cpu, SIZE, round))
 			TH_LOG("round %u", round);
 	}
+}
+
+/*
+ * A process that may not have all of its memory at once: a batch brings a part
+ * back, and others go to swap. In video memory they would count, and could not go.
+ */
+#define PARTS		48
+
+static int copy_part(struct _test_data_swap *self, const uint8_t *at, bool in)
+{
+	const uint64_t va = (uintptr_t)at;
+	struct drm_amdgpu_sdma_desc d = faulting(in ?
+		copy_desc(VRAM_VA, va, SIZE) : copy_desc(va, VRAM_VA, SIZE));
+	struct drm_amdgpu_sdma_batch batch = batch_of(&self->gpu, &d, 1);
+
+	return batch_run(&self->gpu, &batch);
+}
+
+TEST_F_TIMEOUT(swap, within_a_limit, 120)
+{
+	/* and no more at a time than a batch asks for */
+	const struct kfd_ioctl_svm_attribute in_system_memory[] = {
+		{ KFD_IOCTL_SVM_ATTR_PREFERRED_LOC,
+		  KFD_IOCTL_SVM_LOCATION_SYSMEM },
+		{ KFD_IOCTL_SVM_ATTR_GRANULARITY, 4 },
+	};
+	unsigned int round, i, way;
+	uint8_t *parts;
+	char limit[32];
+
+	if (cgroup_make())
+		SKIP(return, "no memory cgroups");
+	parts = svm_map(PARTS * SIZE);
+	ASSERT_NE(NULL, parts);
+	ASSERT_EQ(0, madvise(parts, PARTS * SIZE, MADV_NOHUGEPAGE));
+	ASSERT_EQ(0, svm_access(&self->svm, parts, PARTS * SIZE,
+				&self->svm.gpu[0]));
+	ASSERT_EQ(0, svm_set(&self->svm, parts, PARTS * SIZE, in_system_memory,
+			     ARRAY_SIZE(in_system_memory)));
+	ASSERT_EQ(0, cgroup_enter());
+	snprintf(limit, sizeof(limit), "%ld",
+		 cgroup_charged() + (long)(PARTS / 2 * SIZE));
+	EXPECT_EQ(0, write_file(CGROUP "memory.max", limit));
+	for (round = 0; round < 3; round++) {
+		for (i = 0; i < 2 * PARTS; i++) {
+			uint8_t *part = parts + i % PARTS * SIZE;
+			const uint8_t value = round + 5 * (i % PARTS);
+
+			way = i / PARTS;
+			memset(self->vram.cpu, way ? ~value : value, SIZE);
+			EXPECT_EQ(0, copy_part(self, part, !way));
+			EXPECT_TRUE(all_are(self->vram.cpu, SIZE, value))
+				TH_LOG("round %u, part %u", round, i % PARTS);
+		}
+		EXPECT_LT(PARTS / 3 * PAGES,
+			  count_swapped(parts, PARTS * SIZE));
+		EXPECT_GE(atol(limit), cgroup_charged());
+	}
+	EXPECT_EQ(0, cgroup_read(CGROUP "memory.events", "oom_kill "));
+	write_file(CGROUP "memory.max", "max");
+	cgroup_leave();
 }
 
 TEST_HARNESS_MAIN

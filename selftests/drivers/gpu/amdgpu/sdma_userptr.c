@@ -75,6 +75,8 @@ FIXTURE_SETUP(userptr)
 	self->seed = 1;
 	if (gpu_open(&self->gpu, 0))
 		SKIP(return, "no GPU with SDMA batches");
+	if (!(self->gpu.info.features & AMDGPU_SDMA_FEATURE_USERPTR))
+		SKIP(return, "no user pointers");
 	self->by_kfd = variant->kfd;
 	if (self->by_kfd && kfd_open(&self->kfd, &self->gpu))
 		SKIP(return, "the compute driver does not have this GPU");

@@ -350,12 +350,17 @@ static void push_batch_jobs(struct amdgpu_sdma_batch *b)
 struct dma_fence *amdgpu_sdma_batch_commit(struct amdgpu_sdma_batch *b)
 {
 	struct dma_fence *fence;
+	bool cookie;
 	int r;
 
 	r = amdgpu_sdma_user_pages_lock(b);
 	if (r)
 		return ERR_PTR(r);
-	/* Nothing can fail from here on. */
+	/*
+	 * Nothing can fail from here on, and nothing may wait for a fence or for
+	 * memory: others see fences of jobs that do not run yet.
+	 */
+	cookie = dma_fence_begin_signalling();
 	arm_batch_jobs(b);
 	fence = b->joined ? b->joined : &b->jobs[0]->base.s_fence->finished;
 	dma_fence_get(fence);
@@ -363,6 +368,7 @@ struct dma_fence *amdgpu_sdma_batch_commit(struct amdgpu_sdma_batch *b)
 	signal_outs(b, fence);
 	trace_batch(b, fence);
 	push_batch_jobs(b);
+	dma_fence_end_signalling(cookie);
 	amdgpu_vm_move_to_lru_tail(b->adev, &b->fpriv->vm);
 	amdgpu_sdma_user_pages_unlock(b);
 	return fence;

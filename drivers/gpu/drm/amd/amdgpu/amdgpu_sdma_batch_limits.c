@@ -252,6 +252,8 @@ void amdgpu_sdma_batch_info(struct amdgpu_device *adev,
 	info->features = AMDGPU_SDMA_FEATURE_PREPARED;
 	if (IS_ENABLED(CONFIG_IO_URING))
 		info->features |= AMDGPU_SDMA_FEATURE_URING;
+	if (IS_ENABLED(CONFIG_DRM_AMDGPU_USERPTR))
+		info->features |= AMDGPU_SDMA_FEATURE_USERPTR;
 	if (KFD_IS_SVM_API_SUPPORTED(adev))
 		info->features |= AMDGPU_SDMA_FEATURE_SVM;
 	info->max_descs = AMDGPU_SDMA_MAX_DESCS;
