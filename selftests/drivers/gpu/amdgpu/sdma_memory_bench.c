@@ -35,7 +35,7 @@
 #define GEM_VA		(1088 * MIB)
 #define USER_VA		(1152 * MIB)
 
-enum kind { GEM, USERPTR, SVM, PRIVATE, KINDS };
+enum memory { GEM, USERPTR, SVM, PRIVATE, KINDS };
 enum way { COLD, BATCH, PREP, WAYS };
 
 static const char * const kind_names[] = { "gem", "userptr", "svm", "private" };
@@ -96,7 +96,7 @@ static void open_memories(struct bench *b)
 		check("prefetch", -ENOSPC);
 }
 
-static void put_descs(struct bench *b, enum kind kind, uint32_t n)
+static void put_descs(struct bench *b, enum memory kind, uint32_t n)
 {
 	uint32_t i;
 
@@ -137,7 +137,7 @@ static void make_cold(const struct source *from, uint32_t n)
 		check("mprotect", -errno);
 }
 
-static double measure(struct bench *b, enum kind kind, enum way way,
+static double measure(struct bench *b, enum memory kind, enum way way,
 		      uint32_t n)
 {
 	struct drm_amdgpu_sdma_batch batch = batch_of_all(b, n);
@@ -165,7 +165,7 @@ static double measure(struct bench *b, enum kind kind, enum way way,
 	return cost.samples[b->rounds / 2];
 }
 
-static double measure_memory(struct bench *b, enum kind kind, uint32_t n)
+static double measure_memory(struct bench *b, enum memory kind, uint32_t n)
 {
 	double cost = 0;
 	int way;
