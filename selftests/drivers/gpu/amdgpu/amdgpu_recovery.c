@@ -3,6 +3,8 @@
  * The driver recovers from a job that never ends, whatever the process that
  * sent it has mapped.
  */
+#include <pthread.h>
+
 #include "../../../kselftest_harness.h"
 #include "amdgpu_test.h"
 
@@ -135,6 +137,77 @@ TEST(cleared_before_the_reset)
 	sleep(1);
 	ASSERT_EQ(0, reset_gpu(gpus[0]));
 	EXPECT_EQ(0, words_of_new_buffers(gpus[0]));
+}
+
+FIXTURE(failing) {
+	char gpus[MAX_GPUS][32];
+	struct gpu gpu;
+	struct buffer ib;
+	int emu;
+	bool stop;
+};
+
+FIXTURE_SETUP(failing)
+{
+	self->emu = emulator_open();
+	if (self->emu < 0 || !find_gpus(self->gpus))
+		SKIP(return, "no emulator whose engines can die");
+	ASSERT_EQ(0, open_gpu(&self->gpu, self->gpus[0]));
+	ASSERT_EQ(0, new_mapped_buffer(&self->gpu, &self->ib, 65536,
+				       AMDGPU_GEM_DOMAIN_GTT));
+	ASSERT_EQ(0, write_word(&self->gpu, &self->ib, 1));
+}
+
+FIXTURE_TEARDOWN(failing)
+{
+	close(self->gpu.fd);
+	close(self->emu);
+}
+
+/* Engines that die again whenever a reset has brought them back. */
+static void *kill_engines(void *arg)
+{
+	struct _test_data_failing *self = arg;
+	int ret = 0;
+
+	while (!ret && !__atomic_load_n(&self->stop, __ATOMIC_ACQUIRE))
+		ret = emulator_all(self->emu, "engine all hang");
+	return (void *)(intptr_t)ret;
+}
+
+#define QUEUED		8
+
+/* Jobs, until the first has failed. How many are busy when all had their time. */
+static int count_busy(struct _test_data_failing *self)
+{
+	struct buffer *ib = &self->ib;
+	uint64_t fence[QUEUED];
+	int num = 0, busy = 0;
+
+	while (num < QUEUED &&
+	       !submit(&self->gpu, &ib, 1, 8, &fence[num]))
+		num++;
+	while (num--)
+		busy += wait_fence(&self->gpu, fence[num], 20) == 1;
+	return busy;
+}
+
+/* Jobs that are queued behind a reset that has failed come to an end. */
+TEST_F_TIMEOUT(failing, queued_jobs, 400)
+{
+	pthread_t thread;
+	void *err;
+
+	ASSERT_EQ(0, pthread_create(&thread, NULL, kill_engines, self));
+	reset_gpu(self->gpus[0]);
+	__atomic_store_n(&self->stop, true, __ATOMIC_RELEASE);
+	ASSERT_EQ(0, pthread_join(thread, &err));
+	EXPECT_EQ(NULL, err);
+	ASSERT_EQ(0, new_context(&self->gpu));
+	EXPECT_EQ(0, count_busy(self));
+	ASSERT_EQ(0, emulator_all(self->emu, "engine all resume"));
+	EXPECT_EQ(0, reset_gpu(self->gpus[0]));
+	EXPECT_EQ(0, works_again(&self->gpu, &self->ib));
 }
 
 TEST_HARNESS_MAIN
