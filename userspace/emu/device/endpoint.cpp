@@ -59,6 +59,8 @@ Endpoint::Endpoint(const EndpointConfig &config, Fabric &fabric)
 	regions_[bar_registers].size = register_bytes;
 	regions_[region_config].size = PciConfig::size;
 	build_config();
+	if (Hive *hive = config.gpu.member.hive)
+		hive->join(config.gpu.member.node, gpu_.vram());
 	if (config.poison)
 		gpu_.vram().poison(0, config.vram);
 	start_engines();
@@ -66,6 +68,7 @@ Endpoint::Endpoint(const EndpointConfig &config, Fabric &fabric)
 
 Endpoint::~Endpoint()
 {
+	leave_hive();
 	stop();
 	for (std::jthread &t : threads_)
 		t.request_stop();
@@ -265,7 +268,16 @@ void Endpoint::vanish()
 	removed_ = true;
 	master_ = false;
 	fabric_.remove(*this);
+	leave_hive();
 	gpu_.reset();
+}
+
+void Endpoint::leave_hive()
+{
+	const HiveMember &m = config_.gpu.member;
+
+	if (m.hive)
+		m.hive->leave(m.node);
 }
 
 std::string Endpoint::empty_slot()

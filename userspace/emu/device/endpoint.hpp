@@ -89,6 +89,7 @@ private:
 	void build_config();
 	void config_written(u32 offset, u64 length);
 	void place_bars();
+	void leave_hive();
 	void mmio_read(u64 offset, bytes out);
 	void mmio_write(u64 offset, const_bytes in);
 	bool may_dma() const;

@@ -21,7 +21,7 @@ struct Options {
 	std::string directory;
 	std::string vram_dir;
 	unsigned gpus = 1;
-	bool viommu = false;
+	bool viommu = false, xgmi = false;
 	EndpointConfig endpoint;
 };
 
@@ -40,6 +40,7 @@ constexpr const char *usage_text =
 	"  --poison       fill video memory with a pattern at power-on and resets\n"
 	"  --monitor PATH where QEMU's monitor (QMP) is, for \"remove\"\n"
 	"  --viommu       the guest has an IOMMU: no peer look-up by address\n"
+	"  --xgmi         the GPUs, 2 to 8, are a hive: linked by xGMI\n"
 	"  --no-xnack     never answer a fault with a retry\n"
 	"  --verbose      log faults and resets; twice: queues as well\n";
 
@@ -48,6 +49,9 @@ constexpr const char *usage_text =
 	std::fputs(usage_text, status ? stderr : stdout);
 	std::exit(status);
 }
+
+// Behind each GPU's memory its segment is empty for so long.
+constexpr u64 hive_gap = 1ull << 30;
 
 u64 number(const char *text, u64 low, u64 high)
 {
@@ -76,7 +80,8 @@ Options parse(int argc, char **argv)
 		{"seed", 1, nullptr, 's'},
 		{"hdp-shadow", 0, nullptr, 'd'}, {"poison", 0, nullptr, 'p'},
 		{"monitor", 1, nullptr, 'q'},
-		{"viommu", 0, nullptr, 'i'},   {"no-xnack", 0, nullptr, 'x'},
+		{"viommu", 0, nullptr, 'i'},   {"xgmi", 0, nullptr, 'l'},
+		{"no-xnack", 0, nullptr, 'x'},
 		{"verbose", 0, nullptr, 'v'},  {"help", 0, nullptr, 'h'},
 		{}};
 	Options o;
@@ -96,6 +101,7 @@ Options parse(int argc, char **argv)
 		case 'p': e.poison = true; break;
 		case 'q': e.monitor = optarg; break;
 		case 'i': o.viommu = true; break;
+		case 'l': o.xgmi = true; break;
 		case 'x': e.gpu.vm.retry = false; break;
 		case 'v': e.verbosity = static_cast<Log>(
 				  std::min(static_cast<int>(e.verbosity) + 1,
@@ -105,13 +111,15 @@ Options parse(int argc, char **argv)
 		}
 	}
 	if (optind != argc - 1 || !good_engines(o.endpoint.gpu.engines) ||
-	    (o.endpoint.vram & (o.endpoint.vram - 1)))
+	    (o.endpoint.vram & (o.endpoint.vram - 1)) ||
+	    (o.xgmi && (o.gpus < 2 || o.gpus > Hive::most_nodes)))
 		usage(2);
 	o.directory = argv[optind];
 	return o;
 }
 
-Control::Endpoints make_endpoints(const Options &o, vfio::Fabric &fabric)
+Control::Endpoints make_endpoints(const Options &o, vfio::Fabric &fabric,
+				  Hive &hive)
 {
 	Control::Endpoints endpoints;
 
@@ -121,6 +129,8 @@ Control::Endpoints make_endpoints(const Options &o, vfio::Fabric &fabric)
 		e.socket = std::format("{}/gpu{}", o.directory, i);
 		if (!o.vram_dir.empty())
 			e.vram_file = std::format("{}/vram{}", o.vram_dir, i);
+		if (o.xgmi)
+			e.gpu.member = {&hive, i};
 		if (e.gpu.seed)
 			e.gpu.seed += 1000 * i;
 		endpoints.push_back(std::make_unique<Endpoint>(e, fabric));
@@ -141,7 +151,8 @@ int run(const Options &o)
 
 	std::filesystem::create_directories(o.directory);
 	vfio::Fabric fabric(!o.viommu);
-	Control::Endpoints endpoints = make_endpoints(o, fabric);
+	Hive hive(o.gpus, o.endpoint.vram + hive_gap);
+	Control::Endpoints endpoints = make_endpoints(o, fabric, hive);
 	Control control(o.directory + "/control", endpoints);
 	std::vector<std::jthread> servers;
 	for (auto &e : endpoints)

@@ -25,12 +25,13 @@ Gpu::Gpu(const GpuConfig &config, bytes vram, Host &host)
 
 	gfx_ = std::make_unique<VmHub>(
 		HubIdentity{reg::gfx_layout, reg::gc0, ih_client::utcl2, 1,
-			    true},
+			    true, config.member},
 		regs_, vram_, host, ih_, stats_);
 	for (unsigned d = 0; d < dies; d++) {
 		mm_.push_back(std::make_unique<VmHub>(
 			HubIdentity{reg::mm_layout, reg::mmhub_base(d),
-				    ih_client::vmc, 4 * d, false},
+				    ih_client::vmc, 4 * d, false,
+				    config.member},
 			regs_, vram_, host, ih_, stats_));
 		mm.push_back(mm_.back().get());
 	}
@@ -56,12 +57,26 @@ void Gpu::constant(u32 index, u32 value)
 	constants_.emplace_back(index, value);
 }
 
+// In a hive a hub's frame buffer is the memory of all GPUs.
+void Gpu::identify_hub(u32 base, const reg::HubLayout &layout)
+{
+	const HiveMember &m = config_.member;
+	u64 size = m.hive ? m.hive->nodes() * m.hive->segment() : vram_.size();
+
+	constant(base + layout.fb_base, frame_buffer_base);
+	constant(base + layout.fb_top,
+		 frame_buffer_base + static_cast<u32>((size - 1) >> 24));
+	constant(base + layout.fb_offset, frame_buffer_offset);
+	if (!m.hive)
+		return;
+	constant(base + layout.xgmi_cntl, m.node | (m.hive->nodes() - 1) << 4);
+	constant(base + layout.xgmi_size,
+		 static_cast<u32>(m.hive->segment() >> 24));
+}
+
 // Registers that no reset and no driver changes.
 void Gpu::identify()
 {
-	u32 top = frame_buffer_base +
-		  static_cast<u32>((vram_.size() - 1) >> 24);
-
 	constant(reg::virt_detect, 0);
 	constant(reg::memory_size, static_cast<u32>(vram_.size() >> 20));
 	constant(reg::revision_strap, 1u << 24);
@@ -69,15 +84,9 @@ void Gpu::identify()
 	constant(reg::memory_partition_cap, 1);
 	constant(reg::compute_partition_status, 0);
 	constant(reg::firmware_ready, 1u << 31);
-	constant(reg::gc0 + reg::gfx_layout.fb_base, frame_buffer_base);
-	constant(reg::gc0 + reg::gfx_layout.fb_top, top);
-	constant(reg::gc0 + reg::gfx_layout.fb_offset, frame_buffer_offset);
-	for (unsigned d = 0; d < mm_.size(); d++) {
-		u32 base = reg::mmhub_base(d);
-		constant(base + reg::mm_layout.fb_base, frame_buffer_base);
-		constant(base + reg::mm_layout.fb_top, top);
-		constant(base + reg::mm_layout.fb_offset, frame_buffer_offset);
-	}
+	identify_hub(reg::gc0, reg::gfx_layout);
+	for (unsigned d = 0; d < mm_.size(); d++)
+		identify_hub(reg::mmhub_base(d), reg::mm_layout);
 }
 
 u32 Gpu::read_mm_data()

@@ -17,6 +17,7 @@ struct GpuConfig {
 	u64 seed = 0;		  // 0: no delays, no reordering
 	bool hdp_shadow = false;  // hold host writes back until a flush
 	VmPolicy vm;
+	HiveMember member;
 };
 
 class Gpu {
@@ -47,6 +48,7 @@ public:
 private:
 	void identify();
 	void constant(u32 index, u32 value);
+	void identify_hub(u32 base, const reg::HubLayout &layout);
 	void hook_nbio();
 	void hook_graphics();
 	void hook_atc();

@@ -69,13 +69,25 @@ Access MemoryPort::place(const Translation &t, u64 va, u64 n, Target &out)
 	if (t.system)
 		return Access::ok;
 	out.address -= hub_.frame_buffer_offset();
-	if (hub_.vram().device(out.address, out.length))
+	if (out.length <= hub_.room(out.address)) {
+		place_memory(out.address, out);
 		return Access::ok;
+	}
 	hub_.host().log(Log::warning,
 			std::format("access outside video memory: va {:#x} "
 				    "offset {:#x}", va, out.address));
 	out.kind = Target::zero;
 	return Access::ok;
+}
+
+// The offset is one of the frame buffer, where there is memory.
+void MemoryPort::place_memory(u64 offset, Target &out)
+{
+	u64 own = offset - hub_.member().start();
+	bool is_own = own < hub_.vram().size();
+
+	out.kind = is_own ? Target::vram : Target::peer;
+	out.address = is_own ? own : offset;
 }
 
 Access MemoryPort::locate(unsigned vmid, u64 va, u64 n, bool write, Target &out)
@@ -85,7 +97,8 @@ Access MemoryPort::locate(unsigned vmid, u64 va, u64 n, bool write, Target &out)
 	va &= 0xffffffffffffull | (vmid ? 0 : ~0ull);
 	forget();
 	if (auto offset = hub_.aperture(vmid, va, left)) {
-		out = {Target::vram, *offset, std::min(n, left)};
+		out.length = std::min(n, left);
+		place_memory(*offset, out);
 		return Access::ok;
 	}
 	va &= 0xffffffffffffull;
@@ -108,6 +121,14 @@ Access MemoryPort::locate(unsigned vmid, u64 va, u64 n, bool write, Target &out)
 	return place(t, va, n, out);
 }
 
+// The peer may have gone since the access was placed.
+Path MemoryPort::by_link(const Target &t, const Hive::Use &fn)
+{
+	bool there = hub_.member().hive->use(t.address, t.length, fn);
+
+	return there ? Path::xgmi : Path::none;
+}
+
 void MemoryPort::load(const Target &t, std::byte *to)
 {
 	Path path = Path::vram;
@@ -119,6 +140,10 @@ void MemoryPort::load(const Target &t, std::byte *to)
 	if (t.kind == Target::vram)
 		copy_shared(to, hub_.vram().device(t.address, t.length),
 			    t.length);
+	else if (t.kind == Target::peer)
+		path = by_link(t, [&](const std::byte *at) {
+			copy_shared(to, at, t.length);
+		});
 	else
 		path = hub_.host().read(t.address, {to, t.length});
 	if (path == Path::none)
@@ -136,6 +161,10 @@ void MemoryPort::store(const Target &t, const std::byte *from)
 	if (t.kind == Target::vram)
 		copy_shared(hub_.vram().device(t.address, t.length), from,
 			    t.length);
+	else if (t.kind == Target::peer)
+		path = by_link(t, [&](std::byte *at) {
+			copy_shared(at, from, t.length);
+		});
 	else
 		path = hub_.host().write(t.address, {from, t.length});
 	hub_.stats().moved(path, t.length);
@@ -206,6 +235,10 @@ Access MemoryPort::update(unsigned vmid, u64 va, unsigned size,
 		return a;
 	if (t.kind == Target::vram)
 		old = update_word(hub_.vram().device(t.address, size), size, fn);
+	else if (t.kind == Target::peer)
+		path = by_link(t, [&](std::byte *at) {
+			old = update_word(at, size, fn);
+		});
 	else
 		path = hub_.host().update(t.address, size, fn, old);
 	hub_.stats().moved(path, size);

@@ -35,7 +35,8 @@ public:
 private:
 	// A run of bytes that is contiguous at its destination.
 	struct Target {
-		enum Kind : u8 { vram, system, zero } kind = zero;
+		enum Kind : u8 { vram, peer, system, zero } kind = zero;
+		// in this GPU's memory, in the hive's, on the bus
 		u64 address = 0;
 		u64 length = 0;
 	};
@@ -43,10 +44,12 @@ private:
 
 	Access locate(unsigned vmid, u64 va, u64 n, bool write, Target &out);
 	Access place(const Translation &t, u64 va, u64 n, Target &out);
+	void place_memory(u64 offset, Target &out);
 	Access faulted(unsigned vmid, u64 va, u64 n, bool write,
 		       bool permission, u64 entry, Target &out);
 	void load(const Target &t, std::byte *to);
 	void store(const Target &t, const std::byte *from);
+	Path by_link(const Target &t, const Hive::Use &fn);
 	void forget();
 
 	VmHub &hub_;

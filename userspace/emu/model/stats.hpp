@@ -23,7 +23,8 @@ private:
 struct Stats {
 	Counter packets, illegal_packets;
 	Counter doorbells, engine_doorbells, stray_doorbells;
-	Counter bytes_vram, bytes_system, bytes_peer, bytes_message;
+	Counter bytes_vram, bytes_system, bytes_peer, bytes_message,
+		bytes_xgmi;
 	Counter interrupts, faults, retry_faults;
 	Counter tlb_hits, tlb_misses, tlb_flushes, hdp_flushes;
 	Counter register_reads, register_writes, resets;
@@ -35,12 +36,13 @@ struct Stats {
 		case Path::system: bytes_system.add(n); break;
 		case Path::peer: bytes_peer.add(n); break;
 		case Path::message: bytes_message.add(n); break;
+		case Path::xgmi: bytes_xgmi.add(n); break;
 		case Path::none: break;
 		}
 	}
 
 	using Entry = std::pair<std::string_view, Counter Stats::*>;
-	static constexpr std::array<Entry, 19> entries{{
+	static constexpr std::array<Entry, 20> entries{{
 		{"packets", &Stats::packets},
 		{"illegal_packets", &Stats::illegal_packets},
 		{"doorbells", &Stats::doorbells},
@@ -50,6 +52,7 @@ struct Stats {
 		{"bytes_system", &Stats::bytes_system},
 		{"bytes_peer", &Stats::bytes_peer},
 		{"bytes_message", &Stats::bytes_message},
+		{"bytes_xgmi", &Stats::bytes_xgmi},
 		{"interrupts", &Stats::interrupts},
 		{"faults", &Stats::faults},
 		{"retry_faults", &Stats::retry_faults},

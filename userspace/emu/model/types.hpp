@@ -45,8 +45,9 @@ constexpr bool aligned(u64 value, u64 to)
 	return (value & (to - 1)) == 0;
 }
 
-// Where an access of an engine ended; message: where QEMU knows.
-enum class Path : u8 { none, vram, system, peer, message };
+// Where an access of an engine ended. peer: another GPU, by the bus; message:
+// where QEMU knows; xgmi: another GPU, by the link.
+enum class Path : u8 { none, vram, system, peer, message, xgmi };
 
 // Guest and model share memory that both touch at any time. A naturally
 // aligned word must never be seen half written, and a fence's store must not

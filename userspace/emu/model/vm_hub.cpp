@@ -108,7 +108,9 @@ std::optional<u64> VmHub::read_entry(u64 address, bool system)
 			return std::nullopt;
 		return entry;
 	}
-	const std::byte *p = vram_.device(address - frame_buffer_offset(), 8);
+	// page tables in another GPU's memory are not followed
+	const std::byte *p = vram_.device(address - frame_buffer_offset() -
+					  id_.member.start(), 8);
 	if (!p)
 		return std::nullopt;
 	copy_shared(reinterpret_cast<std::byte *>(&entry), p, 8);
@@ -128,10 +130,21 @@ std::optional<u64> VmHub::aperture(unsigned vmid, u64 va, u64 &left) const
 		return std::nullopt;
 	u64 base = static_cast<u64>(regs_.get(at(id_.layout.fb_base))) << 24;
 	u64 offset = va - base;
-	if (va < base || offset >= vram_.size())
+	if (va < base)
 		return std::nullopt;
-	left = vram_.size() - offset;
-	return offset;
+	left = room(offset);
+	return left ? std::optional(offset) : std::nullopt;
+}
+
+// A GPU that has left its hive still has its own memory.
+u64 VmHub::room(u64 offset) const
+{
+	const HiveMember &m = id_.member;
+	u64 own = offset - m.start();
+
+	if (own < vram_.size())
+		return vram_.size() - own;
+	return m.hive ? m.hive->room(offset) : 0;
 }
 
 u64 VmHub::frame_buffer_offset() const

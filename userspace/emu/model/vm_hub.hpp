@@ -3,6 +3,7 @@
 // fault reporting. Engines reach memory through ports (memory_port.hpp).
 #pragma once
 
+#include "hive.hpp"
 #include "interrupt_ring.hpp"
 #include "page_walker.hpp"
 #include "vram.hpp"
@@ -20,6 +21,7 @@ struct HubIdentity {
 	u32 client;	// of its fault interrupts
 	u32 node;	// the die, as interrupt entries name it
 	bool graphics;	// else multimedia: SDMA
+	HiveMember member;
 };
 
 struct VmPolicy {
@@ -44,6 +46,10 @@ public:
 	// Context 0 sees video memory at an aperture of its own, untranslated.
 	std::optional<u64> aperture(unsigned vmid, u64 va, u64 &left) const;
 	u64 frame_buffer_offset() const;
+	const HiveMember &member() const { return id_.member; }
+	// How much of one GPU's video memory begins at this offset of the frame
+	// buffer: that of the hive, or without one that of this GPU.
+	u64 room(u64 offset) const;
 
 	Verdict fault(unsigned vmid, u64 va, bool write, bool permission,
 		      u64 entry);

@@ -124,8 +124,11 @@ public:
 	Gpu gpu;
 
 	explicit Rig(const GpuConfig &config = {}, u64 vram = 16 * MiB)
-		: memory(vram), gpu(config, memory, host)
+		: memory(vram), gpu(config, memory, host),
+		  start_(config.member.start())
 	{
+		if (config.member.hive)
+			config.member.hive->join(config.member.node, gpu.vram());
 		setup_interrupts();
 		setup_ring(0);
 		set(reg::mmhub_base(0) + reg::mm_layout.fault_cntl, 0x3ffc);
@@ -164,7 +167,7 @@ public:
 	{
 		u32 b = reg::sdma_base(engine) + reg::sdma_queue(0);
 		set(b + reg::rb_cntl, 0);
-		set64(b + reg::rb_base, (aperture + ring_at) >> 8);
+		set64(b + reg::rb_base, (aperture + start_ + ring_at) >> 8);
 		set(b + reg::rb_rptr, 0);
 		set(b + reg::rb_wptr, 0);
 		set(b + reg::rb_doorbell, 1u << 28);
@@ -217,7 +220,7 @@ public:
 		roots_[vmid] = new_table();
 		set(base + l.context_cntl + vmid, 1 | 3 << 1 | retry << 7);
 		set64(base + l.page_table_base + 2 * vmid,
-		      (roots_[vmid] + fb_offset) | pte::valid);
+		      physical(roots_[vmid]) | pte::valid);
 		set64(base + l.page_table_end + 2 * vmid, (1ull << 36) - 1);
 	}
 
@@ -227,13 +230,18 @@ public:
 		for (unsigned shift = 39; shift > 12; shift -= 9) {
 			u64 &e = vram<u64>(table + (va >> shift & 511) * 8);
 			if (!(e & 1))
-				e = (new_table() + fb_offset) | pte::valid;
-			table = (e & pte::directory_mask) - fb_offset;
+				e = physical(new_table()) | pte::valid;
+			table = (e & pte::directory_mask) - physical(0);
 		}
 		return vram<u64>(table + (va >> 12 & 511) * 8);
 	}
 
 	void map_vram(unsigned vmid, u64 va, u64 offset, u64 flags = rwx)
+	{
+		entry(vmid, va) = physical(offset) | flags;
+	}
+	// Memory of any GPU of the hive, by its offset there.
+	void map_hive(unsigned vmid, u64 va, u64 offset, u64 flags = rwx)
 	{
 		entry(vmid, va) = (offset + fb_offset) | flags;
 	}
@@ -255,6 +263,9 @@ public:
 	unsigned interrupts() { return system<u32>(2 * MiB + 64 * 1024) / 32; }
 
 private:
+	// An entry's address for an offset in this GPU's memory.
+	u64 physical(u64 offset) const { return offset + fb_offset + start_; }
+
 	u64 new_table()
 	{
 		u64 t = next_table_;
@@ -262,6 +273,7 @@ private:
 		return t;
 	}
 
+	u64 start_;
 	u64 wptr_ = 0, next_table_ = 2 * MiB;
 	std::array<u64, 16> roots_{};
 };
