@@ -300,14 +300,16 @@ static int share(struct gpu *from, struct gpu *to, const struct buffer *b,
 	return 0;
 }
 
-/* What counts the bytes that go from GPU to GPU: behind an IOMMU only QEMU knows
- * where another one is, and gets messages.
+/* What counts the bytes that go from GPU to GPU: the link of a hive, else the
+ * bus. Behind an IOMMU only QEMU knows where another one is, and gets messages.
  */
 static const char *peer_counter(int minor)
 {
 	char path[128], type[16] = "";
 	FILE *f;
 
+	if (in_hive(minor))
+		return "bytes_xgmi";
 	snprintf(path, sizeof(path),
 		 "/sys/class/drm/renderD%d/device/iommu_group/type", minor);
 	f = fopen(path, "r");

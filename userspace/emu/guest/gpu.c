@@ -38,6 +38,15 @@ static bool is_amd(int minor)
 	return strtoul(text, NULL, 16) == 0x1002;
 }
 
+bool in_hive(int minor)
+{
+	char path[128];
+
+	snprintf(path, sizeof(path),
+		 "/sys/class/drm/renderD%d/device/xgmi_hive_info", minor);
+	return !access(path, F_OK);
+}
+
 int find_render_nodes(int minors[MAX_GPUS])
 {
 	int count = 0, minor;

@@ -76,6 +76,8 @@ long long counter(const char *name);
 
 double now(void);
 
+/* Does xGMI link it to others? */
+bool in_hive(int minor);
 int test_shared_buffer(void);
 
 extern const struct test drm_tests[], fault_tests[], kfd_tests[],

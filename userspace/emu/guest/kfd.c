@@ -359,6 +359,109 @@ static int test_user_queue(void)
 	return 0;
 }
 
+/* What one GPU of a hive has is used there by the others, else it is fetched. */
+static int test_svm_of_peer(void)
+{
+	struct kfd_ioctl_svm_attribute preferred = {
+		KFD_IOCTL_SVM_ATTR_PREFERRED_LOC, 0
+	};
+	const uint64_t size = 4 * MIB;
+	uint32_t *theirs, *ours;
+	long long moved;
+	struct queue q;
+
+	CHECK(!open_kfd(), "no KFD");
+	if (node_count < 2)
+		return SKIP;
+	CHECK(!enable_xnack(), "xnack: %s", strerror(errno));
+	if (new_queue(&q, &nodes[0]))
+		return 1;
+	theirs = new_range(size);
+	ours = new_range(size);
+	for (uint64_t i = 0; i < size / 4; i++)
+		theirs[i] = (uint32_t)i * 5;
+	CHECK(!prefetch(theirs, size, &nodes[1]), "prefetch");
+	preferred.value = nodes[0].gpu_id;
+	CHECK(!set_attributes(ours, size, &preferred, 1), "attributes");
+	moved = counter("bytes_xgmi");
+	if (run_copy(&q, theirs, ours, size, 1))
+		return 1;
+	for (uint64_t i = 0; i < size / 4; i++)
+		CHECK(ours[i]++ == (uint32_t)i * 5, "ours, word %lu",
+		      (unsigned long)i);
+	if (run_copy(&q, ours, theirs, size, 2))
+		return 1;
+	moved = counter("bytes_xgmi") - moved;
+	printf("# %lld by xGMI\n", moved);
+	if (have_emulator())
+		CHECK(in_hive(nodes[0].minor) ? moved >= 2 * (long long)size :
+						!moved, "another way");
+	CHECK(on_device(theirs), "not in the GPU");
+	for (uint64_t i = 0; i < size / 4; i++)
+		CHECK(theirs[i] == (uint32_t)i * 5 + 1, "theirs, word %lu",
+		      (unsigned long)i);
+	return 0;
+}
+
+static long hive_file(int minor, const char *name)
+{
+	char path[128];
+	long value = -1;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/sys/class/drm/renderD%d/device/%s",
+		 minor, name);
+	f = fopen(path, "r");
+	if (!f)
+		return -1;
+	if (fscanf(f, "%ld", &value) != 1)
+		value = -1;
+	fclose(f);
+	return value;
+}
+
+/* How many links by xGMI a node of KFD's topology has. */
+static int xgmi_links(int node)
+{
+	char file[64];
+	int links = 0;
+	long type;
+
+	for (int i = 0; i < MAX_GPUS; i++) {
+		snprintf(file, sizeof(file), "io_links/%d/properties", i);
+		type = read_property(node, file, "type");
+		links += type == 11;
+	}
+	return links;
+}
+
+/* All GPUs are one hive, or none is in one; both parts of the driver say so. */
+static int test_links(void)
+{
+	long hive, physical, seen = 0;
+	int count = 0, links = 0;
+	bool linked;
+
+	CHECK(!open_kfd(), "no KFD");
+	linked = in_hive(nodes[0].minor);
+	for (int n = 0; read_property(n, "gpu_id", NULL) >= 0; n++) {
+		links += xgmi_links(n);
+		if (!read_property(n, "gpu_id", NULL))
+			continue;
+		hive = hive_file(nodes[count].minor,
+				 "xgmi_hive_info/xgmi_hive_id");
+		physical = hive_file(nodes[count++].minor, "xgmi_physical_id");
+		CHECK(linked == (hive > 0), "hive %ld", hive);
+		CHECK(read_property(n, "properties", "hive_id") ==
+		      (linked ? hive : 0), "KFD has another hive");
+		CHECK(!linked || !(seen & 1l << physical), "%ld twice", physical);
+		seen |= linked ? 1l << physical : 0;
+	}
+	printf("# %d GPUs, %d links\n", count, links);
+	CHECK(links == (linked ? count * (count - 1) : 0), "%d links", links);
+	return 0;
+}
+
 const struct test kfd_tests[] = {
 	{ "engines", test_engines },
 	{ "svm_round_trip", test_svm },
@@ -369,6 +472,8 @@ const struct test kfd_tests[] = {
 const struct test multi_tests[] = {
 	{ "svm_on_every_gpu", test_svm_every_gpu },
 	{ "svm_between_gpus", test_svm_between },
+	{ "svm_of_a_peer", test_svm_of_peer },
+	{ "links", test_links },
 	{ "shared_buffer", test_shared_buffer },
 	{ NULL, NULL },
 };
