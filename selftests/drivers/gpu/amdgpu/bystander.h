@@ -3,7 +3,8 @@
  * A process that has nothing to do with what a test does to the first GPU. It
  * keeps sending jobs, to that GPU and to another if there is one. A reset may
  * cancel those on the first, as it takes all the queues, but charges the process
- * with nothing; its memory keeps its data; the other GPU does not notice.
+ * with nothing; its memory keeps its data; the other GPU does not notice, unless
+ * XGMI links the two: then they are reset together.
  */
 #ifndef SELFTESTS_AMDGPU_BYSTANDER_H
 #define SELFTESTS_AMDGPU_BYSTANDER_H
@@ -112,7 +113,8 @@ static inline bool bystander_data(struct bystander_side *s)
 	       BYSTANDER_OK(bystander_compare(s->copy.cpu));
 }
 
-static inline bool bystander_check(struct bystander_side *s, bool first)
+static inline bool bystander_check(struct bystander_side *s, bool first,
+				   bool reset)
 {
 	long state = context_state(&s->gpu, s->first_context);
 
@@ -121,7 +123,7 @@ static inline bool bystander_check(struct bystander_side *s, bool first)
 	fflush(stdout);
 	if (!BYSTANDER_OK(state >= 0) ||
 	    !BYSTANDER_OK(!(state & AMDGPU_CTX_QUERY2_FLAGS_GUILTY)) ||
-	    !BYSTANDER_OK(first || (!state && !s->lost)))
+	    !BYSTANDER_OK(reset || (!state && !s->lost)))
 		return false;
 	if (state && !BYSTANDER_OK(!works_again(&s->gpu, &s->ib)))
 		return false;
@@ -142,8 +144,8 @@ static inline bool bystander_run(const char *first, const char *other, int up,
 		if ((first && !bystander_job(&a)) ||
 		    (other && !bystander_job(&b)))
 			return false;
-	return (!first || bystander_check(&a, true)) &&
-	       (!other || bystander_check(&b, false));
+	return (!first || bystander_check(&a, true, true)) &&
+	       (!other || bystander_check(&b, false, gpu_linked(other)));
 }
 
 /*

@@ -12,12 +12,23 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #define MAX_GPUS	8
+
+/* Does XGMI link a GPU to the others? Then they reach each other's memory by it. */
+static inline bool gpu_linked(const char *pci)
+{
+	char path[96];
+
+	snprintf(path, sizeof(path),
+		 "/sys/bus/pci/drivers/amdgpu/%s/xgmi_hive_info", pci);
+	return !access(path, F_OK);
+}
 
 static inline int by_name(const void *a, const void *b)
 {

@@ -211,10 +211,11 @@ static int map_peer(struct gpu *gpu, struct gpu *peer, struct buffer *theirs,
 	return buffer_va(gpu, &ours, AMDGPU_VA_OP_MAP, va, GPU_RW);
 }
 
-/* What went straight from one emulated GPU to another, by an IOMMU or not. */
+/* What went straight from one emulated GPU to another, by a link or the bus. */
 static long between_gpus(int port)
 {
-	return emulator_count(port, "bytes_peer") +
+	return emulator_count(port, "bytes_xgmi") +
+	       emulator_count(port, "bytes_peer") +
 	       emulator_count(port, "bytes_message");
 }
 
@@ -272,7 +273,10 @@ TEST_F(sdma, peer)
 	}
 }
 
-/* Engines cannot add to what another device has, whether at once or prepared. */
+/*
+ * Engines cannot add to what another device has, whether at once or prepared,
+ * unless XGMI links the two.
+ */
 TEST_F(sdma, add_to_peer)
 {
 	struct drm_amdgpu_sdma_desc d[] = {
@@ -287,6 +291,13 @@ TEST_F(sdma, add_to_peer)
 	if (gpu_open(&peer, 1))
 		SKIP(return, "one GPU");
 	ASSERT_EQ(0, map_peer(&self->gpu, &peer, &theirs, PEER_VA(0)));
+	if (gpu_linked(peer.name)) {
+		batch = batch_of(&self->gpu, d, 2);
+		ASSERT_EQ(0, batch_run(&self->gpu, &batch));
+		EXPECT_EQ(1, *(uint64_t *)(theirs.cpu + 4096));
+		close(peer.fd);
+		return;
+	}
 	for (op = AMDGPU_SDMA_BATCH_SUBMIT; op <= AMDGPU_SDMA_BATCH_PREPARE;
 	     op++) {
 		batch = batch_of(&self->gpu, d, 2);

@@ -623,7 +623,7 @@ TEST_F_TIMEOUT(svm, evicted, 120)
 	}
 }
 
-/* Memory in another GPU, which this one does not reach. */
+/* Memory in another GPU, which this one does not reach: none links them. */
 TEST_F(svm, peer)
 {
 	const struct kfd_ioctl_svm_attribute one_by_one = {
@@ -636,6 +636,8 @@ TEST_F(svm, peer)
 
 	if (gpu_open(&peer, 1))
 		SKIP(return, "one GPU only");
+	if (gpu_linked(peer.name))
+		SKIP(return, "the GPUs are linked");
 	ASSERT_EQ(0, kfd_acquire(&kfd, &peer));
 	other = svm_of(&kfd, &peer).gpu[0];
 	memcpy(self->at, self->want, SIZE);
@@ -657,6 +659,55 @@ TEST_F(svm, peer)
 	ASSERT_EQ(0, copy_flags(self, va(self->at), VRAM_VA, LEN,
 				AMDGPU_SDMA_DESC_FAULT, NULL));
 	EXPECT_EQ(0, memcmp(self->vram.cpu, self->want, LEN));
+	close(peer.fd);
+}
+
+/* To a GPU that is linked to this one, all of it. */
+static int send_to_linked(struct _test_data_svm *self, struct gpu *peer)
+{
+	struct kfd kfd = { .fd = self->kfd.fd };
+	struct svm_gpu other;
+	int ret;
+
+	if (gpu_open(peer, 1))
+		return -ENODEV;
+	ret = gpu_linked(peer->name) ? kfd_acquire(&kfd, peer) : -ENODEV;
+	if (ret)
+		return ret;
+	other = svm_of(&kfd, peer).gpu[0];
+	ret = svm_prefetch(&self->svm, self->at, SIZE, &other);
+	if (ret)
+		return ret;
+	return svm_here(&self->svm, self->at, SIZE) ? -EXDEV : 0;
+}
+
+/* Memory in a linked GPU is read and written there. */
+TEST_F(svm, linked)
+{
+	const struct drm_amdgpu_sdma_desc out =
+		copy_desc(va(self->at), VRAM_VA, LEN);
+	struct drm_amdgpu_sdma_batch batch = batch_of(&self->gpu, &out, 1);
+	struct gpu peer;
+	int ret;
+
+	memcpy(self->at, self->want, SIZE);
+	ret = send_to_linked(self, &peer);
+	if (ret == -ENODEV)
+		SKIP(return, "no other GPU is linked");
+	ASSERT_EQ(0, ret);
+	batch.flags = AMDGPU_SDMA_BATCH_PATH;
+	ASSERT_EQ(0, batch_run(&self->gpu, &batch));
+	EXPECT_EQ(LEN, batch.peer_bytes);
+	EXPECT_EQ(LEN, batch.vram_bytes);
+	EXPECT_EQ(0, batch.system_bytes);
+	EXPECT_EQ(0, memcmp(self->vram.cpu, self->want, LEN));
+	randomize(self->want, SIZE, &self->seed);
+	memcpy(self->vram.cpu, self->want, SIZE);
+	ASSERT_EQ(0, copy_in(self));
+	EXPECT_EQ(0, svm_here(&self->svm, self->at, SIZE));
+	EXPECT_EQ(0, memcmp(self->at, self->want, LEN));
+	/* here, and there again */
+	ASSERT_EQ(0, copy_out(self));
 	close(peer.fd);
 }
 
@@ -881,6 +932,35 @@ TEST_F(svm, touch_waits)
 	takers_wait(_metadata, self, take_by_touch, NULL);
 }
 
+/* The same in a linked GPU; and this GPU takes it from there. */
+TEST_F(svm, linked_touch_waits)
+{
+	struct gpu peer;
+	int ret;
+
+	memcpy(self->at, self->want, SIZE);
+	ret = send_to_linked(self, &peer);
+	if (ret == -ENODEV)
+		SKIP(return, "no other GPU is linked");
+	ASSERT_EQ(0, ret);
+	takers_wait(_metadata, self, take_by_touch, NULL);
+	close(peer.fd);
+}
+
+TEST_F(svm, linked_migration_waits)
+{
+	struct gpu peer;
+	int ret;
+
+	memcpy(self->at, self->want, SIZE);
+	ret = send_to_linked(self, &peer);
+	if (ret == -ENODEV)
+		SKIP(return, "no other GPU is linked");
+	ASSERT_EQ(0, ret);
+	takers_wait(_metadata, self, take_by_migration, NULL);
+	close(peer.fd);
+}
+
 /* A process that is killed keeps its memory until its batches have ended. */
 static int submit_and_die(struct _test_data_svm *self, int timeline)
 {
@@ -954,6 +1034,48 @@ TEST_F_TIMEOUT(svm, lost_in_reset, 120)
 	} else {
 		EXPECT_EQ(0, memcmp(self->vram.cpu, self->want, LEN));
 	}
+}
+
+/* Linked GPUs are reset together, and all of them lose their memory. */
+static void lose_linked(struct __test_metadata *_metadata,
+			struct _test_data_svm *self, unsigned int which)
+{
+	char gpus[MAX_GPUS][32];
+	struct gpu peer;
+	int ret;
+
+	memcpy(self->at, self->want, SIZE);
+	ret = send_to_linked(self, &peer);
+	if (ret == -ENODEV)
+		SKIP(return, "no other GPU is linked");
+	ASSERT_EQ(0, ret);
+	ASSERT_EQ(0, copy_out(self));
+	EXPECT_EQ(0, memcmp(self->vram.cpu, self->want, LEN));
+	ASSERT_LT(which, find_gpus(gpus));
+	ASSERT_EQ(0, reset_gpu(gpus[which]));
+	/* -EIO, or if the memory is spared -ECANCELED */
+	EXPECT_NE(0, copy_out(self));
+	ASSERT_EQ(0, gpu_context(&self->gpu, &self->gpu.ctx));
+	memset(self->vram.cpu, 0, SIZE);
+	ret = copy_flags(self, va(self->at), VRAM_VA, LEN,
+			 AMDGPU_SDMA_DESC_FAULT, NULL);
+	if (ret) {
+		EXPECT_EQ(-EIO, ret);
+		EXPECT_EQ(0, svm_look(self->at, SIZE, 0));
+	} else {
+		EXPECT_EQ(0, memcmp(self->vram.cpu, self->want, LEN));
+	}
+	close(peer.fd);
+}
+
+TEST_F_TIMEOUT(svm, lost_in_reset_of_this, 120)
+{
+	lose_linked(_metadata, self, 0);
+}
+
+TEST_F_TIMEOUT(svm, lost_in_reset_of_linked, 120)
+{
+	lose_linked(_metadata, self, 1);
 }
 
 /* In the course of many batches, memory of a file is replaced by other of it. */

@@ -78,6 +78,39 @@ bool amdgpu_sdma_batch_can_add(struct amdgpu_device *adev,
 }
 
 /**
+ * amdgpu_sdma_batch_check_adds - can the engine add where it should?
+ * @b: call with descriptors; the buffers are valid
+ *
+ * The buffers stay where they are until the batch has ended.
+ *
+ * Returns: 0, or -EOPNOTSUPP, for which a descriptor is at fault.
+ */
+int amdgpu_sdma_batch_check_adds(struct amdgpu_sdma_batch *b)
+{
+	const struct drm_amdgpu_sdma_desc *d;
+	struct drm_amdgpu_sdma_desc room;
+	struct amdgpu_bo_va_mapping *m;
+	u32 i;
+
+	for (i = 0; b->plan.adds && i < b->plan.num; i++) {
+		d = sdma_desc(&b->plan, i, &room);
+		if (d->op != AMDGPU_SDMA_OP_ADD)
+			continue;
+		m = amdgpu_sdma_batch_mapping(b, d->dst);
+		/* amdgpu_sdma_svm_use() has seen to SVM memory. */
+		if (!m)
+			continue;
+		if (sdma_batch_prepares(b))
+			amdgpu_sdma_prepared_adds(b->prepared, m);
+		if (!amdgpu_sdma_batch_can_add(b->adev, m->bo_va)) {
+			b->args->error_index = i;
+			return -EOPNOTSUPP;
+		}
+	}
+	return 0;
+}
+
+/**
  * amdgpu_sdma_batch_add_path - add to what the call tells of the batch's path
  * @b: call
  * @bo: buffer, valid and locked

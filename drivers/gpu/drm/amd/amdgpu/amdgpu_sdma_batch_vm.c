@@ -11,6 +11,7 @@
 
 #include "amdgpu.h"
 #include "amdgpu_amdkfd.h"
+#include "amdgpu_dma_buf.h"
 #include "amdgpu_gmc.h"
 #include "amdgpu_sdma_batch_ctx.h"
 #include "amdgpu_sdma_batch_internal.h"
@@ -383,29 +384,41 @@ static bool may_stay(const struct amdgpu_bo *bo)
 	       (bo->allowed_domains & MOVABLE) == AMDGPU_GEM_DOMAIN_GTT;
 }
 
-/* Data stays where it is if the engine can reach it there. */
-static int validate_bo(void *param, struct amdgpu_bo *bo)
+/*
+ * Data stays where it is if the engine can reach it there. Returns 1 if that is
+ * in a peer that XGMI links.
+ */
+static int keep_or_move(struct amdgpu_bo *bo)
 {
 	u32 domains = bo->allowed_domains & MOVABLE;
 	struct ttm_operation_ctx ctx = {
 		.interruptible = true,
 		.resv = bo->tbo.base.resv,
 	};
+	int r;
 
 	if (may_stay(bo))
 		return 0;
+	r = amdgpu_dmabuf_validate_xgmi(amdgpu_ttm_adev(bo->tbo.bdev), bo, &ctx);
+	if (r)
+		return r;
 	/* Of those that are always valid, some may be the CPU's only. */
 	amdgpu_bo_placement_from_domain(bo, domains ?: bo->allowed_domains);
 	return ttm_bo_validate(&bo->tbo, &bo->placement, &ctx);
 }
 
+static int validate_bo(void *param, struct amdgpu_bo *bo)
+{
+	return min(keep_or_move(bo), 0);
+}
+
 /* What is pinned stays where it is, and might be where no engine reaches it. */
 static int validate_named(struct amdgpu_bo *bo)
 {
-	int r = validate_bo(NULL, bo);
+	int r = keep_or_move(bo);
 
 	if (r)
-		return r;
+		return min(r, 0);
 	switch (bo->tbo.resource ? bo->tbo.resource->mem_type : TTM_PL_SYSTEM) {
 	case TTM_PL_VRAM:
 	case TTM_PL_TT:
@@ -450,39 +463,6 @@ int amdgpu_sdma_batch_validate(struct amdgpu_sdma_batch *b)
 	for (i = 0; !r && i < b->num_bo_vas; i++)
 		r = validate_named(b->bo_vas[i]->base.bo);
 	return r;
-}
-
-/**
- * amdgpu_sdma_batch_check_adds - can the engine add where it should?
- * @b: call with descriptors; the buffers are valid
- *
- * The buffers stay where they are until the batch has ended.
- *
- * Returns: 0, or -EOPNOTSUPP, for which a descriptor is at fault.
- */
-int amdgpu_sdma_batch_check_adds(struct amdgpu_sdma_batch *b)
-{
-	const struct drm_amdgpu_sdma_desc *d;
-	struct drm_amdgpu_sdma_desc room;
-	struct amdgpu_bo_va_mapping *m;
-	u32 i;
-
-	for (i = 0; b->plan.adds && i < b->plan.num; i++) {
-		d = sdma_desc(&b->plan, i, &room);
-		if (d->op != AMDGPU_SDMA_OP_ADD)
-			continue;
-		m = amdgpu_sdma_batch_mapping(b, d->dst);
-		/* amdgpu_sdma_svm_use() has seen to SVM memory. */
-		if (!m)
-			continue;
-		if (sdma_batch_prepares(b))
-			amdgpu_sdma_prepared_adds(b->prepared, m);
-		if (!amdgpu_sdma_batch_can_add(b->adev, m->bo_va)) {
-			b->args->error_index = i;
-			return -EOPNOTSUPP;
-		}
-	}
-	return 0;
 }
 
 /*
