@@ -242,6 +242,11 @@ TEST_F(svm, path)
 	EXPECT_EQ(3 * MIB, batch.system_bytes);
 	EXPECT_EQ(3 * MIB, batch.vram_bytes);
 	EXPECT_EQ(0, batch.peer_bytes);
+	/* records are not of the path */
+	batch.records = va(self->at) + 3 * MIB + PAGE;
+	ASSERT_EQ(0, batch_run(&self->gpu, &batch));
+	EXPECT_EQ(3 * MIB, batch.system_bytes);
+	batch.records = 0;
 	ASSERT_EQ(0, send_away(self));
 	ASSERT_EQ(0, batch_run(&self->gpu, &batch));
 	EXPECT_EQ(0, batch.system_bytes);
@@ -417,18 +422,23 @@ TEST_F(svm, hole)
 /* A child has the file, and not the memory. */
 TEST_F(svm, fork)
 {
+	const struct drm_amdgpu_sdma_desc out =
+		copy_desc(va(self->at), VRAM_VA, LEN);
 	int go[2], status;
+	uint32_t handle;
 	pid_t child;
 	char c;
 
 	memcpy(self->at, self->want, SIZE);
 	ASSERT_EQ(0, copy_out(self));
+	ASSERT_EQ(0, prepare(&self->gpu, &out, 1, &handle));
 	ASSERT_EQ(0, pipe(go));
 	child = fork();
 	ASSERT_LE(0, child);
 	if (!child) {
 		close(go[1]);
-		if (copy_out(self) != -ENOENT)
+		if (copy_out(self) != -ENOENT ||
+		    run_prepared(&self->gpu, handle) != -ESTALE)
 			_exit(3);
 		if (read(go[0], &c, 1))
 			_exit(2);
@@ -526,6 +536,46 @@ TEST_F(svm, buffer_in_its_place)
 	ASSERT_EQ(0, munmap(self->at, SIZE));
 	EXPECT_EQ(0, buffer_va(&self->gpu, &b, AMDGPU_VA_OP_MAP, va(self->at),
 			       GPU_RW));
+}
+
+/* Memory that is registered between a buffer's allocation and its mapping. */
+TEST_F(svm, buffer_of_kfd_in_its_place)
+{
+	uint64_t handle, offset = 0;
+
+	ASSERT_EQ(0, munmap(self->at, SIZE));
+	ASSERT_EQ(0, kfd_alloc(&self->kfd, va(self->at), SIZE,
+			       KFD_IOC_ALLOC_MEM_FLAGS_VRAM, &offset, &handle));
+	ASSERT_EQ(self->at, mmap(self->at, SIZE, PROT_READ | PROT_WRITE,
+				 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1,
+				 0));
+	memcpy(self->at, self->want, SIZE);
+	ASSERT_EQ(0, svm_access(&self->svm, self->at, SIZE,
+				&self->svm.gpu[0]));
+	EXPECT_EQ(-EADDRINUSE, kfd_map(&self->kfd, handle));
+	ASSERT_EQ(0, copy_out(self));
+	EXPECT_EQ(0, memcmp(self->vram.cpu, self->want, LEN));
+}
+
+/* Memory where a buffer was that the page tables are to forget later. */
+TEST_F(svm, where_a_buffer_was)
+{
+	struct buffer b;
+
+	ASSERT_EQ(0, munmap(self->at, SIZE));
+	ASSERT_EQ(0, buffer_map(&self->gpu, &b, SIZE, AMDGPU_GEM_DOMAIN_VRAM,
+				va(self->at)));
+	ASSERT_EQ(0, copy_in(self));
+	ASSERT_EQ(0, buffer_va(&self->gpu, &b, AMDGPU_VA_OP_UNMAP, va(self->at),
+			       AMDGPU_VM_DELAY_UPDATE));
+	ASSERT_EQ(self->at, mmap(self->at, SIZE, PROT_READ | PROT_WRITE,
+				 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1,
+				 0));
+	memcpy(self->at, self->want, SIZE);
+	ASSERT_EQ(0, svm_access(&self->svm, self->at, SIZE,
+				&self->svm.gpu[0]));
+	ASSERT_EQ(0, copy_out(self));
+	EXPECT_EQ(0, memcmp(self->vram.cpu, self->want, LEN));
 }
 
 /* Two GPUs, and a place in one of them that is the other's only. */

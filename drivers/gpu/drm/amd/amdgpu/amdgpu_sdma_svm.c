@@ -102,17 +102,17 @@ static bool can_add(const struct amdgpu_device *adev, enum kfd_svm_place place)
 /* A look at all windows, with their lock. */
 struct look {
 	struct kfd_svm_user *user;
-	u32 windows;	/* looked at so far */
+	u32 looks;	/* so far */
+	u32 windows;	/* that were looked for, and not found as the one before */
 	bool yields;	/* lets go of the lock now and then */
 	u64 bytes[KFD_SVM_PLACES];
 };
 
-static int count_window(struct look *l)
+static int count_look(struct look *l)
 {
-	l->windows++;
 	if (!l->yields)
 		return l->windows > MAX_LOOKS ? -EAGAIN : 0;
-	if (l->windows % LOOKS)
+	if (++l->looks % LOOKS)
 		return 0;
 	kfd_svm_windows_unlock(l->user);
 	cond_resched();
@@ -126,21 +126,28 @@ static int look_at_range(struct amdgpu_sdma_batch *b,
 {
 	u64 first, last, times = r->read && r->write ? 2 : 1;
 	unsigned long page, last_page = 0;
+	const struct kfd_svm_window *found;
 	enum kfd_svm_place place;
 	int ret;
 
 	for (page = r->first >> PAGE_SHIFT; page <= r->last >> PAGE_SHIFT;
 	     page = last_page + 1) {
-		ret = count_window(l);
+		found = l->user->found;
+		ret = count_look(l);
 		if (ret)
 			return ret;
 		if (!kfd_svm_window_find(l->user, page, r->write, &last_page,
 					 &place))
 			return -EAGAIN;
+		l->windows += l->user->found != found;
 		if (r->add && !can_add(b->adev, place)) {
-			b->args->error_index = r->desc;
+			if (b->args->op != AMDGPU_SDMA_BATCH_RUN)
+				b->args->error_index = r->desc;
 			return -EOPNOTSUPP;
 		}
+		/* the path of a batch is that of its descriptors */
+		if (r->desc == AMDGPU_SDMA_NO_INDEX)
+			continue;
 		first = max(r->first, (u64)page << PAGE_SHIFT);
 		last = min(r->last, ((u64)(last_page + 1) << PAGE_SHIFT) - 1);
 		l->bytes[place] += times * (last - first + 1);
@@ -282,14 +289,17 @@ void amdgpu_sdma_svm_unlock(struct amdgpu_sdma_batch *b)
 }
 
 /* A prepared batch has no descriptors: its mappings have changed. */
-static int tell_error(struct drm_amdgpu_sdma_batch *args, u32 desc, int r)
+static int tell_error(struct drm_amdgpu_sdma_batch *args,
+		      const struct amdgpu_sdma_svm_want *want, int r)
 {
-	/* With NONBLOCK: it would have to wait for earlier batches. */
-	if (r == -EBUSY)
+	const u32 desc = want->desc;
+
+	/* It would have to wait for earlier batches. */
+	if (r == -EBUSY && want->window.nonblock)
 		return -EAGAIN;
 	if (args->op == AMDGPU_SDMA_BATCH_RUN)
 		return r == -ENOENT || r == -EFAULT ? -ESTALE : r;
-	if (r == -EINTR || r == -ENOMEM || desc == AMDGPU_SDMA_NO_INDEX)
+	if (r == -EINTR || r == -ERESTARTSYS || r == -ENOMEM || desc == AMDGPU_SDMA_NO_INDEX)
 		return r;
 	args->error_index = desc;
 	args->error_array = AMDGPU_SDMA_ERROR_DESC;
@@ -312,7 +322,7 @@ int amdgpu_sdma_svm_get(struct amdgpu_sdma_svm_wants *wants,
 	for (i = 0; !r && i < wants->num; i++) {
 		r = kfd_svm_window_open(&wants->user, &wants->want[i].window);
 		if (r)
-			r = tell_error(args, wants->want[i].desc, r);
+			r = tell_error(args, &wants->want[i], r);
 	}
 	kvfree(wants->want);
 	wants->want = NULL;

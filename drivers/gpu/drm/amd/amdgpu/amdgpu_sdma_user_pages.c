@@ -25,7 +25,7 @@
  * before it starts again.
  *
  * Who invalidates his own memory all the time keeps nobody but himself: his call
- * starts again until a signal comes.
+ * starts again until signals come.
  */
 
 #include <linux/sched/signal.h>
@@ -37,6 +37,9 @@
 #include "amdgpu_hmm.h"
 #include "amdgpu_sdma_batch_internal.h"
 #include "amdgpu_sdma_user_pages.h"
+
+/* Of a call to which signals come, before it gives up. */
+#define MAX_ATTEMPTS	32
 
 /* Locks that notifiers take, in the order in which they are taken here. */
 #define GEM_LOCK	BIT(0)
@@ -145,7 +148,7 @@ static int use_pages(struct amdgpu_sdma_batch *b, struct amdgpu_bo *bo)
  * @b: call, has locked the buffer
  * @bo: user pointer
  *
- * Returns: 0, -EPERM if it is another process's user pointer, or what the process
+ * Returns: 0, -EPERM if another process or file made it, or what the process
  * answered when it was asked for the pages: -EFAULT if it has none, -EACCES if it
  * may not write to them.
  */
@@ -155,6 +158,9 @@ int amdgpu_sdma_user_pages_check(struct amdgpu_sdma_batch *b,
 	const struct user_pages *p;
 
 	if (amdgpu_ttm_tt_get_usermm(bo->tbo.ttm) != current->mm)
+		return -EPERM;
+	/* Its notifier waits for the VM of the file that made it. */
+	if (!bo->kfd_bo && bo->parent != b->fpriv->vm.root.bo)
 		return -EPERM;
 	b->notifier_locks |= bo->kfd_bo ? KFD_LOCK : GEM_LOCK;
 	p = find(b->user, bo);
@@ -248,6 +254,28 @@ void amdgpu_sdma_user_pages_unlock(struct amdgpu_sdma_batch *b)
 }
 
 /*
+ * Who frees it takes it off its list before its notifier goes, with the lock of
+ * the process.
+ */
+static bool is_freed(const struct kgd_mem *mem)
+{
+	lockdep_assert_held(&mem->process_info->lock);
+	return list_empty(&mem->validate_list);
+}
+
+static int get_kfd_pages(struct amdgpu_bo *bo, struct amdgpu_hmm_range *range)
+{
+	struct kgd_mem *mem = bo->kfd_bo;
+	int r = -EAGAIN;
+
+	mutex_lock(&mem->process_info->lock);
+	if (!is_freed(mem))
+		r = amdgpu_ttm_tt_get_user_pages(bo, range);
+	mutex_unlock(&mem->process_info->lock);
+	return r;
+}
+
+/*
  * Pages that are right, in a buffer that is not bound. With the lock that the
  * worker holds: it does not expect anybody else to bind what it has unbound.
  */
@@ -261,7 +289,8 @@ static int bind_kfd_pages(struct amdgpu_bo *bo)
 	r = amdgpu_bo_reserve(bo, false);
 	if (r)
 		goto unlock;
-	if (!READ_ONCE(mem->invalid) && amdgpu_ttm_tt_user_pages_valid(bo)) {
+	if (!is_freed(mem) && !READ_ONCE(mem->invalid) &&
+	    amdgpu_ttm_tt_user_pages_valid(bo)) {
 		amdgpu_bo_placement_from_domain(bo, mem->domain);
 		r = ttm_bo_validate(&bo->tbo, &bo->placement, &ctx);
 	}
@@ -271,7 +300,7 @@ unlock:
 	return r;
 }
 
-/* The worker gets them. That they could be got here tells that it can. */
+/* The worker gets them. Getting them here first shows that it will be able to. */
 static int wait_for_kfd(struct amdgpu_bo *bo)
 {
 	amdgpu_amdkfd_restore_userptr(bo->kfd_bo);
@@ -286,7 +315,10 @@ static int get_pages(struct user_pages *p)
 	p->range = amdgpu_hmm_range_alloc(NULL);
 	if (!p->range)
 		return -ENOMEM;
-	r = amdgpu_ttm_tt_get_user_pages(p->bo, p->range);
+	if (p->bo->kfd_bo)
+		r = get_kfd_pages(p->bo, p->range);
+	else
+		r = amdgpu_ttm_tt_get_user_pages(p->bo, p->range);
 	if (!r && p->bo->kfd_bo)
 		r = wait_for_kfd(p->bo);
 	switch (r) {
@@ -306,6 +338,16 @@ static int get_pages(struct user_pages *p)
 	}
 }
 
+/*
+ * Who calls again after a signal has to get all pages again: where that takes
+ * longer than the next signal, the call would never end.
+ */
+static bool is_interrupted(struct amdgpu_sdma_user_pages *user)
+{
+	return fatal_signal_pending(current) ||
+	       (signal_pending(current) && user->attempts > MAX_ATTEMPTS);
+}
+
 /**
  * amdgpu_sdma_user_pages_get - get the pages that an attempt wanted
  * @user: of a call that holds no lock
@@ -322,11 +364,12 @@ int amdgpu_sdma_user_pages_get(struct amdgpu_sdma_user_pages *user,
 	int r;
 
 	user->again = false;
+	user->attempts++;
 	r = amdgpu_sdma_svm_get(&user->svm, args);
 	if (r)
 		return r;
 	xa_for_each(&user->pages, i, p) {
-		if (signal_pending(current))
+		if (is_interrupted(user))
 			return -EINTR;
 		if (!p->wanted)
 			continue;
@@ -335,7 +378,7 @@ int amdgpu_sdma_user_pages_get(struct amdgpu_sdma_user_pages *user,
 		if (r)
 			return r;
 	}
-	return signal_pending(current) ? -EINTR : 0;
+	return is_interrupted(user) ? -EINTR : 0;
 }
 
 /**

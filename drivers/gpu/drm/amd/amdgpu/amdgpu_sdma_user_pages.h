@@ -14,11 +14,13 @@ struct drm_amdgpu_sdma_batch;
  * struct amdgpu_sdma_user_pages - pages that a call has got
  * @pages: by the address of the buffer
  * @svm: windows on SVM memory that it has to open
+ * @attempts: that have needed pages
  * @again: the attempt needs pages, and another one should be made
  */
 struct amdgpu_sdma_user_pages {
 	struct xarray pages;
 	struct amdgpu_sdma_svm_wants svm;
+	unsigned int attempts;
 	bool again;
 };
 

@@ -271,7 +271,9 @@ bool kfd_svm_user_get(struct kfd_svm_user *user, struct amdgpu_vm *vm)
 		return false;
 	p = kfd_lookup_process_by_mm(current->mm);
 	for (i = 0; p && i < p->n_pdds; i++) {
-		if (!p->pdds[i]->drm_priv || vm_of(p->pdds[i]) != vm ||
+		/* Set when the VM has been acquired for good. */
+		if (!smp_load_acquire(&p->pdds[i]->drm_file) ||
+		    vm_of(p->pdds[i]) != vm ||
 		    !test_bit(i, p->svms.bitmap_supported))
 			continue;
 		user->p = p;
@@ -403,14 +405,13 @@ bool kfd_svm_window_find(struct kfd_svm_user *user, unsigned long page,
 /**
  * kfd_svm_window_add - jobs may use these pages
  * @user: whose GPU has them mapped
- * @w: the rest is filled in; nobody can close it yet
+ * @w: all but the GPU is filled in; nobody can close it yet
  */
 void kfd_svm_window_add(struct kfd_svm_user *user, struct kfd_svm_window *w)
 {
 	struct svm_range_list *svms = &user->p->svms;
 
 	w->gpuidx = user->gpuidx;
-	w->generation = generation_of(user->pdd);
 	w->closed = 0;
 	mutex_lock(&svms->windows_lock);
 	interval_tree_insert(&w->pages, &svms->windows);

@@ -31,6 +31,7 @@ struct opening {
 	const struct kfd_svm_want *want;
 	struct svm_range *prange;
 	struct kfd_svm_window *w;
+	u64 generation;	/* of the page tables, from before pages are mapped */
 	bool writable;	/* as far as the VMA and the range go */
 	struct amdgpu_hmm_range hmm;
 	unsigned long pfns[WINDOW_PAGES];
@@ -231,6 +232,7 @@ static int open_run(struct opening *o, unsigned long *pfns)
 		return r;
 	if (o->w->writable)
 		mark_dirty(o, pfns);
+	o->w->generation = o->generation;
 	kfd_svm_window_add(o->user, o->w);
 	o->w = NULL;
 	return 0;
@@ -304,6 +306,7 @@ static int reserve_page_tables(struct opening *o, struct drm_exec *exec)
 				       svm_range_bo_validate, NULL);
 	if (r)
 		drm_exec_fini(exec);
+	o->generation = amdgpu_vm_generation(adev_of(o), vm);
 	return r;
 }
 
