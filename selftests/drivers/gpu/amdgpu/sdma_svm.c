@@ -179,7 +179,7 @@ TEST_F(svm, follows)
 }
 
 /* Some pages are here, some are away. */
-TEST_F(svm, mixed)
+TEST_F_TIMEOUT(svm, mixed, 200)
 {
 	const struct kfd_ioctl_svm_attribute one_by_one = {
 		KFD_IOCTL_SVM_ATTR_GRANULARITY, 0
