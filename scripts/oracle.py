@@ -6,7 +6,7 @@ The memory of the guest's device is a file on this machine (the BAR of QEMU's
 ivshmem device). The receiver in the guest says, over a virtio serial port,
 where in the BAR each piece of the transferred file lies, and waits until it was
 read here. At the end the digest must be that of the file that was sent.
-The protocol is described in userspace/cli/oracle.hpp.
+The protocol is described in userspace/xfer/cli/oracle.hpp.
 
 Exit status: 0 all of FILE is there, 1 anything else.
 """

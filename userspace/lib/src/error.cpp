@@ -1,17 +1,20 @@
 // SPDX-License-Identifier: MIT
 #include "sluice/error.hpp"
 
-#include <array>
+#include <algorithm>
 #include <cstring>
+#include <limits>
 
 namespace sluice {
 
 namespace {
 
 constexpr std::array names = {
-	"system", "usage", "input", "device", "peer-lost", "peer-error",
-	"protocol", "timeout", "corrupt",
+	"usage", "system", "input", "output", "device", "unsupported", "no-path",
+	"busy", "stale", "peer-lost", "peer-error", "denied", "protocol", "timeout",
+	"cancelled", "corrupt",
 };
+static_assert(names.size() == static_cast<size_t>(errc::corrupt) + 1);
 
 } // namespace
 
@@ -20,17 +23,37 @@ const char *name(errc code) noexcept
 	return names[static_cast<size_t>(code)];
 }
 
-errc errc_from_name(const std::string &name) noexcept
+error::error(errc code, std::string_view where, std::string_view what,
+	     int number) noexcept
+	: code_(code), number_(number)
 {
-	for (size_t i = 0; i < names.size(); i++)
-		if (name == names[i])
-			return static_cast<errc>(i);
-	return errc::peer_error;
+	static_assert(sizeof(text_) <= std::numeric_limits<uint8_t>::max());
+	auto add = [this](std::string_view more) {
+		size_t n = std::min(more.size(), text_.size() - size_);
+
+		std::memcpy(text_.data() + size_, more.data(), n);
+		size_ = static_cast<uint8_t>(size_ + n);
+	};
+
+	// What is wrong must be seen even where the name is long.
+	add(where.substr(0, text_.size() / 2));
+	where_ = size_;
+	if (where_)
+		add(": ");
+	add(what);
 }
 
-Error system_error(const std::string &what, int error, errc code)
+std::unexpected<error> fail_errno(std::string_view where, std::string_view what,
+				  int number, errc code) noexcept
 {
-	return Error(code, what + ": " + std::strerror(error));
+	char text[160];
+	// GNU's, which gives a static text for what it knows
+	char local[64];
+	const char *why = ::strerror_r(number, local, sizeof(local));
+	auto end = std::format_to_n(text, sizeof(text), "{}: {}", what, why);
+
+	return fail(number == ECANCELED ? errc::cancelled : code, where,
+		    {text, static_cast<size_t>(end.out - text)}, number);
 }
 
 } // namespace sluice

@@ -1,9 +1,19 @@
 // SPDX-License-Identifier: MIT
-// Anonymous memory, page aligned.
+// Memory to move data from and to.
+//
+// A buffer has one address, the same for the CPU and for the GPUs that it is mapped
+// on. The class is a counted reference: whatever uses the memory (registrations,
+// mappings, operations under way) holds one, so memory that a device may still
+// write to cannot be freed.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <span>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include "sluice/error.hpp"
 
@@ -17,30 +27,151 @@ constexpr size_t round_to_pages(size_t n)
 	return (n + page_size - 1) & ~(page_size - 1);
 }
 
-/// A private anonymous mapping. Its address never changes, so that a memory
-/// region can stay registered while the pages behind it come and go.
-class Buffer {
+/// What memory a buffer is.
+enum class memory : uint8_t {
+	host,	///< anonymous memory of the process
+	svm,	///< the same, which a GPU shares: it moves to video memory and back
+	vram,	///< video memory, allocated as such
+};
+
+const char *name(memory kind) noexcept;
+
+namespace detail {
+
+/// What a buffer refers to. Derived classes free what they have in their destructor.
+class memory_block {
 public:
-	/// @param size bytes, a multiple of the page size. Throws Error.
-	/// @param align of the address: a power of two
-	explicit Buffer(size_t size, size_t align = size_t{2} << 20);
-	~Buffer();
-	Buffer(const Buffer &) = delete;
-	Buffer &operator=(const Buffer &) = delete;
+	memory_block(memory kind, std::byte *data, size_t size) noexcept
+		: kind_(kind), data_(data), size_(size) {}
+	memory_block(const memory_block &) = delete;
+	memory_block &operator=(const memory_block &) = delete;
+	virtual ~memory_block() = default;
 
-	std::span<std::byte> span() const noexcept { return {data_, size_}; }
-	std::byte *data() const noexcept { return data_; }
-	size_t size() const noexcept { return size_; }
+	void get() noexcept { users_.fetch_add(1, std::memory_order_relaxed); }
+	void put() noexcept
+	{
+		if (users_.fetch_sub(1, std::memory_order_acq_rel) == 1)
+			delete this;
+	}
+	unsigned users() const noexcept
+	{
+		return users_.load(std::memory_order_relaxed);
+	}
 
-	/// Drop all pages, wherever they are: what is touched next is zero and
-	/// in system memory. Nothing migrates for it.
-	result<void> discard() const;
+	/// The number of the dma-buf that this is, made at need; -1: it is none.
+	virtual int dmabuf() noexcept { return -1; }
+
+	memory kind_;
+	std::byte *data_;
+	size_t size_;
 
 private:
-	void *map_ = nullptr;
-	size_t map_size_ = 0;
-	std::byte *data_ = nullptr;
-	size_t size_;
+	std::atomic<unsigned> users_{0};
 };
+
+} // namespace detail
+
+class slice;
+
+class buffer {
+public:
+	struct host_options {
+		int numa_node = -1;	///< to be near; -1: wherever
+		bool huge_pages = true;	///< ask for them; they are a wish
+	};
+
+	/// No memory. Only to be assigned to.
+	buffer() noexcept = default;
+
+	/// Zeroed memory of the process. Pages come as they are touched, or, with a
+	/// node, at once. errc::usage if @p size is 0; errc::system without memory;
+	/// errc::device if there is no such node.
+	/// @param size bytes; whole pages are taken
+	static result<buffer> host(size_t size, host_options options);
+	static result<buffer> host(size_t size) { return host(size, {}); }
+
+	explicit buffer(detail::memory_block *block) noexcept : block_(block)
+	{
+		if (block_)
+			block_->get();
+	}
+	buffer(const buffer &other) noexcept : buffer(other.block_) {}
+	buffer(buffer &&other) noexcept
+		: block_(std::exchange(other.block_, nullptr)) {}
+	buffer &operator=(buffer other) noexcept
+	{
+		std::swap(block_, other.block_);
+		return *this;
+	}
+	~buffer()
+	{
+		if (block_)
+			block_->put();
+	}
+
+	explicit operator bool() const noexcept { return block_; }
+	std::byte *data() const noexcept { return block_->data_; }
+	uint64_t address() const noexcept
+	{
+		return reinterpret_cast<uintptr_t>(data());
+	}
+	/// Bytes.
+	size_t size() const noexcept { return block_ ? block_->size_ : 0; }
+	memory kind() const noexcept { return block_->kind_; }
+	/// For the CPU. To touch SVM memory that is in a GPU brings it back.
+	std::span<std::byte> bytes() const noexcept { return {data(), size()}; }
+
+	/// Part of it. @p offset + @p length must not be above size().
+	slice part(size_t offset, size_t length) const noexcept;
+
+	/// How many references there are: to memory that nobody uses, one.
+	unsigned users() const noexcept { return block_ ? block_->users() : 0; }
+
+	/// The NUMA node of each page (move_pages(2)), -1 for a page that is not
+	/// there or is in a device. errc::system.
+	result<std::vector<int>> nodes() const;
+
+	/// Are all pages on @p node? errc::device names the first that is not.
+	result<void> verify_node(int node) const;
+
+	detail::memory_block *block() const noexcept { return block_; }
+
+private:
+	detail::memory_block *block_ = nullptr;
+};
+
+/// Bytes of a buffer, with a reference to it.
+class slice {
+public:
+	slice() noexcept = default;
+	slice(const buffer &all) noexcept : slice(all, 0, all.size()) {}
+	slice(const buffer &of, size_t offset, size_t length) noexcept
+		: buffer_(of), offset_(offset), length_(length) {}
+
+	const buffer &of() const noexcept { return buffer_; }
+	size_t offset() const noexcept { return offset_; }
+	size_t size() const noexcept { return length_; }
+	std::byte *data() const noexcept { return buffer_.data() + offset_; }
+	uint64_t address() const noexcept { return buffer_.address() + offset_; }
+	std::span<std::byte> bytes() const noexcept { return {data(), length_}; }
+	slice part(size_t offset, size_t length) const noexcept
+	{
+		return {buffer_, offset_ + offset, length};
+	}
+	/// Does it lie inside of its buffer?
+	bool valid() const noexcept
+	{
+		return offset_ <= buffer_.size() && length_ <= buffer_.size() - offset_;
+	}
+
+private:
+	buffer buffer_;
+	size_t offset_ = 0, length_ = 0;
+};
+
+inline slice buffer::part(size_t offset, size_t length) const noexcept
+{
+	return {*this, offset, length};
+}
 
 } // namespace sluice

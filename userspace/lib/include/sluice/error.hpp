@@ -1,74 +1,96 @@
 // SPDX-License-Identifier: MIT
-// What can go wrong, and how it is reported.
-//
-// Constructors of resources throw Error: they run once, at setup. Whatever
-// runs per transfer returns result<T> and throws nothing.
+// What can go wrong, and how it is told. Nothing in this library throws on purpose:
+// whatever can fail returns a result.
 #pragma once
 
+#include <array>
 #include <cerrno>
+#include <cstdint>
 #include <expected>
-#include <stdexcept>
+#include <format>
 #include <string>
+#include <string_view>
 
 namespace sluice {
 
-/// What kind of failure it is; a program maps it to an exit status.
-enum class errc {
+/// What kind of failure it is.
+enum class errc : uint8_t {
+	usage,		///< the caller asked for what makes no sense
 	system,		///< a system call failed for no reason named below
-	usage,		///< the caller asked for something that makes no sense
-	input,		///< the input file cannot be read
-	device,		///< an RDMA or memory device is missing or refuses
+	input,		///< a file is missing, is not what it should be, or ends early
+	output,		///< a file cannot be written: full, read only, ...
+	device,		///< a device is missing, refuses, or failed
+	unsupported,	///< the kernel or the device cannot do it
+	no_path,	///< no path, or none as good as was required
+	busy,		///< too much is under way; the same may do later
+	stale,		///< what it was prepared for is not there any more
 	peer_lost,	///< the other side went away
 	peer_error,	///< the other side reported an error and gave up
+	denied,		///< the other side did not prove that it may
 	protocol,	///< the other side broke the protocol
-	timeout,	///< no progress within the time given
+	timeout,	///< not done within the time given
+	cancelled,	///< somebody cancelled it
 	corrupt,	///< the data that arrived are not the data that were sent
 };
 
-/// Short name of @p code for messages, e.g. "timeout".
+/// Short name of @p code, e.g. "timeout".
 const char *name(errc code) noexcept;
 
-/// The opposite of name(). Unknown names give errc::peer_error.
-errc errc_from_name(const std::string &name) noexcept;
-
-/// A failure: its kind and a sentence for people.
-class Error : public std::runtime_error {
+/// A failure: its kind, the thing that failed, by name, and what is wrong with it.
+/// It holds its text itself: to report an error allocates nothing. What is too long
+/// is cut.
+class [[nodiscard]] error {
 public:
-	Error(errc code, const std::string &what)
-		: std::runtime_error(what), code_(code) {}
+	static constexpr uint32_t no_index = UINT32_MAX;
+
+	/// @param where the thing that failed: a file, a device, a peer
+	/// @param what what is wrong with it
+	/// @param number of errno, 0 if there is none
+	error(errc code, std::string_view where, std::string_view what,
+	      int number = 0) noexcept;
 
 	errc code() const noexcept { return code_; }
+	/// The number of errno behind it, or 0.
+	int number() const noexcept { return number_; }
+	/// Which element of an array is at fault, e.g. of a batch, or no_index.
+	uint32_t index() const noexcept { return index_; }
+	std::string_view where() const noexcept
+	{
+		return {text_.data(), where_};
+	}
+	/// "where: what", for people.
+	std::string_view message() const noexcept
+	{
+		return {text_.data(), size_};
+	}
+
+	/// The same error, of element @p index.
+	error &&at(uint32_t index) && noexcept
+	{
+		index_ = index;
+		return std::move(*this);
+	}
 
 private:
+	std::array<char, 176> text_;
+	uint8_t where_ = 0, size_ = 0;
 	errc code_;
+	int number_;
+	uint32_t index_ = no_index;
 };
 
-template <class T> using result = std::expected<T, Error>;
+template <class T> using result = std::expected<T, error>;
 
-/// Error of kind @p code: "@p what: strerror(@p error)".
-Error system_error(const std::string &what, int error = errno,
-		   errc code = errc::system);
-
-/// Shorthand: return fail(errc::timeout, "...") from a result function.
-inline std::unexpected<Error> fail(errc code, const std::string &what)
+/// To return from a function that gives a result: fail(errc::timeout, name, "...").
+[[nodiscard]] inline std::unexpected<error>
+fail(errc code, std::string_view where, std::string_view what, int number = 0) noexcept
 {
-	return std::unexpected<Error>(Error(code, what));
+	return std::unexpected(error(code, where, what, number));
 }
 
-inline std::unexpected<Error> fail_errno(const std::string &what,
-					 int error = errno,
-					 errc code = errc::system)
-{
-	return std::unexpected<Error>(system_error(what, error, code));
-}
-
-/// The value of @p r, or throw its Error: for use at setup.
-template <class T> T or_throw(result<T> &&r)
-{
-	if (!r)
-		throw std::move(r.error());
-	if constexpr (!std::is_void_v<T>)
-		return std::move(*r);
-}
+/// The same for a system call: "@p where: @p what: strerror(@p number)".
+std::unexpected<error> fail_errno(std::string_view where, std::string_view what,
+				  int number = errno,
+				  errc code = errc::system) noexcept;
 
 } // namespace sluice

@@ -7,24 +7,25 @@
 
 namespace sluice {
 
-class UniqueFd {
+class unique_fd {
 public:
-	UniqueFd() noexcept = default;
-	explicit UniqueFd(int fd) noexcept : fd_(fd) {}
-	UniqueFd(UniqueFd &&other) noexcept
+	unique_fd() noexcept = default;
+	explicit unique_fd(int fd) noexcept : fd_(fd) {}
+	unique_fd(unique_fd &&other) noexcept
 		: fd_(std::exchange(other.fd_, -1)) {}
-	UniqueFd &operator=(UniqueFd &&other) noexcept
+	unique_fd &operator=(unique_fd &&other) noexcept
 	{
 		std::swap(fd_, other.fd_);
 		return *this;
 	}
-	~UniqueFd()
+	~unique_fd()
 	{
 		if (fd_ >= 0)
 			::close(fd_);
 	}
 
 	int get() const noexcept { return fd_; }
+	int release() noexcept { return std::exchange(fd_, -1); }
 	explicit operator bool() const noexcept { return fd_ >= 0; }
 
 private:

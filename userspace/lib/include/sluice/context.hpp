@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: MIT
+// A context is one io_uring, and the only thing that waits: for files, batches,
+// network cards, peers and time. An operation is something under way in it.
+//
+// A context and all that hangs on it belong to one thread. Nothing runs behind its
+// back: completions are taken in when an operation is polled or waited for, or in
+// run_once().
+//
+// To start an operation allocates nothing and does not fail: one that could not be
+// started is done, with the error. Requests go to the kernel together, when somebody
+// waits, or at submit().
+#pragma once
+
+#include <coroutine>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "sluice/buffer.hpp"
+#include "sluice/deadline.hpp"
+#include "sluice/error.hpp"
+
+namespace sluice {
+
+namespace detail {
+class engine;		// a context's inside
+struct op_state;
+}
+
+/// Something under way. Moving it moves the ownership. Destroying it cancels what is
+/// not done and waits until no device can touch its memory any more.
+class [[nodiscard]] operation {
+public:
+	/// None; poll() is true, and the result is errc::usage.
+	operation() noexcept = default;
+	explicit operation(detail::op_state *state) noexcept : state_(state) {}
+	operation(operation &&other) noexcept
+		: state_(std::exchange(other.state_, nullptr)) {}
+	operation &operator=(operation &&other) noexcept;
+	~operation() { drain(); }
+
+	/// Is it done? Takes in what has completed, and does not wait.
+	bool poll() noexcept;
+
+	/// Wait until it is done: what was transferred, in bytes, or its error.
+	result<size_t> wait() noexcept { return wait_until(never); }
+
+	/// The same, or errc::timeout at @p until; it goes on then.
+	result<size_t> wait_until(deadline until) noexcept;
+
+	/// Ask to stop it. It is done only when it says so, and may have succeeded.
+	void cancel() noexcept;
+
+	/// Readable when something in its context has completed, for poll(2).
+	int fd() const noexcept;
+
+	// For co_await: see task.hpp. The awaiting coroutine owns the operation.
+	bool await_ready() noexcept { return poll(); }
+	void await_suspend(std::coroutine_handle<> waiter) noexcept;
+	result<size_t> await_resume() noexcept { return wait(); }
+
+private:
+	void drain() noexcept;
+
+	detail::op_state *state_ = nullptr;
+};
+
+class context {
+public:
+	struct options {
+		/// Operations that may be under way at once.
+		unsigned operations = 1024;
+	};
+
+	/// errc::unsupported if the kernel has no io_uring for this process,
+	/// errc::system.
+	static result<context> open(options wanted);
+	static result<context> open() { return open({}); }
+
+	context(context &&) noexcept;
+	context &operator=(context &&) noexcept;
+	/// All that hangs on it must be gone.
+	~context();
+
+	/// Read into or write from a file. As read(2) and write(2), fewer bytes may
+	/// be transferred than asked for. The buffer is kept alive.
+	/// errc::input, errc::output.
+	/// @param file a descriptor, which must stay open
+	/// @param offset in the file, bytes; current: at its position, as for a pipe
+	operation read(int file, slice to, uint64_t offset);
+	operation write(int file, slice from, uint64_t offset);
+	static constexpr uint64_t current = UINT64_MAX;
+
+	/// Have all that was written to @p file on its medium.
+	operation sync(int file);
+
+	/// Wait until @p events (POLLIN, ...) of a descriptor are there; the result
+	/// is what is there.
+	operation ready(int fd, short events);
+
+	/// Wait until a point in time. 0 bytes.
+	operation sleep_until(deadline until);
+
+	/// Let what is started while a chain exists begin one after the other, each
+	/// when the one before has succeeded in full. If one fails, what is behind it
+	/// is errc::cancelled. Nobody wakes up in between. Read, batch and write are
+	/// such; what is no request of the ring cannot be part (errc::usage).
+	class chain {
+	public:
+		/// @param length how many operations will be part, at most
+		chain(context &in, unsigned length);
+		chain(const chain &) = delete;
+		~chain();
+
+	private:
+		detail::engine *engine_;
+	};
+
+	/// Give the kernel what was started. Waiting does so by itself.
+	result<void> submit();
+
+	/// Take in what has completed, wait for something if nothing has, and resume
+	/// the coroutines that waited for it. How many operations were completed;
+	/// 0 at @p until.
+	result<unsigned> run_once(deadline until);
+
+	/// Readable when something has completed: to use it in another event loop.
+	/// Call run_once(deadline{}) then.
+	int fd() const noexcept;
+
+	/// How often it has entered the kernel, to measure.
+	uint64_t system_calls() const noexcept;
+
+	detail::engine &inside() noexcept { return *engine_; }
+
+private:
+	explicit context(std::unique_ptr<detail::engine> engine) noexcept;
+
+	std::unique_ptr<detail::engine> engine_;
+};
+
+} // namespace sluice

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: MIT
+// Coroutines over operations: optional, in this header alone.
+//
+//	sluice::task<void> copy(context &c, int from, int to, buffer b)
+//	{
+//		auto n = co_await c.read(from, b, 0);
+//		if (n)
+//			co_await c.write(to, b.part(0, *n), 0);
+//	}
+//
+// A task begins to run when it is made, up to its first wait. It owns its frame:
+// destroying it before it is done destroys what the coroutine has, and so drains
+// its operations.
+#pragma once
+
+#include <coroutine>
+#include <exception>
+#include <optional>
+#include <utility>
+
+#include "sluice/context.hpp"
+
+namespace sluice {
+
+template <class T> class task;
+
+namespace detail {
+
+template <class T> struct task_value {
+	std::optional<T> value;
+	void return_value(T v) { value.emplace(std::move(v)); }
+	T take() { return std::move(*value); }
+};
+
+template <> struct task_value<void> {
+	void return_void() noexcept {}
+	void take() noexcept {}
+};
+
+} // namespace detail
+
+template <class T> class [[nodiscard]] task {
+public:
+	struct promise_type : detail::task_value<T> {
+		std::coroutine_handle<> waiter;
+
+		task get_return_object() noexcept
+		{
+			return task(handle::from_promise(*this));
+		}
+		std::suspend_never initial_suspend() const noexcept { return {}; }
+		auto final_suspend() const noexcept
+		{
+			struct resume_waiter {
+				bool await_ready() const noexcept { return false; }
+				std::coroutine_handle<>
+				await_suspend(std::coroutine_handle<promise_type> h) noexcept
+				{
+					auto waiter = h.promise().waiter;
+					return waiter ? waiter : std::noop_coroutine();
+				}
+				void await_resume() const noexcept {}
+			};
+			return resume_waiter{};
+		}
+		// Only memory can run out here, and nobody could tell whom.
+		void unhandled_exception() const noexcept { std::terminate(); }
+	};
+	using handle = std::coroutine_handle<promise_type>;
+
+	task(task &&other) noexcept : handle_(std::exchange(other.handle_, {})) {}
+	task &operator=(task &&other) noexcept
+	{
+		std::swap(handle_, other.handle_);
+		return *this;
+	}
+	~task()
+	{
+		if (handle_)
+			handle_.destroy();
+	}
+
+	bool done() const noexcept { return handle_.done(); }
+
+	/// Run the context until the task is done, and take what it returns.
+	T run(context &in)
+	{
+		while (!done())
+			if (!in.run_once(never))
+				std::terminate();	// the ring is broken
+		return handle_.promise().take();
+	}
+
+	// co_await of another task.
+	bool await_ready() const noexcept { return done(); }
+	void await_suspend(std::coroutine_handle<> waiter) noexcept
+	{
+		handle_.promise().waiter = waiter;
+	}
+	T await_resume() { return handle_.promise().take(); }
+
+private:
+	explicit task(handle h) noexcept : handle_(h) {}
+
+	handle handle_;
+};
+
+} // namespace sluice

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: MIT
+#include "sluice/context.hpp"
+
+#include "engine.hpp"
+
+namespace sluice {
+
+namespace {
+
+// The kernel takes lengths of 32 bits, and transfers less than 2 GiB at once.
+constexpr size_t most_at_once = size_t{1} << 30;
+
+unsigned length_of(const slice &memory)
+{
+	return static_cast<unsigned>(std::min(memory.size(), most_at_once));
+}
+
+__kernel_timespec timespec_of(deadline at)
+{
+	auto since = at.time_since_epoch();
+	auto seconds = std::chrono::floor<std::chrono::seconds>(since);
+
+	return {seconds.count(), (since - seconds).count()};
+}
+
+} // namespace
+
+context::context(std::unique_ptr<detail::engine> engine) noexcept
+	: engine_(std::move(engine))
+{
+}
+
+context::context(context &&) noexcept = default;
+context &context::operator=(context &&) noexcept = default;
+context::~context() = default;
+
+result<context> context::open(options wanted)
+{
+	if (wanted.operations == 0 || wanted.operations > 65536)
+		return fail(errc::usage, "context",
+			    "operations must be between 1 and 65536");
+	auto engine = std::make_unique<detail::engine>(wanted.operations);
+	int err = engine->open(wanted.operations);
+
+	if (err == -ENOSYS || err == -EPERM)
+		return fail_errno("io_uring", "it is not to be had here", -err,
+				  errc::unsupported);
+	if (err)
+		return fail_errno("io_uring", "setup", -err);
+	return context(std::move(engine));
+}
+
+operation context::read(int file, slice to, uint64_t offset)
+{
+	if (!to.valid())
+		return engine_->failed(error(errc::usage, "read",
+					     "outside of its buffer"));
+	return engine_->start("read", errc::input, to, [&](io_uring_sqe *sqe) {
+		io_uring_prep_read(sqe, file, to.data(), length_of(to), offset);
+	});
+}
+
+operation context::write(int file, slice from, uint64_t offset)
+{
+	if (!from.valid())
+		return engine_->failed(error(errc::usage, "write",
+					     "outside of its buffer"));
+	return engine_->start("write", errc::output, from, [&](io_uring_sqe *sqe) {
+		io_uring_prep_write(sqe, file, from.data(), length_of(from), offset);
+	});
+}
+
+operation context::sync(int file)
+{
+	return engine_->start("sync", errc::output, {}, [&](io_uring_sqe *sqe) {
+		io_uring_prep_fsync(sqe, file, 0);
+	});
+}
+
+operation context::ready(int fd, short events)
+{
+	return engine_->start("poll", errc::system, {}, [&](io_uring_sqe *sqe) {
+		io_uring_prep_poll_add(sqe, fd, static_cast<unsigned>(events));
+	});
+}
+
+operation context::sleep_until(deadline until)
+{
+	detail::op_state *op = engine_->take();
+
+	if (!op)
+		return engine_->refused();
+	op->what = "timer";
+	op->time = timespec_of(until);
+	op->stop = [](detail::op_state &self) noexcept { self.in->cancel(self); };
+	op->complete = [](detail::request &self, int res, unsigned) noexcept {
+		auto &state = static_cast<detail::op_state &>(self);
+
+		if (res == 0 || res == -ETIME)
+			state.in->finish(state, 0);
+		else
+			state.in->finish(state, fail_errno("timer", "failed", -res));
+	};
+	if (io_uring_sqe *sqe = engine_->entry(*op)) {
+		io_uring_prep_timeout(sqe, &op->time, 0, IORING_TIMEOUT_ABS);
+		io_uring_sqe_set_data(sqe, static_cast<detail::request *>(op));
+	} else {
+		engine_->finish(*op, fail(errc::busy, "timer",
+					  "the ring takes nothing"));
+	}
+	return operation(op);
+}
+
+context::chain::chain(context &in, unsigned length) : engine_(in.engine_.get())
+{
+	engine_->begin_chain(length);
+}
+
+context::chain::~chain()
+{
+	engine_->end_chain();
+}
+
+result<void> context::submit()
+{
+	if (int err = engine_->submit(); err < 0)
+		return fail_errno("io_uring", "submit", -err);
+	return {};
+}
+
+result<unsigned> context::run_once(deadline until)
+{
+	int n = engine_->run(until);
+
+	if (n < 0 && n != -ETIME)
+		return fail_errno("io_uring", "wait", -n);
+	return n < 0 ? 0u : static_cast<unsigned>(n);
+}
+
+int context::fd() const noexcept
+{
+	return engine_->fd();
+}
+
+uint64_t context::system_calls() const noexcept
+{
+	return engine_->entered();
+}
+
+} // namespace sluice

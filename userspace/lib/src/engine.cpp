@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: MIT
+#include "engine.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <poll.h>
+
+namespace sluice::detail {
+
+// Entries that wait to be submitted. The completion queue has twice as many at
+// least; what does not fit is kept by the kernel.
+static constexpr unsigned most_entries = 4096;
+
+engine::engine(unsigned operations) : states_(operations)
+{
+	for (op_state &op : states_) {
+		op.in = this;
+		op.next = free_;
+		free_ = &op;
+	}
+	none_left_.in = this;
+	none_left_.outcome = fail(errc::busy, "context",
+				  "too many operations are under way");
+	// Each waiter waits for one operation: nothing is allocated later.
+	awake_.reserve(operations);
+}
+
+int engine::open(unsigned operations)
+{
+	// One thread, which asks for its completions: the kernel need not
+	// interrupt it for each.
+	unsigned flags = IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN |
+			 IORING_SETUP_TASKRUN_FLAG;
+	unsigned entries = std::min(operations, most_entries);
+	int err = io_uring_queue_init(entries, &ring_, flags);
+
+	if (err == -EINVAL)	// before Linux 6.1
+		err = io_uring_queue_init(entries, &ring_, 0);
+	opened_ = err == 0;
+	return err;
+}
+
+engine::~engine()
+{
+	if (opened_)
+		io_uring_queue_exit(&ring_);
+}
+
+op_state *engine::take() noexcept
+{
+	op_state *op = free_;
+
+	if (op) {
+		free_ = op->next;
+		op->done = false;
+		op->waiter = {};
+		op->stop = nullptr;
+		op->owner = nullptr;
+		op->tag = 0;
+	}
+	return op;
+}
+
+void engine::finish(op_state &op, result<size_t> outcome) noexcept
+{
+	op.outcome = std::move(outcome);
+	op.done = true;
+	op.keep = {};
+	op.keep_more = {};
+	op.stop = nullptr;
+	finished_++;
+	if (op.waiter)
+		awake_.push_back(&op);
+}
+
+void engine::give_back(op_state *op) noexcept
+{
+	if (op == &none_left_)
+		return;
+	// Its coroutine goes away before it was told.
+	if (op->waiter)
+		std::erase(awake_, op);
+	op->next = free_;
+	free_ = op;
+}
+
+operation engine::failed(error why) noexcept
+{
+	op_state *op = take();
+
+	if (!op)
+		return operation(&none_left_);
+	finish(*op, std::unexpected(std::move(why)));
+	return operation(op);
+}
+
+operation engine::refused() noexcept
+{
+	return operation(&none_left_);
+}
+
+operation engine::done(size_t bytes) noexcept
+{
+	op_state *op = take();
+
+	if (!op)
+		return operation(&none_left_);
+	finish(*op, bytes);
+	return operation(op);
+}
+
+io_uring_sqe *engine::entry(request &to) noexcept
+{
+	io_uring_sqe *sqe = io_uring_get_sqe(&ring_);
+
+	// A chain has room from its beginning; else make some.
+	while (!sqe && !chaining_) {
+		int err = submit();
+
+		if (err == -EBUSY || err == -EAGAIN)
+			err = take_in();
+		if (err < 0)
+			return nullptr;
+		sqe = io_uring_get_sqe(&ring_);
+	}
+	if (!sqe)
+		return nullptr;
+	io_uring_prep_nop(sqe);
+	io_uring_sqe_set_data(sqe, &to);
+	if (chaining_) {
+		if (last_)
+			last_->flags |= IOSQE_IO_LINK;
+		last_ = sqe;
+	}
+	return sqe;
+}
+
+void engine::cancel(request &to) noexcept
+{
+	static request nobody;
+
+	// It may not have been submitted yet: the request to cancel comes behind it.
+	if (io_uring_sqe *sqe = entry(nobody)) {
+		io_uring_prep_cancel(sqe, &to, 0);
+		io_uring_sqe_set_data(sqe, nullptr);
+	}
+}
+
+void engine::watch(int fd, request &to) noexcept
+{
+	if (io_uring_sqe *sqe = entry(to)) {
+		io_uring_prep_poll_multishot(sqe, fd, POLLIN);
+		io_uring_sqe_set_data(sqe, &to);
+	}
+}
+
+int engine::submit() noexcept
+{
+	int err;
+
+	if (!io_uring_sq_ready(&ring_))
+		return 0;
+	do {
+		entered_++;
+		err = io_uring_submit(&ring_);
+	} while (err == -EINTR);
+	return err;
+}
+
+int engine::take_in() noexcept
+{
+	io_uring_cqe *cqe;
+	int taken = 0;
+
+	// Enters the kernel only if the ring says that it has something to do.
+	while (io_uring_peek_cqe(&ring_, &cqe) == 0) {
+		auto *to = static_cast<request *>(io_uring_cqe_get_data(cqe));
+		int res = cqe->res;
+		unsigned flags = cqe->flags;
+
+		// Before the call, which may look for completions itself.
+		io_uring_cqe_seen(&ring_, cqe);
+		if (to)
+			to->complete(*to, res, flags);
+		taken++;
+	}
+	return taken;
+}
+
+int engine::wait(deadline until) noexcept
+{
+	io_uring_cqe *cqe;
+
+	entered_++;
+	if (until == never)
+		return io_uring_submit_and_wait(&ring_, 1);
+	auto left = std::max(until - clock::now(), clock::duration::zero());
+	auto seconds = std::chrono::floor<std::chrono::seconds>(left);
+	__kernel_timespec ts = {seconds.count(), (left - seconds).count()};
+
+	return io_uring_submit_and_wait_timeout(&ring_, &cqe, 1, &ts, nullptr);
+}
+
+int engine::reap(deadline until) noexcept
+{
+	unsigned before = finished_;
+	int err = 0;
+
+	if (!take_in()) {
+		err = wait(until);
+		if (!take_in() && err == -ETIME)
+			return err;
+	}
+	if (err == -ETIME || err == -EINTR || err == -EBUSY || err == -EAGAIN)
+		err = 0;
+	return err < 0 ? err : static_cast<int>(finished_ - before);
+}
+
+// A coroutine that is resumed may start, await and destroy operations, of which some
+// are in the list.
+void engine::wake() noexcept
+{
+	while (!awake_.empty()) {
+		op_state *op = awake_.front();
+
+		awake_.erase(awake_.begin());
+		std::exchange(op->waiter, {}).resume();
+	}
+}
+
+int engine::run(deadline until) noexcept
+{
+	int finished = reap(awake_.empty() ? until : deadline{});
+
+	wake();
+	return finished;
+}
+
+void engine::begin_chain(unsigned length) noexcept
+{
+	if (io_uring_sq_space_left(&ring_) < length)
+		submit();
+	chaining_ = true;
+	last_ = nullptr;
+}
+
+void engine::end_chain() noexcept
+{
+	chaining_ = false;
+}
+
+} // namespace sluice::detail

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: MIT
+// The inside of a context: the ring, and what is under way in it.
+#pragma once
+
+#include <coroutine>
+#include <cstdint>
+#include <vector>
+
+#include <liburing.h>
+
+#include "sluice/context.hpp"
+
+namespace sluice::detail {
+
+/// Something that completions of the ring go to: its address is their user data.
+struct request {
+	/// @param flags IORING_CQE_F_*. Must not wait.
+	void (*complete)(request &self, int res, unsigned flags) noexcept = nullptr;
+};
+
+/// What an operation refers to. It goes back to its pool when it is both done and
+/// disowned.
+struct op_state : request {
+	engine *in = nullptr;
+	op_state *next = nullptr;		///< of those that are free
+	std::coroutine_handle<> waiter;
+	/// Ask to stop it. Without: it cannot be stopped.
+	void (*stop)(op_state &self) noexcept = nullptr;
+	void *owner = nullptr;			///< for whoever started it
+	const char *what = "";			///< "read", for errors
+	errc failure = errc::system;		///< what kind a failed request is
+	uint64_t tag = 0;			///< for whoever started it
+	slice keep;				///< memory that it uses
+	slice keep_more;
+	__kernel_timespec time{};		///< of a timer
+	bool done = true;
+	result<size_t> outcome = 0;
+};
+
+class engine {
+public:
+	explicit engine(unsigned operations);
+	~engine();
+	engine(const engine &) = delete;
+
+	int open(unsigned operations);	///< 0 or -errno
+
+	/// A state, not done; nullptr if all are under way.
+	op_state *take() noexcept;
+	/// It is over: keep the outcome, let go of the memory, wake who waits.
+	void finish(op_state &op, result<size_t> outcome) noexcept;
+	/// Nobody asks for it any more.
+	void give_back(op_state *op) noexcept;
+
+	/// An operation that is over already.
+	operation failed(error why) noexcept;
+	operation done(size_t bytes) noexcept;
+	/// What to return where take() gives nothing.
+	operation refused() noexcept;
+
+	/// An entry of the ring that goes to @p to; nullptr if the ring is broken.
+	/// Call submit() or wait before what it points to goes away.
+	io_uring_sqe *entry(request &to) noexcept;
+	/// An operation by one entry, which @p prepare fills in. The entry's result
+	/// is that of the operation.
+	template <class Prepare>
+	operation start(const char *what, errc failure, const slice &keep,
+			Prepare prepare) noexcept;
+
+	/// Cancel what has @p to as its request; @p to still completes.
+	void cancel(request &to) noexcept;
+
+	int submit() noexcept;
+	/// Take in what is there; wait for something until then if there is nothing.
+	/// How many operations finished; -ETIME: nothing came; or -errno.
+	int reap(deadline until) noexcept;
+	/// The same, and resume the coroutines whose operations are done.
+	int run(deadline until) noexcept;
+
+	/// Poll @p fd for input again and again; @p to is called each time.
+	/// Each call ends in IORING_CQE_F_MORE, or is the last one.
+	void watch(int fd, request &to) noexcept;
+
+	int fd() const noexcept { return ring_.ring_fd; }
+	uint64_t entered() const noexcept { return entered_; }
+
+	void begin_chain(unsigned length) noexcept;
+	void end_chain() noexcept;
+	bool chaining() const noexcept { return chaining_; }
+
+private:
+	int take_in() noexcept;			///< how many completions
+	int wait(deadline until) noexcept;
+	void wake() noexcept;
+
+	io_uring ring_{};
+	bool opened_ = false, chaining_ = false;
+	io_uring_sqe *last_ = nullptr;		///< of a chain
+	std::vector<op_state> states_;
+	op_state *free_ = nullptr;
+	op_state none_left_;			///< what stands for one too many
+	std::vector<op_state *> awake_;		///< done, and somebody awaits them
+	unsigned finished_ = 0;
+	uint64_t entered_ = 0;
+};
+
+template <class Prepare>
+operation engine::start(const char *what, errc failure, const slice &keep,
+			Prepare prepare) noexcept
+{
+	op_state *op = take();
+
+	if (!op)
+		return refused();
+	op->what = what;
+	op->failure = failure;
+	op->keep = keep;
+	op->stop = [](op_state &self) noexcept { self.in->cancel(self); };
+	op->complete = [](request &self, int res, unsigned) noexcept {
+		auto &state = static_cast<op_state &>(self);
+
+		if (res < 0)
+			state.in->finish(state, fail_errno(
+				state.what, "failed", -res, state.failure));
+		else
+			state.in->finish(state, static_cast<size_t>(res));
+	};
+	if (io_uring_sqe *sqe = entry(*op)) {
+		prepare(sqe);
+		io_uring_sqe_set_data(sqe, static_cast<request *>(op));
+	} else {
+		finish(*op, fail(errc::busy, what, "the ring takes nothing"));
+	}
+	return operation(op);
+}
+
+/// The engine of a context, for the library's own parts.
+inline engine &engine_of(context &c) noexcept { return c.inside(); }
+
+} // namespace sluice::detail

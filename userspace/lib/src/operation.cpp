@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: MIT
+#include <exception>
+
+#include "engine.hpp"
+
+namespace sluice {
+
+operation &operation::operator=(operation &&other) noexcept
+{
+	if (this != &other) {
+		drain();
+		state_ = std::exchange(other.state_, nullptr);
+	}
+	return *this;
+}
+
+bool operation::poll() noexcept
+{
+	if (!state_ || state_->done)
+		return true;
+	state_->in->reap(deadline{});
+	return state_->done;
+}
+
+result<size_t> operation::wait_until(deadline until) noexcept
+{
+	if (!state_)
+		return fail(errc::usage, "operation", "there is none");
+	while (!state_->done) {
+		int err = state_->in->reap(until);
+
+		if (state_->done)
+			break;
+		if (err == -ETIME && clock::now() >= until)
+			return fail(errc::timeout, state_->what, "not done in time");
+		if (err < 0 && err != -ETIME)
+			return fail_errno(state_->what, "io_uring_enter", -err);
+	}
+	return state_->outcome;
+}
+
+void operation::cancel() noexcept
+{
+	if (!poll() && state_->stop)
+		state_->stop(*state_);
+}
+
+int operation::fd() const noexcept
+{
+	return state_ ? state_->in->fd() : -1;
+}
+
+void operation::await_suspend(std::coroutine_handle<> waiter) noexcept
+{
+	state_->waiter = waiter;
+}
+
+// A device may write to the memory, and the kernel to the state, until it is done. So
+// there is nothing to do but to wait for it.
+void operation::drain() noexcept
+{
+	if (!state_)
+		return;
+	cancel();
+	while (!state_->done)
+		if (int err = state_->in->reap(never); err < 0 && err != -ETIME)
+			std::terminate();	// the ring is broken
+	state_->in->give_back(std::exchange(state_, nullptr));
+}
+
+} // namespace sluice

@@ -1,0 +1,312 @@
+// SPDX-License-Identifier: MIT
+#include <algorithm>
+#include <cstring>
+#include <fcntl.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include <gtest/gtest.h>
+
+#include "sluice/context.hpp"
+#include "sluice/task.hpp"
+#include "sluice/unique_fd.hpp"
+
+using namespace sluice;
+using namespace std::chrono_literals;
+
+namespace {
+
+struct ContextTest : ::testing::Test {
+	void SetUp() override
+	{
+		auto opened = context::open({.operations = 8});
+
+		// A kernel may forbid io_uring altogether.
+		if (!opened && opened.error().code() == errc::unsupported)
+			GTEST_SKIP() << opened.error().message();
+		ASSERT_TRUE(opened) << opened.error().message();
+		ring = std::make_unique<context>(std::move(*opened));
+		int fds[2];
+		ASSERT_EQ(::pipe(fds), 0);
+		out = unique_fd(fds[0]);
+		in = unique_fd(fds[1]);
+		memory = *buffer::host(2 * page_size);
+		ASSERT_EQ(memory.users(), 1u);
+	}
+
+	void put(const char *text)
+	{
+		auto size = static_cast<ssize_t>(std::strlen(text));
+		ASSERT_EQ(::write(in.get(), text, std::strlen(text)), size);
+	}
+
+	operation start() { return ring->read(out.get(), memory, context::current); }
+
+	unique_fd temporary()
+	{
+		return unique_fd(::open("/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
+	}
+
+	unique_fd out, in;
+	buffer memory;
+	std::unique_ptr<context> ring;
+};
+
+} // namespace
+
+TEST_F(ContextTest, Reads)
+{
+	put("abc");
+	EXPECT_EQ(start().wait(), 3u);
+	EXPECT_EQ(static_cast<char>(memory.data()[2]), 'c');
+}
+
+TEST_F(ContextTest, PollDoesNotWait)
+{
+	auto op = start();
+
+	EXPECT_FALSE(op.poll());
+	put("x");
+	ASSERT_TRUE(op.wait_until(after(10s)));
+	EXPECT_TRUE(op.poll());
+}
+
+TEST_F(ContextTest, WaitEndsInTimeAndTheOperationGoesOn)
+{
+	auto op = start();
+	auto early = op.wait_until(after(10ms));
+
+	ASSERT_FALSE(early);
+	EXPECT_EQ(early.error().code(), errc::timeout);
+	put("later");
+	EXPECT_EQ(op.wait(), 5u);
+}
+
+TEST_F(ContextTest, CancelIsSaid)
+{
+	auto op = start();
+
+	op.cancel();
+	auto end = op.wait_until(after(10s));
+	ASSERT_FALSE(end);
+	EXPECT_EQ(end.error().code(), errc::cancelled);
+}
+
+TEST_F(ContextTest, DestroyingDrains)
+{
+	{ auto op = start(); }
+	// Had the read been left behind, it would take this.
+	put("kept");
+	char text[5] = {};
+	EXPECT_EQ(::read(out.get(), text, 4), 4);
+	EXPECT_STREQ(text, "kept");
+	EXPECT_EQ(memory.users(), 1u);
+}
+
+TEST_F(ContextTest, AnOperationKeepsItsMemory)
+{
+	auto op = start();
+
+	EXPECT_EQ(memory.users(), 2u);
+	memory = {};
+	put("abc");
+	EXPECT_EQ(op.wait(), 3u);
+}
+
+TEST_F(ContextTest, TooManyAreRefusedAndNoneIsLost)
+{
+	std::vector<operation> all;
+
+	for (int i = 0; i < 8; i++)
+		all.push_back(start());
+	auto more = start();
+	ASSERT_FALSE(more.wait());
+	EXPECT_EQ(more.wait().error().code(), errc::busy);
+	for (auto &op : all)
+		EXPECT_FALSE(op.poll());
+	// One takes it all.
+	put("12345678");
+	EXPECT_EQ(ring->run_once(after(10s)), 1u);
+	EXPECT_EQ(std::ranges::count_if(all, &operation::poll), 1);
+}
+
+TEST_F(ContextTest, BadArgumentsAreErrors)
+{
+	auto outside = ring->read(out.get(), memory.part(page_size, 2 * page_size), 0);
+	ASSERT_FALSE(outside.wait());
+	EXPECT_EQ(outside.wait().error().code(), errc::usage);
+	auto closed = ring->read(-1, memory, 0).wait();
+	ASSERT_FALSE(closed);
+	EXPECT_EQ(closed.error().code(), errc::input);
+	EXPECT_EQ(closed.error().number(), EBADF);
+	EXPECT_EQ(operation().wait().error().code(), errc::usage);
+	EXPECT_FALSE(context::open({.operations = 0}));
+	EXPECT_FALSE(buffer::host(0));
+	EXPECT_FALSE(buffer::host(SIZE_MAX));
+}
+
+TEST_F(ContextTest, ChainRunsInOrder)
+{
+	auto file = temporary();
+	buffer copy = *buffer::host(page_size);
+	operation w, r;
+
+	std::memset(memory.data(), 'y', page_size);
+	{
+		context::chain chain(*ring, 2);
+		w = ring->write(file.get(), memory.part(0, page_size), 0);
+		r = ring->read(file.get(), copy, 0);
+	}
+	EXPECT_EQ(r.wait(), page_size);
+	EXPECT_EQ(w.wait(), page_size);
+	EXPECT_EQ(static_cast<char>(copy.data()[page_size - 1]), 'y');
+}
+
+TEST_F(ContextTest, ChainEndsAtAFailure)
+{
+	auto file = temporary();
+	operation bad, behind;
+
+	{
+		context::chain chain(*ring, 2);
+		bad = ring->read(-1, memory, 0);
+		behind = ring->write(file.get(), memory, 0);
+	}
+	ASSERT_FALSE(behind.wait());
+	EXPECT_EQ(behind.wait().error().code(), errc::cancelled);
+	EXPECT_FALSE(bad.wait());
+	EXPECT_EQ(::lseek(file.get(), 0, SEEK_END), 0);
+}
+
+TEST_F(ContextTest, TimersEnd)
+{
+	auto start_of_test = clock::now();
+	auto timer = ring->sleep_until(after(20ms));
+
+	EXPECT_EQ(timer.wait(), 0u);
+	EXPECT_GE(clock::now() - start_of_test, 20ms);
+	EXPECT_EQ(ring->sleep_until(clock::now() - 1s).wait(), 0u);
+}
+
+TEST_F(ContextTest, ReadyTellsWhatIsThere)
+{
+	auto input = ring->ready(out.get(), POLLIN);
+
+	EXPECT_FALSE(input.poll());
+	put("x");
+	auto events = input.wait_until(after(10s));
+	ASSERT_TRUE(events);
+	EXPECT_TRUE(*events & POLLIN);
+}
+
+TEST_F(ContextTest, FdIsReadableWhenSomethingIsThere)
+{
+	auto op = start();
+	pollfd p = {ring->fd(), POLLIN, 0};
+
+	ASSERT_TRUE(ring->submit());
+	EXPECT_EQ(::poll(&p, 1, 0), 0);
+	put("x");
+	EXPECT_EQ(::poll(&p, 1, 10000), 1);
+	EXPECT_TRUE(op.poll());
+}
+
+namespace {
+
+task<result<size_t>> copy_once(context &c, int from, int to, buffer memory)
+{
+	auto n = co_await c.read(from, memory, context::current);
+
+	if (!n)
+		co_return n;
+	co_return co_await c.write(to, memory.part(0, *n), 0);
+}
+
+task<void> nap(context &c, clock::duration d, int &count)
+{
+	(void)co_await c.sleep_until(after(d));
+	count++;
+}
+
+task<int> two_naps(context &c)
+{
+	int count = 0;
+
+	co_await nap(c, 1ms, count);
+	co_await nap(c, 1ms, count);
+	co_return count;
+}
+
+} // namespace
+
+TEST_F(ContextTest, CoroutinesCopy)
+{
+	auto file = temporary();
+	auto copying = copy_once(*ring, out.get(), file.get(), memory);
+
+	EXPECT_FALSE(copying.done());
+	put("hello");
+	EXPECT_EQ(copying.run(*ring), 5u);
+}
+
+TEST_F(ContextTest, CoroutinesNest)
+{
+	EXPECT_EQ(two_naps(*ring).run(*ring), 2);
+}
+
+TEST_F(ContextTest, ATaskThatIsDestroyedDrains)
+{
+	{ auto copying = copy_once(*ring, out.get(), -1, memory); }
+	EXPECT_EQ(memory.users(), 1u);
+}
+
+// Its operation is done, and it goes away before it is resumed.
+TEST_F(ContextTest, ATaskThatIsDestroyedInTheQueueIsNotResumed)
+{
+	int count = 0;
+	{
+		auto napping = nap(*ring, 1ms, count);
+		(void)ring->sleep_until(after(50ms)).wait();
+	}
+	ASSERT_TRUE(ring->run_once(deadline{}));
+	EXPECT_EQ(count, 0);
+}
+
+TEST_F(ContextTest, MovingAnOperationMovesTheOwnership)
+{
+	auto a = start();
+	auto b = std::move(a);
+
+	put("abc");
+	EXPECT_EQ(b.wait(), 3u);
+	EXPECT_EQ(a.wait().error().code(), errc::usage);
+	b = start();
+	EXPECT_FALSE(b.poll());
+}
+
+TEST(Error, KeepsItsText)
+{
+	error e(errc::device, "rxe0", "it is gone", ENODEV);
+
+	EXPECT_EQ(e.message(), "rxe0: it is gone");
+	EXPECT_EQ(e.where(), "rxe0");
+	EXPECT_EQ(std::move(e).at(7).index(), 7u);
+	error cut(errc::usage, std::string(1000, 'w'), std::string(1000, 'x'));
+	EXPECT_LE(cut.message().size(), 200u);
+	EXPECT_NE(cut.message().find('x'), std::string_view::npos);
+}
+
+TEST(Buffer, SaysWherePagesAre)
+{
+	auto memory = *buffer::host(4 * page_size);
+
+	memory.data()[0] = std::byte{1};
+	auto nodes = memory.nodes();
+	ASSERT_TRUE(nodes) << nodes.error().message();
+	EXPECT_GE((*nodes)[0], 0);
+	auto near = buffer::host(4 * page_size, {.numa_node = 0});
+	ASSERT_TRUE(near) << near.error().message();
+	EXPECT_TRUE(near->verify_node(0));
+	EXPECT_FALSE(near->verify_node(1));
+	EXPECT_FALSE(buffer::host(page_size, {.numa_node = 999}));
+}
