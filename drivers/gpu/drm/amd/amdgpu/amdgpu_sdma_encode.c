@@ -13,7 +13,7 @@
 #include <drm/amdgpu_drm.h>
 
 #include "amdgpu.h"
-#include "amdgpu_sdma_plan.h"
+#include "amdgpu_sdma_encode.h"
 #include "vega10_sdma_pkt_open.h"
 
 /* Not in the packet header file: exchange two linear ranges. */

@@ -5,6 +5,8 @@
 #include <linux/types.h>
 #include <linux/wordpart.h>
 
+struct drm_amdgpu_sdma_desc;
+
 /**
  * struct amdgpu_sdma_format - what the packets of one SDMA generation can do
  * @native: mask of the operations, BIT(AMDGPU_SDMA_OP_*), that have a packet
@@ -101,6 +103,8 @@ struct amdgpu_sdma_window {
 
 const struct amdgpu_sdma_format *amdgpu_sdma_format(u32 ip_version);
 u32 amdgpu_sdma_ops(const struct amdgpu_sdma_format *f);
+unsigned int amdgpu_sdma_subwin_element(const struct amdgpu_sdma_format *f,
+					const struct drm_amdgpu_sdma_desc *d);
 
 /* Here, because a batch may have thousands. Nothing is compressed. */
 static inline u32 *amdgpu_sdma_put_copy(u32 *p,

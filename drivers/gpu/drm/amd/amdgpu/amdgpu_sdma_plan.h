@@ -405,8 +405,6 @@ sdma_share_begin(const struct amdgpu_sdma_plan *p, u32 share)
 u32 amdgpu_sdma_wait_polls(u32 mhz, u64 timeout_ns);
 u64 amdgpu_sdma_polls_ns(u32 mhz, u32 polls);
 u64 amdgpu_sdma_longest_wait(u32 low_mhz, u32 high_mhz, u64 bound_ns);
-unsigned int amdgpu_sdma_subwin_element(const struct amdgpu_sdma_format *f,
-					const struct drm_amdgpu_sdma_desc *d);
 u64 amdgpu_sdma_desc_dwords(const struct amdgpu_sdma_plan *plan, u32 i);
 int amdgpu_sdma_plan_check(struct amdgpu_sdma_plan *plan);
 unsigned int amdgpu_sdma_ranges(const struct amdgpu_sdma_plan *plan, u32 i,
