@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: MIT
+// A stream moves data from a source at one end of a connection to a sink at the other:
+// file or memory -> (video memory) -> RDMA -> (video memory) -> file or memory.
+//
+// It is cut into pieces. Each end has memory for some pieces, which go round: while
+// one is read, another is copied to the GPU, others are on the wire, and others are
+// written at the far end. The receiver grants memory for a piece at a time: a piece is
+// sent only to memory that waits for it, so nothing is dropped and nobody is asked to
+// try again. It takes the right to write away before it looks at a piece.
+//
+//	receiver                               sender
+//	GRANT address, key of a piece ------>
+//	                  <------------------- RDMA writes, then PIECE: where the piece
+//	                                       belongs, its length, a CRC for each chunk
+//	takes the right away, checks,
+//	copies, writes; ACK ---------------->  the memory of the piece is free again
+//
+// docs/wire.md has the messages.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "sluice/device.hpp"
+#include "sluice/digest.hpp"
+#include "sluice/endpoint.hpp"
+#include "sluice/nic.hpp"
+#include "sluice/task.hpp"
+
+namespace sluice {
+
+/// The way that the bytes of a piece take between memory and the card.
+enum class data_path : uint8_t {
+	device_alias,	///< the card reads or writes video memory in place, on demand
+	device_dmabuf,	///< the same through a dma-buf
+	host,		///< host memory is what was asked for
+	staged,		///< it was to be video memory, but goes through host memory
+};
+
+const char *name(data_path path) noexcept;
+
+struct stream_options {
+	/// Bytes of a piece: the unit of grants and acknowledgments. Whole pages, up
+	/// to 1 GiB.
+	size_t piece = size_t{4} << 20;
+	/// Bytes of one RDMA write, and of what one CRC covers. Whole pages; a piece
+	/// has at most 128.
+	size_t chunk = size_t{1} << 20;
+	/// Pieces that this end has memory for. 2 to 64.
+	unsigned pieces = 4;
+	/// Keep pieces in video memory of this GPU; none: in host memory.
+	device *gpu = nullptr;
+	/// Check each chunk by a CRC-32C where it arrives. Both ends must agree: the
+	/// sender decides.
+	bool checksum = true;
+	/// Compare a SHA-256 of all data in the end. The sender decides.
+	bool digest = true;
+	/// Fail with errc::no_path if this end cannot use this path.
+	std::optional<data_path> require;
+	/// Nothing moves for that long: errc::timeout.
+	clock::duration patience = std::chrono::seconds(30);
+};
+
+/// Where data come from: a file, from an offset on, or memory.
+struct stream_source {
+	std::string name;	///< what the receiver is told, and errors say
+	int file = -1;		///< a descriptor; -1: memory
+	slice from;
+	/// Bytes. Of a pipe or a terminal: unknown, it ends where it ends.
+	uint64_t size = 0;
+	static constexpr uint64_t unknown = UINT64_MAX;
+};
+
+/// Where data go to.
+struct stream_sink {
+	int file = -1;		///< a descriptor; -1: memory
+	slice to;
+	/// Bytes at the beginning that are here already, from a transfer that broke
+	/// off. They are compared by their digest, and not sent again if it is right.
+	uint64_t have = 0;
+};
+
+/// What a stream did. Time is whole: from the first byte asked for to the last byte
+/// in its place and compared, waiting included.
+struct stream_report {
+	std::string name;
+	uint64_t bytes = 0;		///< moved by this stream
+	uint64_t resumed = 0;		///< were there already
+	uint64_t pieces = 0;
+	data_path path = data_path::host;	///< of this end
+	clock::duration total{};
+	clock::duration storage{};	///< reading or writing, summed over pieces
+	clock::duration engine{};	///< copies by the GPU's engines, summed
+	clock::duration wire{};		///< RDMA, or until a granted piece came, summed
+	clock::duration check{};	///< CRC and SHA-256
+	uint64_t waits_for_grant = 0;	///< pieces that were ready before their grant
+	clock::duration granted_late{};	///< how long they waited, summed
+	unsigned most_in_flight = 0;	///< pieces under way at once
+	std::optional<device_counters> migrations;	///< pages, while it ran
+	std::optional<sha256_digest> digest;	///< equal at both ends
+	uint64_t system_calls = 0;	///< of the ring, while it ran
+};
+
+/// How far it is, at any time.
+struct stream_progress {
+	uint64_t bytes = 0;		///< in their place at the far end
+	uint64_t size = 0;		///< stream_source::unknown if so
+};
+
+namespace detail {
+class sending;
+class receiving;
+}
+
+/// The sending end.
+class sender {
+public:
+	/// All must outlive it. Makes the memory of the pieces.
+	/// errc::usage, errc::no_path, errc::device.
+	static result<sender> make(context &in, endpoint &to, nic &card,
+				   const stream_options &options);
+	sender(sender &&) noexcept;
+	~sender();
+
+	/// Send one source; when it is done the next one may be sent.
+	task<result<stream_report>> send(stream_source source);
+	/// Say that there are no more.
+	task<result<void>> finish();
+
+	const stream_progress &progress() const noexcept;
+
+private:
+	explicit sender(std::unique_ptr<detail::sending> s) noexcept;
+
+	std::unique_ptr<detail::sending> sending_;
+};
+
+/// What a sender wants to send.
+struct stream_offer {
+	std::string name;	///< printable, without '/', not "." or ".."
+	uint64_t size = 0;	///< bytes, or stream_source::unknown
+};
+
+/// The receiving end.
+class receiver {
+public:
+	static result<receiver> make(context &in, endpoint &from, nic &card,
+				     const stream_options &options);
+	receiver(receiver &&) noexcept;
+	~receiver();
+
+	/// The next offer; none: the sender has no more.
+	task<result<std::optional<stream_offer>>> next();
+	/// Take what was offered.
+	task<result<stream_report>> receive(stream_sink sink);
+	/// Tell the sender that it is not wanted, and why.
+	task<result<void>> refuse(std::string why);
+
+	const stream_progress &progress() const noexcept;
+
+private:
+	explicit receiver(std::unique_ptr<detail::receiving> r) noexcept;
+
+	std::unique_ptr<detail::receiving> receiving_;
+};
+
+} // namespace sluice

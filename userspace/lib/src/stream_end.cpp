@@ -1,0 +1,308 @@
+// SPDX-License-Identifier: MIT
+#include "stream_end.hpp"
+
+#include <cstdio>
+#include <cstring>
+#include <format>
+
+#include "try.hpp"
+
+namespace sluice {
+
+const char *name(data_path path) noexcept
+{
+	switch (path) {
+	case data_path::device_alias: return "device-alias";
+	case data_path::device_dmabuf: return "device-dmabuf";
+	case data_path::host: return "host";
+	case data_path::staged: return "staged";
+	}
+	return "?";
+}
+
+namespace detail {
+
+namespace {
+
+result<void> check_options(const stream_options &o)
+{
+	auto bad = [](const char *what) { return fail(errc::usage, "stream", what); };
+
+	if (o.piece == 0 || o.piece % page_size || o.piece > size_t{1} << 30)
+		return bad("a piece must be whole pages, at most 1 GiB");
+	if (o.chunk == 0 || o.chunk % page_size || o.chunk > o.piece)
+		return bad("a chunk must be whole pages, at most a piece");
+	if (o.piece / o.chunk > wire::most_chunks)
+		return bad("a piece may have at most 128 chunks");
+	if (o.pieces < 2 || o.pieces > 64)
+		return bad("pieces must be between 2 and 64");
+	return {};
+}
+
+std::string required(data_path wanted, data_path found, std::string_view because)
+{
+	return std::format("\"{}\" is required, the best there is is \"{}\"{}{}",
+			   name(wanted), name(found), because.empty() ? "" : ": ",
+			   because);
+}
+
+} // namespace
+
+result<void> stream_end::prepare(remote rights)
+{
+	SLUICE_CHECK(check_options(options_));
+	SLUICE_CHECK(find_path(rights));
+	return make_pieces();
+}
+
+// What the card cannot reach in the GPU goes through host memory, and the report
+// says so, unless that is not allowed.
+result<void> stream_end::find_path(remote rights)
+{
+	std::string because;
+
+	if (options_.gpu) {
+		path_ = data_path::staged;
+		auto trial = options_.gpu->svm(page_size);
+		auto reached = trial ? card_.register_memory(*trial, rights)
+				     : std::unexpected(trial.error());
+		if (reached && reached->path() == registration_path::on_demand)
+			path_ = data_path::device_alias;
+		else if (!reached)
+			because = reached.error().message();
+	}
+	if (options_.require && *options_.require != path_)
+		return fail(errc::no_path, card_.info().name,
+			    required(*options_.require, path_, because));
+	return {};
+}
+
+result<piece_memory> stream_end::make_piece()
+{
+	piece_memory piece;
+
+	SLUICE_TRY(piece.host, buffer::host(options_.piece));
+	piece.wire = piece.host;
+	if (options_.gpu)
+		SLUICE_CHECK(options_.gpu->attach(piece.host.of()));
+	if (path_ == data_path::device_alias) {
+		SLUICE_TRY(piece.wire, options_.gpu->svm(options_.piece));
+	}
+	return piece;
+}
+
+result<void> stream_end::make_pieces()
+{
+	for (unsigned i = 0; i < options_.pieces; i++) {
+		SLUICE_TRY(auto piece, make_piece());
+		pieces_.push_back(std::move(piece));
+	}
+	return {};
+}
+
+void stream_end::begin(std::string source, uint64_t size)
+{
+	report_ = {};
+	report_.name = std::move(source);
+	report_.path = path_;
+	progress_ = {.bytes = 0, .size = size};
+	why_.reset();
+	sum_ = {};
+	in_flight_ = 0;
+	began_ = clock::now();
+	calls_before_ = context_.system_calls();
+	if (options_.gpu)
+		if (auto now = options_.gpu->counters())
+			counters_before_ = *now;
+}
+
+stream_report stream_end::end()
+{
+	report_.total = clock::now() - began_;
+	report_.system_calls = context_.system_calls() - calls_before_;
+	if (counters_before_)
+		if (auto now = options_.gpu->counters())
+			report_.migrations = {
+				now->migrated_in - counters_before_->migrated_in,
+				now->migrated_out - counters_before_->migrated_out,
+				now->lost_events - counters_before_->lost_events};
+	return std::move(report_);
+}
+
+void stream_end::give_up(error reason) noexcept
+{
+	if (!why_)
+		why_ = std::move(reason);
+	changed_.notify();
+}
+
+void stream_end::moved() noexcept
+{
+	moves_++;
+	changed_.notify();
+}
+
+task<void> stream_end::watch_over()
+{
+	for (;;) {
+		uint64_t before = moves_;
+
+		(void)co_await context_.sleep_until(after(options_.patience));
+		if (broken())
+			co_return;
+		if (moves_ == before)
+			give_up(error(errc::timeout, endpoint_.peer(),
+				      "nothing moves any more"));
+	}
+}
+
+task<result<void>> stream_end::turn(const uint64_t &count, uint64_t value)
+{
+	while (count != value && !broken())
+		(void)co_await changed_.wait();
+	if (broken())
+		co_return why();
+	co_return {};
+}
+
+result<void> stream_end::check_memory(const slice &memory) const
+{
+	if (!memory.valid() || !memory.of())
+		return fail(errc::usage, "stream", "memory outside of its buffer");
+	if (memory.of().kind() != memory::host && !options_.gpu)
+		return fail(errc::usage, "stream",
+			    "memory of a GPU, and no GPU to copy it");
+	return {};
+}
+
+task<result<void>> stream_end::copy_by_gpu(piece_memory &with, slice to, slice from)
+{
+	with.copies.clear();
+	with.copies.fault_in().copy(to, from);
+	auto copied = co_await options_.gpu->submit(with.copies);
+	if (!copied)
+		co_return std::unexpected(copied.error());
+	co_return {};
+}
+
+task<result<void>> stream_end::copy_memory(piece_memory &with, slice to, slice from)
+{
+	if (to.of().kind() != memory::host || from.of().kind() != memory::host)
+		co_return co_await copy_by_gpu(with, to, from);
+	std::memcpy(to.data(), from.data(), from.size());
+	co_return {};
+}
+
+// Fewer bytes than asked for: the file has ended.
+task<result<size_t>> stream_end::read_all(int file, slice to, uint64_t offset)
+{
+	size_t have = 0;
+
+	while (have < to.size()) {
+		auto at = offset == context::current ? offset : offset + have;
+		auto n = co_await context_.read(
+			file, to.part(have, to.size() - have), at);
+
+		if (!n)
+			co_return n;
+		if (*n == 0)
+			break;
+		have += *n;
+	}
+	co_return have;
+}
+
+task<result<void>> stream_end::write_all(int file, slice from, uint64_t offset)
+{
+	for (size_t done = 0; done < from.size();) {
+		auto at = offset == context::current ? offset : offset + done;
+		auto n = co_await context_.write(
+			file, from.part(done, from.size() - done), at);
+
+		if (!n)
+			co_return std::unexpected(n.error());
+		if (*n == 0)
+			co_return fail(errc::output, report_.name,
+				       "it takes no more bytes");
+		done += *n;
+	}
+	co_return {};
+}
+
+task<result<void>> stream_end::digest_of(int file, uint64_t size, sha256 &sum)
+{
+	const slice &through = pieces_[0].host;
+
+	for (uint64_t at = 0; at < size;) {
+		size_t want = std::min<uint64_t>(size - at, through.size());
+		auto n = co_await read_all(file, through.part(0, want), at);
+
+		if (!n)
+			co_return std::unexpected(n.error());
+		if (*n < want)
+			co_return fail(errc::input, report_.name, "it ends early");
+		sum.add(through.bytes().first(want));
+		at += want;
+		moved();
+	}
+	co_return {};
+}
+
+task<result<void>> stream_end::say(const wire::bytes &message)
+{
+	auto sent = co_await endpoint_.send(message.span());
+
+	if (!sent)
+		co_return std::unexpected(sent.error());
+	co_return {};
+}
+
+task<void> stream_end::say_failed(const error &reason)
+{
+	(void)co_await endpoint_.send(
+		wire::encode_text(wire::type::failed, reason.message()).span());
+}
+
+task<result<std::span<const std::byte>>> stream_end::hear()
+{
+	auto n = co_await endpoint_.receive(message_);
+
+	if (!n)
+		co_return std::unexpected(n.error());
+	co_return std::span<const std::byte>(message_).first(*n);
+}
+
+// The peer does not choose what kind of failure this is here.
+std::unexpected<error> stream_end::peer_failed(std::span<const std::byte> m) const
+{
+	auto said = wire::decode_text(m);
+
+	if (!said)
+		return out_of_turn(m);
+	return fail(errc::peer_error, endpoint_.peer(), said->text);
+}
+
+std::unexpected<error> stream_end::out_of_turn(std::span<const std::byte> m) const
+{
+	char text[64];
+
+	std::snprintf(text, sizeof(text),
+		      "a message of type %d, %zu bytes, that is not due",
+		      m.empty() ? -1 : static_cast<int>(m[0]), m.size());
+	return fail(errc::protocol, endpoint_.peer(), text);
+}
+
+void stream_end::checksum(std::span<const std::byte> data, size_t chunk,
+			  wire::piece_message &into) noexcept
+{
+	into.chunks = 0;
+	while (!data.empty()) {
+		auto part = data.first(std::min(chunk, data.size()));
+
+		into.crc[into.chunks++] = crc32c(part);
+		data = data.subspan(part.size());
+	}
+}
+
+} // namespace detail
+} // namespace sluice

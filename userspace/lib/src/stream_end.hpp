@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: MIT
+// What both ends of a stream have: memory for pieces, which goes round, and the
+// coroutines that carry them.
+#pragma once
+
+#include <deque>
+#include <optional>
+#include <vector>
+
+#include "event.hpp"
+#include "sluice/stream.hpp"
+#include "stream_wire.hpp"
+
+namespace sluice::detail {
+
+/// Memory of one piece.
+struct piece_memory {
+	slice host;		///< what files, CRCs and digests see
+	slice wire;		///< what the card reads or writes; maybe the same
+	batch copies{2};	///< from the one to the other
+};
+
+/// How much time was spent since the last look.
+class stopwatch {
+public:
+	clock::duration lap() noexcept
+	{
+		auto now = clock::now();
+
+		return now - std::exchange(last_, now);
+	}
+
+private:
+	clock::time_point last_ = clock::now();
+};
+
+class stream_end {
+public:
+	stream_end(context &in, endpoint &with, nic &card, const stream_options &o)
+		: context_(in), endpoint_(with), card_(card), options_(o),
+		  changed_(engine_of(in)) {}
+
+	/// Make the memory, try how the card reaches it.
+	result<void> prepare(remote rights);
+
+	const stream_progress &progress() const noexcept { return progress_; }
+
+protected:
+	/// A registration that is of no use but to know the path.
+	result<void> find_path(remote rights);
+	result<void> make_pieces();
+	result<piece_memory> make_piece();
+
+	void begin(std::string name, uint64_t size);
+	stream_report end();
+
+	/// All give up, for this reason; the first one counts.
+	void give_up(error why) noexcept;
+	bool broken() const noexcept { return why_.has_value(); }
+	std::unexpected<error> why() const { return std::unexpected(*why_); }
+	/// Something moved.
+	void moved() noexcept;
+
+	/// Give up if nothing moves for too long.
+	task<void> watch_over();
+	/// Wait until @p count is @p value, or all give up.
+	task<result<void>> turn(const uint64_t &count, uint64_t value);
+
+	/// Memory that only the GPU should touch needs one.
+	result<void> check_memory(const slice &memory) const;
+	/// Copy within this end, by whoever should touch the memory.
+	task<result<void>> copy_memory(piece_memory &with, slice to, slice from);
+	task<result<void>> copy_by_gpu(piece_memory &with, slice to, slice from);
+
+	/// Read or write all of @p memory.
+	task<result<size_t>> read_all(int file, slice to, uint64_t offset);
+	task<result<void>> write_all(int file, slice from, uint64_t offset);
+	/// SHA-256 of the first @p size bytes of a file.
+	task<result<void>> digest_of(int file, uint64_t size, sha256 &sum);
+
+	task<result<void>> say(const wire::bytes &message);
+	/// Tell the peer that this end gives up. Best effort.
+	task<void> say_failed(const error &why);
+	/// The next message, in message_.
+	task<result<std::span<const std::byte>>> hear();
+	/// What a peer says that it gives up is.
+	std::unexpected<error> peer_failed(std::span<const std::byte> m) const;
+	std::unexpected<error> out_of_turn(std::span<const std::byte> m) const;
+
+	/// CRCs of the chunks of a piece.
+	static void checksum(std::span<const std::byte> data, size_t chunk,
+			     wire::piece_message &into) noexcept;
+
+	context &context_;
+	endpoint &endpoint_;
+	nic &card_;
+	stream_options options_;
+	event changed_;
+	std::vector<piece_memory> pieces_;
+	std::optional<error> why_;
+	std::array<std::byte, max_message> message_;
+	stream_progress progress_;
+	stream_report report_;
+	sha256 sum_;
+	uint64_t moves_ = 0;
+	unsigned in_flight_ = 0;
+	clock::time_point began_{};
+	uint64_t calls_before_ = 0;
+	std::optional<device_counters> counters_before_;
+	data_path path_ = data_path::host;
+};
+
+} // namespace sluice::detail

@@ -1,0 +1,398 @@
+// SPDX-License-Identifier: MIT
+#include <format>
+#include <unistd.h>
+
+#include "stream_end.hpp"
+#include "try.hpp"
+
+namespace sluice {
+
+namespace detail {
+
+class receiving : public stream_end {
+public:
+	using stream_end::stream_end;
+
+	result<void> prepare() { return stream_end::prepare(remote::write); }
+	task<result<std::optional<stream_offer>>> next();
+	task<result<stream_report>> receive(stream_sink sink);
+	task<result<void>> refuse(std::string why);
+
+private:
+	result<void> fits() const;
+	task<result<void>> accept();
+	task<result<void>> listen();
+	result<void> heard(std::span<const std::byte> m);
+	result<void> take_piece(const wire::piece_message &m);
+	task<void> worker(unsigned slot);
+	task<result<void>> carry(unsigned slot, uint64_t index);
+	task<result<void>> grant(unsigned slot, uint64_t index);
+	task<result<void>> to_host(piece_memory &piece, size_t length);
+	task<result<void>> check(unsigned slot, uint64_t index);
+	task<result<void>> store(unsigned slot, uint64_t index);
+	task<result<void>> carry_all();
+	task<result<void>> close();
+
+	/// Pieces that came and that nobody has taken yet; index % pieces is the slot.
+	wire::piece_message &came(uint64_t index)
+	{
+		return came_[index % options_.pieces];
+	}
+
+	stream_offer offer_;
+	wire::open_message open_{};
+	stream_sink sink_;
+	std::vector<wire::piece_message> came_;
+	uint64_t piece_ = 0;
+	uint64_t expected_ = 0;		///< offset of the next piece
+	uint64_t granted_ = 0, arrived_ = 0, checked_ = 0, written_ = 0;
+	uint64_t stored_ = 0;		///< pieces so far, in order
+	uint64_t finished_ = 0;		///< workers
+	bool sequential_ = false;	///< the sink has no offsets
+	std::optional<wire::end_message> ended_;
+};
+
+task<result<std::optional<stream_offer>>> receiving::next()
+{
+	auto m = co_await hear();
+
+	if (!m)
+		co_return std::unexpected(m.error());
+	if (wire::decode_finish(*m))
+		co_return std::optional<stream_offer>();
+	auto open = wire::decode_open(*m);
+	if (!open)
+		co_return peer_failed(*m);
+	open_ = *open;
+	offer_ = {std::string(open->name), open->size};
+	open_.name = {};
+	co_return offer_;
+}
+
+task<result<void>> receiving::refuse(std::string reason)
+{
+	co_return co_await say(wire::encode_text(wire::type::refuse, reason));
+}
+
+// As much of what is here already as whole chunks are, so that CRCs fit.
+task<result<void>> receiving::accept()
+{
+	wire::accept_message m{.from = 0, .piece = piece_, .digest = {}};
+
+	if (sink_.have && sink_.file >= 0 && sink_.have <= offer_.size) {
+		m.from = sink_.have;
+		if (auto read = co_await digest_of(sink_.file, m.from, sum_); !read)
+			co_return read;
+		m.digest = sum_.digest();
+	}
+	expected_ = m.from;
+	progress_.bytes = m.from;
+	co_return co_await say(wire::encode(m));
+}
+
+// Pieces come in order and without gaps. The first one may be at the beginning,
+// though more is here: the sender has found that it differs.
+result<void> receiving::take_piece(const wire::piece_message &m)
+{
+	auto bad = [this](const char *what) {
+		return fail(errc::protocol, endpoint_.peer(), what);
+	};
+	size_t chunks = (m.length + open_.chunk - 1) / open_.chunk;
+
+	if (arrived_ == 0 && m.offset == 0 && expected_) {
+		expected_ = 0;
+		sum_ = {};
+	}
+	if (arrived_ == granted_)
+		return bad("sends a piece that no memory was granted for");
+	if (m.offset != expected_ || m.length > piece_)
+		return bad("sends a piece that is out of place");
+	if (offer_.size != stream_source::unknown &&
+	    (m.offset > offer_.size || m.length > offer_.size - m.offset))
+		return bad("sends more than it offered");
+	if (m.chunks != (open_.checksum ? chunks : 0))
+		return bad("sends another number of CRCs than a piece has chunks");
+	came(arrived_++) = m;
+	expected_ += m.length;
+	return {};
+}
+
+result<void> receiving::heard(std::span<const std::byte> m)
+{
+	if (auto piece = wire::decode_piece(m); piece && !ended_)
+		return take_piece(*piece);
+	if (auto end = wire::decode_end(m); end && !ended_) {
+		if (end->size != expected_ ||
+		    (offer_.size != stream_source::unknown &&
+		     end->size != offer_.size))
+			return fail(errc::protocol, endpoint_.peer(),
+				    "ends before all was sent");
+		ended_ = end;
+		return {};
+	}
+	return peer_failed(m);
+}
+
+task<result<void>> receiving::listen()
+{
+	while (!ended_ && !broken()) {
+		auto m = co_await hear();
+		auto taken = m ? heard(*m) : std::unexpected(m.error());
+
+		if (!taken) {
+			give_up(taken.error());
+			co_return taken;
+		}
+		moved();
+	}
+	co_return {};
+}
+
+/// Let the sender write one more piece, wait until it is there, and take the right
+/// away.
+task<result<void>> receiving::grant(unsigned slot, uint64_t index)
+{
+	while (granted_ != index && !ended_ && !broken())
+		(void)co_await changed_.wait();
+	if (ended_ || broken())
+		co_return {};
+	const slice memory = pieces_[slot].wire.part(0, piece_);
+	auto r = card_.register_memory(memory, remote::write);
+	if (!r)
+		co_return std::unexpected(r.error());
+	auto said = endpoint_.send(wire::encode(wire::grant_message{
+		{memory.address(), memory.size(), r->remote_key()}}).span());
+	granted_++;
+	changed_.notify();
+	if (auto sent = co_await said; !sent)
+		co_return std::unexpected(sent.error());
+	while (arrived_ <= index && !ended_ && !broken())
+		(void)co_await changed_.wait();
+	co_return {};
+}
+
+task<result<void>> receiving::to_host(piece_memory &piece, size_t length)
+{
+	if (piece.wire.address() == piece.host.address())
+		co_return {};
+	co_return co_await copy_by_gpu(piece, piece.host.part(0, length),
+				       piece.wire.part(0, length));
+}
+
+task<result<void>> receiving::check(unsigned slot, uint64_t index)
+{
+	const auto &m = came(index);
+	auto data = pieces_[slot].host.bytes().first(m.length);
+	wire::piece_message here{};
+
+	if (open_.checksum)
+		checksum(data, open_.chunk, here);
+	for (unsigned i = 0; i < here.chunks; i++)
+		if (here.crc[i] != m.crc[i])
+			co_return fail(errc::corrupt, offer_.name, std::format(
+				"the chunk at {} differs from what was sent",
+				m.offset + i * uint64_t{open_.chunk}));
+	if (auto mine = co_await turn(checked_, index); !mine)
+		co_return mine;
+	if (open_.digest)
+		sum_.add(data);
+	checked_++;
+	changed_.notify();
+	co_return {};
+}
+
+/// Put a piece into its place, and say so when all before it is.
+task<result<void>> receiving::store(unsigned slot, uint64_t index)
+{
+	const auto &m = came(index);
+	const slice data = pieces_[slot].host.part(0, m.length);
+
+	if (sink_.file >= 0) {
+		// What has no offsets takes one piece after the other.
+		if (sequential_)
+			if (auto mine = co_await turn(written_, index); !mine)
+				co_return mine;
+		auto written = co_await write_all(
+			sink_.file, data, sequential_ ? context::current : m.offset);
+		if (!written)
+			co_return written;
+		if (sequential_) {
+			written_++;
+			changed_.notify();
+		}
+	} else if (auto put = co_await copy_memory(
+			   pieces_[slot], sink_.to.part(m.offset, m.length), data);
+		   !put) {
+		co_return put;
+	}
+	if (auto mine = co_await turn(stored_, index); !mine)
+		co_return mine;
+	progress_.bytes = m.offset + m.length;
+	auto said = endpoint_.send(
+		wire::encode(wire::ack_message{progress_.bytes}).span());
+	stored_++;
+	moved();
+	if (auto sent = co_await said; !sent)
+		co_return std::unexpected(sent.error());
+	co_return {};
+}
+
+task<result<void>> receiving::carry(unsigned slot, uint64_t index)
+{
+	stopwatch watch;
+
+	// The registration ends with it: the peer cannot change what is looked at.
+	if (auto granted = co_await grant(slot, index); !granted)
+		co_return granted;
+	report_.wire += watch.lap();
+	if (broken() || arrived_ <= index)
+		co_return {};
+	size_t length = came(index).length;
+	report_.most_in_flight = std::max(report_.most_in_flight, ++in_flight_);
+	if (auto copied = co_await to_host(pieces_[slot], length); !copied)
+		co_return copied;
+	report_.engine += watch.lap();
+	if (auto checked = co_await check(slot, index); !checked)
+		co_return checked;
+	report_.check += watch.lap();
+	if (auto stored = co_await store(slot, index); !stored)
+		co_return stored;
+	report_.storage += watch.lap();
+	in_flight_--;
+	report_.bytes += length;
+	report_.pieces++;
+	co_return {};
+}
+
+// Slot n carries the pieces n, n + pieces, ...: what came for one is not overwritten
+// before it is stored, since its slot grants no other until then.
+task<void> receiving::worker(unsigned slot)
+{
+	for (uint64_t index = slot; !broken(); index += options_.pieces) {
+		if (ended_ && index >= arrived_)
+			break;
+		if (auto carried = co_await carry(slot, index); !carried)
+			give_up(carried.error());
+	}
+	finished_++;
+	changed_.notify();
+}
+
+task<result<void>> receiving::carry_all()
+{
+	std::vector<task<void>> workers;
+
+	for (unsigned slot = 0; slot < options_.pieces; slot++)
+		workers.push_back(worker(slot));
+	while (finished_ < options_.pieces && !broken())
+		(void)co_await changed_.wait();
+	if (broken())
+		co_return why();
+	co_return {};
+}
+
+task<result<void>> receiving::close()
+{
+	wire::end_message done{.size = expected_, .digest = {}};
+
+	if (open_.digest) {
+		done.digest = sum_.digest();
+		if (done.digest != ended_->digest)
+			co_return fail(errc::corrupt, offer_.name,
+				       "what arrived differs from what was sent");
+		report_.digest = done.digest;
+	}
+	if (sink_.file >= 0 && !sequential_)
+		if (auto synced = co_await context_.sync(sink_.file); !synced)
+			co_return std::unexpected(synced.error());
+	co_return co_await say(wire::encode_done(done));
+}
+
+/// Can what was offered be taken at all?
+result<void> receiving::fits() const
+{
+	if (piece_ == 0)
+		return fail(errc::usage, "stream", std::format(
+			"pieces of {} bytes hold no chunk of {} bytes of the sender's",
+			options_.piece, open_.chunk));
+	if (sink_.file >= 0)
+		return {};
+	if (offer_.size > sink_.to.size())
+		return fail(errc::usage, "stream", std::format(
+			"{} bytes are offered, the memory has {}", offer_.size,
+			sink_.to.size()));
+	return check_memory(sink_.to);
+}
+
+task<result<stream_report>> receiving::receive(stream_sink sink)
+{
+	sink_ = std::move(sink);
+	begin(offer_.name, offer_.size);
+	piece_ = std::min<uint64_t>(open_.piece,
+				    options_.piece / open_.chunk * open_.chunk);
+	sequential_ = sink_.file >= 0 &&
+		      ::lseek(sink_.file, 0, SEEK_CUR) == -1;
+	came_.assign(options_.pieces, {});
+	granted_ = arrived_ = checked_ = written_ = stored_ = finished_ = 0;
+	ended_.reset();
+	auto step = fits();
+	if (!step)
+		co_return std::unexpected(step.error());
+	step = co_await accept();
+	auto watching = watch_over();
+	auto listening = listen();
+
+	if (step)
+		step = co_await carry_all();
+	if (step && !broken())
+		step = co_await close();
+	if (broken())
+		step = why();
+	if (!step) {
+		give_up(step.error());
+		co_await say_failed(step.error());
+		co_return std::unexpected(step.error());
+	}
+	report_.resumed = expected_ - report_.bytes;
+	co_return end();
+}
+
+} // namespace detail
+
+receiver::receiver(std::unique_ptr<detail::receiving> r) noexcept
+	: receiving_(std::move(r))
+{
+}
+receiver::receiver(receiver &&) noexcept = default;
+receiver::~receiver() = default;
+
+result<receiver> receiver::make(context &in, endpoint &from, nic &card,
+				const stream_options &options)
+{
+	auto r = std::make_unique<detail::receiving>(in, from, card, options);
+
+	SLUICE_CHECK(r->prepare());
+	return receiver(std::move(r));
+}
+
+task<result<std::optional<stream_offer>>> receiver::next()
+{
+	return receiving_->next();
+}
+
+task<result<stream_report>> receiver::receive(stream_sink sink)
+{
+	return receiving_->receive(std::move(sink));
+}
+
+task<result<void>> receiver::refuse(std::string why)
+{
+	return receiving_->refuse(std::move(why));
+}
+
+const stream_progress &receiver::progress() const noexcept
+{
+	return receiving_->progress();
+}
+
+} // namespace sluice

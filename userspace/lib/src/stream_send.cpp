@@ -1,0 +1,407 @@
+// SPDX-License-Identifier: MIT
+#include <format>
+
+#include "stream_end.hpp"
+#include "try.hpp"
+
+namespace sluice {
+
+namespace detail {
+
+class sending : public stream_end {
+public:
+	using stream_end::stream_end;
+
+	result<void> prepare();
+	task<result<stream_report>> send(stream_source source);
+	task<result<void>> finish();
+
+private:
+	task<result<void>> offer();
+	task<result<void>> agree(const wire::accept_message &m);
+	task<result<void>> listen();
+	result<void> heard(std::span<const std::byte> m);
+	task<void> worker(unsigned slot);
+	task<result<void>> carry(unsigned slot, uint64_t index);
+	task<result<size_t>> fetch(unsigned slot, uint64_t index);
+	task<result<size_t>> fetch_in_order(unsigned slot, uint64_t index);
+	task<result<void>> to_device(piece_memory &piece, size_t length);
+	task<result<void>> examine(unsigned slot, uint64_t index, size_t length,
+				   wire::piece_message &m);
+	task<result<void>> await_grant(uint64_t index);
+	task<result<void>> transfer(unsigned slot, uint64_t index, size_t length,
+				    wire::piece_message &m);
+	task<result<void>> carry_all();
+	task<result<void>> close();
+
+	/// The offset of a piece in the source.
+	uint64_t offset_of(uint64_t index) const { return start_ + index * piece_; }
+	bool size_known() const { return source_.size != stream_source::unknown; }
+	/// Is this piece behind the end?
+	bool behind(uint64_t index) const { return offset_of(index) >= source_.size; }
+
+	stream_source source_;
+	std::vector<registration> registered_;	///< of each slot
+	std::vector<std::vector<operation>> writes_;
+	std::deque<remote_memory> grants_;
+	uint64_t piece_ = 0, start_ = 0;
+	uint64_t next_ = 0;		///< piece that nobody carries yet
+	uint64_t fetched_ = 0;		///< pieces read, where they are read in order
+	uint64_t examined_ = 0, posted_ = 0;	///< pieces so far, in order
+	uint64_t finished_ = 0;		///< workers
+	uint64_t last_ack_ = 0;
+	bool accepted_ = false;
+	bool in_order_ = false;		///< the source has no offsets
+	std::optional<wire::accept_message> answer_;
+	std::optional<wire::end_message> done_;
+};
+
+result<void> sending::prepare()
+{
+	SLUICE_CHECK(stream_end::prepare(remote::none));
+	for (const piece_memory &piece : pieces_) {
+		SLUICE_TRY(auto r, card_.register_memory(piece.wire, remote::none));
+		registered_.push_back(std::move(r));
+		writes_.emplace_back().reserve(wire::most_chunks);
+	}
+	return {};
+}
+
+task<result<void>> sending::offer()
+{
+	co_return co_await say(wire::encode(wire::open_message{
+		.size = source_.size, .piece = options_.piece,
+		.chunk = static_cast<uint32_t>(options_.chunk),
+		.checksum = options_.checksum, .digest = options_.digest,
+		.name = source_.name}));
+}
+
+// What the receiver has already need not be sent, if it is the same.
+task<result<void>> sending::agree(const wire::accept_message &m)
+{
+	if (m.piece > options_.piece || m.piece % options_.chunk)
+		co_return fail(errc::protocol, endpoint_.peer(),
+			       "accepts pieces of another size");
+	if (m.from && (!size_known() || m.from > source_.size || source_.file < 0))
+		co_return fail(errc::protocol, endpoint_.peer(),
+			       "has more than there is");
+	piece_ = m.piece;
+	start_ = m.from;
+	if (!m.from)
+		co_return {};
+	if (auto read = co_await digest_of(source_.file, m.from, sum_); !read)
+		co_return read;
+	if (sum_.digest() != m.digest) {
+		sum_ = {};
+		start_ = 0;
+	}
+	report_.resumed = start_;
+	progress_.bytes = last_ack_ = start_;
+	co_return {};
+}
+
+result<void> sending::heard(std::span<const std::byte> m)
+{
+	auto t = wire::type_of(m);
+
+	if (t == wire::type::failed || (t == wire::type::refuse && !answer_))
+		return peer_failed(m);
+	if (t == wire::type::accept && !answer_) {
+		answer_ = wire::decode_accept(m);
+		return answer_ ? result<void>() : out_of_turn(m);
+	}
+	if (auto grant = wire::decode_grant(m);
+	    grant && answer_ && grants_.size() < 64) {
+		if (grant->memory.size < answer_->piece)
+			return fail(errc::protocol, endpoint_.peer(),
+				    "grants less than a piece");
+		grants_.push_back(grant->memory);
+		return {};
+	}
+	if (auto ack = wire::decode_ack(m); ack && accepted_) {
+		if (ack->upto < last_ack_ || ack->upto > offset_of(posted_))
+			return fail(errc::protocol, endpoint_.peer(),
+				    "acknowledges what was not sent");
+		progress_.bytes = last_ack_ = std::min(ack->upto, source_.size);
+		return {};
+	}
+	if (auto done = wire::decode_done(m); done && accepted_) {
+		done_ = done;
+		return {};
+	}
+	return out_of_turn(m);
+}
+
+task<result<void>> sending::listen()
+{
+	while (!done_ && !broken()) {
+		auto m = co_await hear();
+		auto taken = m ? heard(*m) : std::unexpected(m.error());
+
+		if (!taken) {
+			give_up(taken.error());
+			co_return taken;
+		}
+		moved();
+	}
+	co_return {};
+}
+
+// A pipe has no offsets: its pieces are read one after the other.
+task<result<size_t>> sending::fetch_in_order(unsigned slot, uint64_t index)
+{
+	if (auto mine = co_await turn(fetched_, index); !mine)
+		co_return std::unexpected(mine.error());
+	auto n = behind(index) ? result<size_t>(0)
+			       : co_await read_all(source_.file,
+						   pieces_[slot].host.part(0, piece_),
+						   context::current);
+	if (n && *n < piece_)
+		source_.size = std::min(source_.size, offset_of(index) + *n);
+	fetched_++;
+	changed_.notify();
+	co_return n;
+}
+
+/// Bring a piece of the source to host memory: how many bytes.
+task<result<size_t>> sending::fetch(unsigned slot, uint64_t index)
+{
+	piece_memory &piece = pieces_[slot];
+
+	if (in_order_)
+		co_return co_await fetch_in_order(slot, index);
+	uint64_t offset = offset_of(index);
+	size_t length = std::min<uint64_t>(piece_, source_.size - offset);
+	if (source_.file < 0) {
+		auto put = co_await copy_memory(piece, piece.host.part(0, length),
+						source_.from.part(offset, length));
+		co_return put ? result<size_t>(length)
+			      : std::unexpected(put.error());
+	}
+	auto n = co_await read_all(source_.file, piece.host.part(0, length), offset);
+	if (n && *n < length)
+		co_return fail(errc::input, source_.name, std::format(
+			"it ended at {} of {} bytes", offset + *n, source_.size));
+	co_return n;
+}
+
+task<result<void>> sending::to_device(piece_memory &piece, size_t length)
+{
+	if (piece.wire.address() == piece.host.address())
+		co_return {};
+	co_return co_await copy_by_gpu(piece, piece.wire.part(0, length),
+				       piece.host.part(0, length));
+}
+
+// CRCs at once; the digest is of all pieces in order.
+task<result<void>> sending::examine(unsigned slot, uint64_t index, size_t length,
+				    wire::piece_message &m)
+{
+	auto data = pieces_[slot].host.bytes().first(length);
+
+	if (options_.checksum)
+		checksum(data, options_.chunk, m);
+	if (auto mine = co_await turn(examined_, index); !mine)
+		co_return mine;
+	if (options_.digest)
+		sum_.add(data);
+	examined_++;
+	changed_.notify();
+	co_return {};
+}
+
+task<result<void>> sending::await_grant(uint64_t index)
+{
+	if (auto mine = co_await turn(posted_, index); !mine)
+		co_return mine;
+	if (grants_.empty())
+		report_.waits_for_grant++;
+	stopwatch watch;
+	while (grants_.empty() && !broken())
+		(void)co_await changed_.wait();
+	report_.granted_late += watch.lap();
+	if (broken())
+		co_return why();
+	co_return {};
+}
+
+// From the grant to the message nothing waits, so messages are in the order of the
+// grants, and each is behind its writes.
+task<result<void>> sending::transfer(unsigned slot, uint64_t index, size_t length,
+				     wire::piece_message &m)
+{
+	if (auto granted = co_await await_grant(index); !granted)
+		co_return granted;
+	auto to = grants_.front();
+	auto &writes = writes_[slot];
+
+	grants_.pop_front();
+	m.offset = offset_of(index);
+	m.length = length;
+	for (size_t at = 0; at < length; at += options_.chunk)
+		writes.push_back(endpoint_.write(
+			pieces_[slot].wire.part(at, std::min(options_.chunk,
+							     length - at)),
+			registered_[slot], to, at));
+	auto said = endpoint_.send(wire::encode(m).span());
+	posted_++;
+	changed_.notify();
+	result<void> all;
+	for (operation &write : writes)
+		if (auto written = co_await write; !written && all)
+			all = std::unexpected(written.error());
+	writes.clear();
+	if (auto sent = co_await said; !sent && all)
+		all = std::unexpected(sent.error());
+	co_return all;
+}
+
+task<result<void>> sending::carry(unsigned slot, uint64_t index)
+{
+	wire::piece_message m{};
+	stopwatch watch;
+
+	auto length = co_await fetch(slot, index);
+	report_.storage += watch.lap();
+	if (!length || !*length)
+		co_return length ? result<void>() : std::unexpected(length.error());
+	if (auto copied = co_await to_device(pieces_[slot], *length); !copied)
+		co_return copied;
+	report_.engine += watch.lap();
+	if (auto examined = co_await examine(slot, index, *length, m); !examined)
+		co_return examined;
+	report_.check += watch.lap();
+	report_.most_in_flight = std::max(report_.most_in_flight, ++in_flight_);
+	auto sent = co_await transfer(slot, index, *length, m);
+	in_flight_--;
+	report_.wire += watch.lap();
+	report_.bytes += *length;
+	report_.pieces++;
+	moved();
+	co_return sent;
+}
+
+task<void> sending::worker(unsigned slot)
+{
+	while (!broken()) {
+		uint64_t index = next_++;
+
+		if (behind(index))
+			break;
+		auto carried = co_await carry(slot, index);
+		if (!carried)
+			give_up(carried.error());
+	}
+	finished_++;
+	changed_.notify();
+}
+
+task<result<void>> sending::carry_all()
+{
+	std::vector<task<void>> workers;
+
+	next_ = fetched_ = examined_ = posted_ = finished_ = 0;
+	for (unsigned slot = 0; slot < options_.pieces; slot++)
+		workers.push_back(worker(slot));
+	while (finished_ < options_.pieces && !broken())
+		(void)co_await changed_.wait();
+	// If all give up, what is under way is drained as the workers go.
+	if (broken())
+		co_return why();
+	co_return {};
+}
+
+task<result<void>> sending::close()
+{
+	wire::end_message end{.size = std::min(source_.size,
+					       start_ + report_.bytes),
+			      .digest = {}};
+
+	if (options_.digest)
+		end.digest = sum_.digest();
+	if (auto said = co_await say(wire::encode(end)); !said)
+		co_return said;
+	while (!done_ && !broken())
+		(void)co_await changed_.wait();
+	if (!done_)
+		co_return why();
+	if (done_->size != end.size || done_->digest != end.digest)
+		co_return fail(errc::corrupt, source_.name,
+			       "what arrived differs from what was sent");
+	if (options_.digest)
+		report_.digest = end.digest;
+	co_return {};
+}
+
+task<result<stream_report>> sending::send(stream_source source)
+{
+	source_ = std::move(source);
+	begin(source_.name, source_.size);
+	grants_.clear();
+	answer_.reset();
+	done_.reset();
+	accepted_ = false;
+	in_order_ = !size_known();
+	last_ack_ = 0;
+	auto step = source_.file < 0 ? check_memory(source_.from) : result<void>();
+	if (!step)
+		co_return std::unexpected(step.error());
+	step = co_await offer();
+	auto watching = watch_over();
+	auto listening = listen();
+
+	while (step && !answer_ && !broken())
+		(void)co_await changed_.wait();
+	if (step && !broken())
+		step = co_await agree(*answer_);
+	accepted_ = step && !broken();
+	if (accepted_)
+		step = co_await carry_all();
+	if (step && !broken())
+		step = co_await close();
+	if (broken())
+		step = why();
+	if (!step) {
+		give_up(step.error());
+		co_await say_failed(step.error());
+		co_return std::unexpected(step.error());
+	}
+	co_return end();
+}
+
+task<result<void>> sending::finish()
+{
+	co_return co_await say(wire::encode_finish());
+}
+
+} // namespace detail
+
+sender::sender(std::unique_ptr<detail::sending> s) noexcept : sending_(std::move(s)) {}
+sender::sender(sender &&) noexcept = default;
+sender::~sender() = default;
+
+result<sender> sender::make(context &in, endpoint &to, nic &card,
+			    const stream_options &options)
+{
+	auto s = std::make_unique<detail::sending>(in, to, card, options);
+
+	SLUICE_CHECK(s->prepare());
+	return sender(std::move(s));
+}
+
+task<result<stream_report>> sender::send(stream_source source)
+{
+	return sending_->send(std::move(source));
+}
+
+task<result<void>> sender::finish()
+{
+	return sending_->finish();
+}
+
+const stream_progress &sender::progress() const noexcept
+{
+	return sending_->progress();
+}
+
+} // namespace sluice
