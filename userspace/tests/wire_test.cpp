@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include "scattered.hpp"
 #include "stream_wire.hpp"
 
 using namespace sluice;
@@ -228,4 +229,30 @@ TEST(Digest, AreTheKnownOnes)
 	sum = {};
 	EXPECT_EQ(to_string(sum.digest()), "e3b0c44298fc1c149afbf4c8996fb924"
 					   "27ae41e4649b934ca495991b7852b855");
+}
+
+TEST(Scattered, IsOne)
+{
+	auto a = *buffer::host(page_size), b = *buffer::host(2 * page_size);
+	detail::scattered all({a.part(10, 5), b.part(0, 0), b.part(100, 7), a.part(0, 3)});
+	std::vector<std::pair<uint64_t, uint64_t>> seen;
+	auto look = [&](uint64_t offset, uint64_t length) {
+		seen.clear();
+		all.each(offset, length, [&](const slice &part, uint64_t at) {
+			seen.emplace_back(at, part.size());
+		});
+	};
+
+	EXPECT_EQ(all.size(), 15u);
+	look(0, 15);
+	EXPECT_EQ(seen, (decltype(seen){{0, 5}, {5, 7}, {12, 3}}));
+	look(4, 2);
+	EXPECT_EQ(seen, (decltype(seen){{0, 1}, {1, 1}}));
+	look(5, 7);
+	EXPECT_EQ(seen, (decltype(seen){{0, 7}}));
+	look(14, 1);
+	EXPECT_EQ(seen, (decltype(seen){{0, 1}}));
+	all.each(6, 1, [&](const slice &part, uint64_t) {
+		EXPECT_EQ(part.address(), b.address() + 101);
+	});
 }

@@ -2,7 +2,6 @@
 #include "stream_end.hpp"
 
 #include <cstdio>
-#include <cstring>
 #include <format>
 
 #include "try.hpp"
@@ -165,32 +164,46 @@ task<result<void>> stream_end::turn(const uint64_t &count, uint64_t value)
 	co_return {};
 }
 
-result<void> stream_end::check_memory(const slice &memory) const
+result<void> stream_end::take_memory(const scattered &all)
 {
-	if (!memory.valid() || !memory.of())
-		return fail(errc::usage, "stream", "memory outside of its buffer");
-	if (memory.of().kind() != memory::host && !options_.gpu)
-		return fail(errc::usage, "stream",
-			    "memory of a GPU, and no GPU to copy it");
+	for (const slice &part : all.parts()) {
+		if (!part.of() || !part.valid())
+			return fail(errc::usage, "stream",
+				    "memory outside of its buffer");
+		if (options_.gpu)
+			SLUICE_CHECK(options_.gpu->attach(part.of()));
+		else if (part.of().kind() != memory::host)
+			return fail(errc::usage, "stream",
+				    "memory of a GPU, and no GPU to copy it");
+	}
 	return {};
 }
 
-task<result<void>> stream_end::copy_by_gpu(piece_memory &with, slice to, slice from)
+task<result<void>> stream_end::run_copies(piece_memory &piece)
 {
-	with.copies.clear();
-	with.copies.fault_in().copy(to, from);
-	auto copied = co_await options_.gpu->submit(with.copies);
+	auto copied = co_await options_.gpu->submit(piece.copies.fault_in());
+
 	if (!copied)
 		co_return std::unexpected(copied.error());
 	co_return {};
 }
 
-task<result<void>> stream_end::copy_memory(piece_memory &with, slice to, slice from)
+task<result<void>> stream_end::to_wire(piece_memory &piece, size_t length)
 {
-	if (to.of().kind() != memory::host || from.of().kind() != memory::host)
-		co_return co_await copy_by_gpu(with, to, from);
-	std::memcpy(to.data(), from.data(), from.size());
-	co_return {};
+	if (piece.direct())
+		co_return {};
+	piece.copies.clear();
+	piece.copies.copy(piece.wire.part(0, length), piece.host.part(0, length));
+	co_return co_await run_copies(piece);
+}
+
+task<result<void>> stream_end::to_host(piece_memory &piece, size_t length)
+{
+	if (piece.direct())
+		co_return {};
+	piece.copies.clear();
+	piece.copies.copy(piece.host.part(0, length), piece.wire.part(0, length));
+	co_return co_await run_copies(piece);
 }
 
 // Fewer bytes than asked for: the file has ended.

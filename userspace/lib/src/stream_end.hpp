@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "event.hpp"
+#include "scattered.hpp"
 #include "sluice/stream.hpp"
 #include "stream_wire.hpp"
 
@@ -17,6 +18,7 @@ namespace sluice::detail {
 struct piece_memory {
 	slice host;		///< what files, CRCs and digests see
 	slice wire;		///< what the card reads or writes; maybe the same
+	bool direct() const { return wire.address() == host.address(); }
 	batch copies{2};	///< from the one to the other
 };
 
@@ -66,11 +68,14 @@ protected:
 	/// Wait until @p count is @p value, or all give up.
 	task<result<void>> turn(const uint64_t &count, uint64_t value);
 
-	/// Memory that only the GPU should touch needs one.
-	result<void> check_memory(const slice &memory) const;
-	/// Copy within this end, by whoever should touch the memory.
-	task<result<void>> copy_memory(piece_memory &with, slice to, slice from);
-	task<result<void>> copy_by_gpu(piece_memory &with, slice to, slice from);
+	/// Is it all inside of its buffers, and is there a GPU for what only a GPU
+	/// should touch? Makes host memory known to it.
+	result<void> take_memory(const scattered &memory);
+	/// Run the copies of a piece.
+	task<result<void>> run_copies(piece_memory &piece);
+	/// From where files are read and written to where the card does, or back.
+	task<result<void>> to_wire(piece_memory &piece, size_t length);
+	task<result<void>> to_host(piece_memory &piece, size_t length);
 
 	/// Read or write all of @p memory.
 	task<result<size_t>> read_all(int file, slice to, uint64_t offset);

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+#include <cstring>
 #include <format>
 #include <unistd.h>
 
@@ -19,7 +20,7 @@ public:
 	task<result<void>> refuse(std::string why);
 
 private:
-	result<void> fits() const;
+	result<void> fits();
 	task<result<void>> accept();
 	task<result<void>> listen();
 	result<void> heard(std::span<const std::byte> m);
@@ -27,7 +28,7 @@ private:
 	task<void> worker(unsigned slot);
 	task<result<void>> carry(unsigned slot, uint64_t index);
 	task<result<void>> grant(unsigned slot, uint64_t index);
-	task<result<void>> to_host(piece_memory &piece, size_t length);
+	task<result<void>> scatter(piece_memory &piece, uint64_t offset, size_t length);
 	task<result<void>> check(unsigned slot, uint64_t index);
 	task<result<void>> store(unsigned slot, uint64_t index);
 	task<result<void>> carry_all();
@@ -42,6 +43,7 @@ private:
 	stream_offer offer_;
 	wire::open_message open_{};
 	stream_sink sink_;
+	scattered memory_;		///< of the sink, if it is no file
 	std::vector<wire::piece_message> came_;
 	uint64_t piece_ = 0;
 	uint64_t expected_ = 0;		///< offset of the next piece
@@ -171,12 +173,21 @@ task<result<void>> receiving::grant(unsigned slot, uint64_t index)
 	co_return {};
 }
 
-task<result<void>> receiving::to_host(piece_memory &piece, size_t length)
+/// Put a piece into the parts of the sink's memory.
+task<result<void>> receiving::scatter(piece_memory &piece, uint64_t offset,
+				      size_t length)
 {
-	if (piece.wire.address() == piece.host.address())
+	if (!options_.gpu) {
+		memory_.each(offset, length, [&](const slice &part, uint64_t at) {
+			std::memcpy(part.data(), piece.wire.data() + at, part.size());
+		});
 		co_return {};
-	co_return co_await copy_by_gpu(piece, piece.host.part(0, length),
-				       piece.wire.part(0, length));
+	}
+	piece.copies.clear();
+	memory_.each(offset, length, [&](const slice &part, uint64_t at) {
+		piece.copies.copy(part, piece.wire.part(at, part.size()));
+	});
+	co_return co_await run_copies(piece);
 }
 
 task<result<void>> receiving::check(unsigned slot, uint64_t index)
@@ -220,8 +231,7 @@ task<result<void>> receiving::store(unsigned slot, uint64_t index)
 			written_++;
 			changed_.notify();
 		}
-	} else if (auto put = co_await copy_memory(
-			   pieces_[slot], sink_.to.part(m.offset, m.length), data);
+	} else if (auto put = co_await scatter(pieces_[slot], m.offset, m.length);
 		   !put) {
 		co_return put;
 	}
@@ -249,8 +259,9 @@ task<result<void>> receiving::carry(unsigned slot, uint64_t index)
 		co_return {};
 	size_t length = came(index).length;
 	report_.most_in_flight = std::max(report_.most_in_flight, ++in_flight_);
-	if (auto copied = co_await to_host(pieces_[slot], length); !copied)
-		co_return copied;
+	if (sink_.file >= 0 || open_.checksum || open_.digest)
+		if (auto copied = co_await to_host(pieces_[slot], length); !copied)
+			co_return copied;
 	report_.engine += watch.lap();
 	if (auto checked = co_await check(slot, index); !checked)
 		co_return checked;
@@ -309,7 +320,7 @@ task<result<void>> receiving::close()
 }
 
 /// Can what was offered be taken at all?
-result<void> receiving::fits() const
+result<void> receiving::fits()
 {
 	if (piece_ == 0)
 		return fail(errc::usage, "stream", std::format(
@@ -317,16 +328,17 @@ result<void> receiving::fits() const
 			options_.piece, open_.chunk));
 	if (sink_.file >= 0)
 		return {};
-	if (offer_.size > sink_.to.size())
+	if (offer_.size > memory_.size())
 		return fail(errc::usage, "stream", std::format(
 			"{} bytes are offered, the memory has {}", offer_.size,
-			sink_.to.size()));
-	return check_memory(sink_.to);
+			memory_.size()));
+	return take_memory(memory_);
 }
 
 task<result<stream_report>> receiving::receive(stream_sink sink)
 {
 	sink_ = std::move(sink);
+	memory_ = scattered(std::exchange(sink_.to, {}));
 	begin(offer_.name, offer_.size);
 	piece_ = std::min<uint64_t>(open_.piece,
 				    options_.piece / open_.chunk * open_.chunk);

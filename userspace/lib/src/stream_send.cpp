@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+#include <cstring>
 #include <format>
 
 #include "stream_end.hpp"
@@ -25,7 +26,7 @@ private:
 	task<result<void>> carry(unsigned slot, uint64_t index);
 	task<result<size_t>> fetch(unsigned slot, uint64_t index);
 	task<result<size_t>> fetch_in_order(unsigned slot, uint64_t index);
-	task<result<void>> to_device(piece_memory &piece, size_t length);
+	task<result<void>> gather(piece_memory &piece, uint64_t offset, size_t length);
 	task<result<void>> examine(unsigned slot, uint64_t index, size_t length,
 				   wire::piece_message &m);
 	task<result<void>> await_grant(uint64_t index);
@@ -41,6 +42,7 @@ private:
 	bool behind(uint64_t index) const { return offset_of(index) >= source_.size; }
 
 	stream_source source_;
+	scattered memory_;		///< of the source, if it is no file
 	std::vector<registration> registered_;	///< of each slot
 	std::vector<std::vector<operation>> writes_;
 	std::deque<remote_memory> grants_;
@@ -163,7 +165,8 @@ task<result<size_t>> sending::fetch_in_order(unsigned slot, uint64_t index)
 	co_return n;
 }
 
-/// Bring a piece of the source to host memory: how many bytes.
+/// Bring a piece of a file to host memory, or of memory to where the card reads it:
+/// how many bytes.
 task<result<size_t>> sending::fetch(unsigned slot, uint64_t index)
 {
 	piece_memory &piece = pieces_[slot];
@@ -173,10 +176,9 @@ task<result<size_t>> sending::fetch(unsigned slot, uint64_t index)
 	uint64_t offset = offset_of(index);
 	size_t length = std::min<uint64_t>(piece_, source_.size - offset);
 	if (source_.file < 0) {
-		auto put = co_await copy_memory(piece, piece.host.part(0, length),
-						source_.from.part(offset, length));
-		co_return put ? result<size_t>(length)
-			      : std::unexpected(put.error());
+		auto gathered = co_await gather(piece, offset, length);
+		co_return gathered ? result<size_t>(length)
+				   : std::unexpected(gathered.error());
 	}
 	auto n = co_await read_all(source_.file, piece.host.part(0, length), offset);
 	if (n && *n < length)
@@ -185,12 +187,25 @@ task<result<size_t>> sending::fetch(unsigned slot, uint64_t index)
 	co_return n;
 }
 
-task<result<void>> sending::to_device(piece_memory &piece, size_t length)
+/// Gather a piece of the source's memory where the card reads it, and where it is
+/// examined if it is.
+task<result<void>> sending::gather(piece_memory &piece, uint64_t offset, size_t length)
 {
-	if (piece.wire.address() == piece.host.address())
+	bool seen = !piece.direct() && (options_.checksum || options_.digest);
+
+	if (!options_.gpu) {
+		memory_.each(offset, length, [&](const slice &part, uint64_t at) {
+			std::memcpy(piece.wire.data() + at, part.data(), part.size());
+		});
 		co_return {};
-	co_return co_await copy_by_gpu(piece, piece.wire.part(0, length),
-				       piece.host.part(0, length));
+	}
+	piece.copies.clear();
+	memory_.each(offset, length, [&](const slice &part, uint64_t at) {
+		piece.copies.copy(piece.wire.part(at, part.size()), part);
+		if (seen)
+			piece.copies.copy(piece.host.part(at, part.size()), part);
+	});
+	co_return co_await run_copies(piece);
 }
 
 // CRCs at once; the digest is of all pieces in order.
@@ -265,8 +280,9 @@ task<result<void>> sending::carry(unsigned slot, uint64_t index)
 	report_.storage += watch.lap();
 	if (!length || !*length)
 		co_return length ? result<void>() : std::unexpected(length.error());
-	if (auto copied = co_await to_device(pieces_[slot], *length); !copied)
-		co_return copied;
+	if (source_.file >= 0)
+		if (auto copied = co_await to_wire(pieces_[slot], *length); !copied)
+			co_return copied;
 	report_.engine += watch.lap();
 	if (auto examined = co_await examine(slot, index, *length, m); !examined)
 		co_return examined;
@@ -336,6 +352,9 @@ task<result<void>> sending::close()
 task<result<stream_report>> sending::send(stream_source source)
 {
 	source_ = std::move(source);
+	memory_ = scattered(std::exchange(source_.from, {}));
+	if (source_.file < 0)
+		source_.size = memory_.size();
 	begin(source_.name, source_.size);
 	grants_.clear();
 	answer_.reset();
@@ -343,10 +362,9 @@ task<result<stream_report>> sending::send(stream_source source)
 	accepted_ = false;
 	in_order_ = !size_known();
 	last_ack_ = 0;
-	auto step = source_.file < 0 ? check_memory(source_.from) : result<void>();
-	if (!step)
-		co_return std::unexpected(step.error());
-	step = co_await offer();
+	if (auto usable = take_memory(memory_); !usable)
+		co_return std::unexpected(usable.error());
+	auto step = co_await offer();
 	auto watching = watch_over();
 	auto listening = listen();
 

@@ -22,6 +22,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "sluice/device.hpp"
 #include "sluice/digest.hpp"
@@ -63,20 +64,22 @@ struct stream_options {
 	clock::duration patience = std::chrono::seconds(30);
 };
 
-/// Where data come from: a file, from an offset on, or memory.
+/// Where data come from: a file, or memory. Scattered memory, such as the blocks of a
+/// KV cache, is gathered by one batch for each piece.
 struct stream_source {
 	std::string name;	///< what the receiver is told, and errors say
 	int file = -1;		///< a descriptor; -1: memory
-	slice from;
-	/// Bytes. Of a pipe or a terminal: unknown, it ends where it ends.
+	std::vector<slice> from;	///< memory, in this order
+	/// Bytes of a file. Of a pipe or a terminal: unknown, it ends where it ends.
 	uint64_t size = 0;
 	static constexpr uint64_t unknown = UINT64_MAX;
 };
 
-/// Where data go to.
+/// Where data go to. Parts of memory are filled in their order, by one batch for each
+/// piece; they may be others than those of the source.
 struct stream_sink {
 	int file = -1;		///< a descriptor; -1: memory
-	slice to;
+	std::vector<slice> to;
 	/// Bytes at the beginning that are here already, from a transfer that broke
 	/// off. They are compared by their digest, and not sent again if it is right.
 	uint64_t have = 0;
