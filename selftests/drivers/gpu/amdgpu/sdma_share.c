@@ -348,14 +348,16 @@ static long waits_ended(struct waiting *w, unsigned int n)
 /*
  * Files wait on every engine that has waits. What the kernel does meanwhile is
  * behind none of them: now and then no wait at all ends while it is done. Were
- * it behind one, that would have to end first, every time.
+ * it behind one, that would have to end first, every time. Where moves are so slow
+ * that many waits end during each, as on a busy host, this tells nothing.
  */
 TEST_F_TIMEOUT(sdma, moves_behind_no_wait, 280)
 {
+	const int engines = __builtin_popcount(self->gpu.info.wait_engine_mask);
 	struct waiting other[WAITERS] = { };
 	static struct evict e;
 	int ret, i, none = 0;
-	long before, moved, all = 0;
+	long before, ended, waits = 0, moved, all = 0;
 
 	if (!(self->gpu.info.engine_mask & ~self->gpu.info.wait_engine_mask))
 		SKIP(return, "the kernel has no engine for itself");
@@ -371,15 +373,19 @@ TEST_F_TIMEOUT(sdma, moves_behind_no_wait, 280)
 		before = waits_ended(other, WAITERS);
 		moved = evict_once(&e);
 		ASSERT_LE(0, moved);
-		none += moved && waits_ended(other, WAITERS) == before;
+		ended = waits_ended(other, WAITERS) - before;
+		none += moved && !ended;
+		waits += ended;
 		all += moved;
 	}
-	TH_LOG("no wait ended in %d of %d moves", none, i);
+	TH_LOG("no wait ended in %d of %d moves, %ld in all", none, i, waits);
 	EXPECT_LT(0, all);
-	EXPECT_LE(1, none);
-	for (i = 0; i < WAITERS; i++)
-		EXPECT_EQ(0, waiting_stop(&other[i]));
+	for (ret = 0; ret < WAITERS; ret++)
+		EXPECT_EQ(0, waiting_stop(&other[ret]));
 	evict_close(&e);
+	if (!none && waits > 3L * engines * i)
+		SKIP(return, "several waits of each engine end during each move");
+	EXPECT_LE(1, none);
 }
 
 TEST_F_TIMEOUT(sdma, page_tables_behind_no_wait, 200)

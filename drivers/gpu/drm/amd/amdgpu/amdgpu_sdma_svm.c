@@ -24,10 +24,13 @@
 #include "amdgpu_sdma_svm.h"
 #include "amdgpu_sdma_user_pages.h"
 
-/* Windows that are looked at without letting those who close them go on. */
+/*
+ * Windows that are looked at without letting those who close them go on, but for the
+ * last look before jobs are armed: that has to be at all of them at once. It has no
+ * other bound than how much a batch may name, or some batches would never run while
+ * windows are closed that are none of theirs.
+ */
 #define LOOKS		256
-/* The same while jobs are about to be armed, when it has to be all at once. */
-#define MAX_LOOKS	16384
 
 /**
  * amdgpu_sdma_svm_find_process - has the VM SVM memory?
@@ -103,16 +106,13 @@ static bool can_add(const struct amdgpu_device *adev, enum kfd_svm_place place)
 struct look {
 	struct kfd_svm_user *user;
 	u32 looks;	/* so far */
-	u32 windows;	/* that were looked for, and not found as the one before */
 	bool yields;	/* lets go of the lock now and then */
 	u64 bytes[KFD_SVM_PLACES];
 };
 
 static int count_look(struct look *l)
 {
-	if (!l->yields)
-		return l->windows > MAX_LOOKS ? -EAGAIN : 0;
-	if (++l->looks % LOOKS)
+	if (!l->yields || ++l->looks % LOOKS)
 		return 0;
 	kfd_svm_windows_unlock(l->user);
 	cond_resched();
@@ -126,20 +126,17 @@ static int look_at_range(struct amdgpu_sdma_batch *b,
 {
 	u64 first, last, times = r->read && r->write ? 2 : 1;
 	unsigned long page, last_page = 0;
-	const struct kfd_svm_window *found;
 	enum kfd_svm_place place;
 	int ret;
 
 	for (page = r->first >> PAGE_SHIFT; page <= r->last >> PAGE_SHIFT;
 	     page = last_page + 1) {
-		found = l->user->found;
 		ret = count_look(l);
 		if (ret)
 			return ret;
 		if (!kfd_svm_window_find(l->user, page, r->write, &last_page,
 					 &place))
 			return -EAGAIN;
-		l->windows += l->user->found != found;
 		if (r->add && !can_add(b->adev, place)) {
 			if (b->args->op != AMDGPU_SDMA_BATCH_RUN)
 				b->args->error_index = r->desc;

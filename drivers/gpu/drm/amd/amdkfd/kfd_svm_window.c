@@ -8,11 +8,11 @@
  *
  * A window says of some pages that one GPU has them mapped, as they are. It is
  * opened when a job wants the pages, and closed before anything of them changes:
- * by the MMU notifier, when the process changes the attributes of the range, and
- * before a notifier is removed. Pages in video memory leave by a migration, which
- * notifies as well. Who only maps a range again, as the handler of a retry fault
- * does that does not migrate, leaves the DMA addresses of pages in windows as they
- * are, and need not wait: it would write what is there.
+ * by the MMU notifier, when the process changes the attributes of the range,
+ * before a notifier is removed, and before pages are mapped again, as their DMA
+ * addresses change then. Pages in video memory leave by a migration, which
+ * notifies as well. Where one entry of a page directory maps many pages, a change
+ * of some of them takes the others' mapping away: the windows of all are closed.
  *
  * Who arms jobs holds the lock of the windows from the last look at them until
  * the fences of the jobs are in the reservation of the VM's root directory, as
@@ -30,8 +30,12 @@
  * waited for as well, and bounded by the timeout of their ring. Under the lock
  * nothing is allocated, and nothing is waited for. Locks are taken in this order:
  * mmap_lock, the lock of the ranges, a range's migrate_mutex, reservations, a
- * range's lock, this lock. Those who wait may hold all but the last two, and none
- * of them is needed for a job to end.
+ * range's lock, this lock. Those who wait may hold all but the last, of the range's
+ * locks only that of another range: amdkfd has one while it allocates page tables,
+ * for which TTM may evict memory. None of them is needed for a job to end.
+ *
+ * The handler of a retry fault waits as well, before it maps pages. That is as when
+ * it migrates them: then it waits for the kernel's own job on such a ring.
  */
 
 #include <linux/interval_tree.h>
@@ -42,6 +46,11 @@
 #include "kfd_svm_window.h"
 
 static_assert(sizeof(u64) * BITS_PER_BYTE >= MAX_GPU_INSTANCE);
+
+/* Each GPU of a mask; there may be one for each bit. */
+#define for_each_gpu(i, gpus)						\
+	for ((i) = 0; (i) < MAX_GPU_INSTANCE; (i)++)			\
+		if ((gpus) & BIT_ULL(i))
 
 static struct kfd_svm_window *to_window(struct interval_tree_node *node)
 {
@@ -127,6 +136,32 @@ struct kfd_svm_leave kfd_svm_windows_close(struct svm_range_list *svms,
 	return leave;
 }
 
+/**
+ * kfd_svm_windows_close_entries - the same, before pages are mapped again
+ * @svms: ranges of the process
+ * @gpuidx: the GPU's index in the process; its page tables are reserved
+ * @start: first page
+ * @last: last page
+ *
+ * Return: as kfd_svm_windows_close(), of all pages that the entries map which map
+ * the first page and the last.
+ */
+struct kfd_svm_leave kfd_svm_windows_close_entries(struct svm_range_list *svms,
+						   u32 gpuidx,
+						   unsigned long start,
+						   unsigned long last)
+{
+	const u64 each = AMDGPU_GPU_PAGES_IN_CPU_PAGE;
+	struct kfd_process_device *pdd = pdd_of(svms, gpuidx);
+	struct amdgpu_device *adev = pdd->dev->adev;
+	u64 first, end, other;
+
+	amdgpu_vm_pt_entry(adev, vm_of(pdd), start * each, &first, &other);
+	amdgpu_vm_pt_entry(adev, vm_of(pdd), (last + 1) * each - 1, &other, &end);
+	return kfd_svm_windows_close(svms, first / each, end / each,
+				     BIT_ULL(gpuidx));
+}
+
 static struct dma_resv *jobs_of(struct svm_range_list *svms, u32 gpuidx)
 {
 	return vm_of(pdd_of(svms, gpuidx))->root.bo->tbo.base.resv;
@@ -144,17 +179,20 @@ bool kfd_svm_windows_busy(struct svm_range_list *svms,
 {
 	u32 i;
 
-	for (i = 0; leave->gpus >> i; i++)
-		if (leave->gpus & BIT_ULL(i) &&
-		    !dma_resv_test_signaled(jobs_of(svms, i),
+	for_each_gpu(i, leave->gpus)
+		if (!dma_resv_test_signaled(jobs_of(svms, i),
 					    DMA_RESV_USAGE_WRITE))
 			return true;
 	return false;
 }
 
-/* Those that were closed before somebody began to wait for their jobs. */
-static void remove_closed(struct svm_range_list *svms,
-			  const struct kfd_svm_leave *leave)
+/**
+ * kfd_svm_windows_remove - forget closed windows
+ * @svms: ranges of the process
+ * @leave: of kfd_svm_windows_close(); since then all jobs were seen to have ended
+ */
+void kfd_svm_windows_remove(struct svm_range_list *svms,
+			    const struct kfd_svm_leave *leave)
 {
 	struct interval_tree_node *node, *next;
 
@@ -179,9 +217,8 @@ static bool is_recovery(struct svm_range_list *svms, u64 gpus)
 {
 	u32 i;
 
-	for (i = 0; gpus >> i; i++)
-		if (gpus & BIT_ULL(i) &&
-		    amdgpu_reset_domain_unmaps(pdd_of(svms, i)->dev->adev->reset_domain))
+	for_each_gpu(i, gpus)
+		if (amdgpu_reset_domain_unmaps(pdd_of(svms, i)->dev->adev->reset_domain))
 			return true;
 	return false;
 }
@@ -202,12 +239,10 @@ void kfd_svm_windows_wait(struct svm_range_list *svms,
 
 	if (!leave->gpus || is_recovery(svms, leave->gpus))
 		return;
-	for (i = 0; leave->gpus >> i; i++)
-		if (leave->gpus & BIT_ULL(i))
-			dma_resv_wait_timeout(jobs_of(svms, i),
-					      DMA_RESV_USAGE_WRITE, false,
-					      MAX_SCHEDULE_TIMEOUT);
-	remove_closed(svms, leave);
+	for_each_gpu(i, leave->gpus)
+		dma_resv_wait_timeout(jobs_of(svms, i), DMA_RESV_USAGE_WRITE,
+				      false, MAX_SCHEDULE_TIMEOUT);
+	kfd_svm_windows_remove(svms, leave);
 }
 
 /**
@@ -228,31 +263,34 @@ void kfd_svm_windows_leave(struct svm_range_list *svms, unsigned long start,
 }
 
 /**
- * kfd_svm_window_keeps - has a page to keep its DMA address?
- * @svms: ranges of the process
- * @gpuidx: the GPU's index in the process
- * @page: address
+ * kfd_svm_windows_in_vm - are there windows where a buffer is to be mapped?
+ * @vm: of a file, its page tables are reserved; no windows are opened meanwhile
+ * @first: GPU page
+ * @last: GPU page
  *
- * The caller keeps windows from being opened there.
- *
- * Return: true if there is a window.
+ * Return: true if there are, also closed ones whose jobs may not have ended.
  */
-bool kfd_svm_window_keeps(struct svm_range_list *svms, u32 gpuidx,
-			  unsigned long page)
+bool kfd_svm_windows_in_vm(struct amdgpu_vm *vm, u64 first, u64 last)
 {
+	const u64 each = AMDGPU_GPU_PAGES_IN_CPU_PAGE;
 	struct interval_tree_node *node;
-	bool keeps = false;
+	struct kfd_process *p;
+	bool found = false;
 
-	/* Most have none. */
-	if (!READ_ONCE(svms->windows.rb_root.rb_node))
+	if (!vm->is_compute_context)
 		return false;
-	mutex_lock(&svms->windows_lock);
-	node = interval_tree_iter_first(&svms->windows, page, page);
-	for (; node && !keeps; node = interval_tree_iter_next(node, page, page))
-		keeps = to_window(node)->gpuidx == gpuidx &&
-			!to_window(node)->closed;
-	mutex_unlock(&svms->windows_lock);
-	return keeps;
+	p = kfd_lookup_process_by_pasid(vm->pasid, NULL);
+	if (!p)
+		return false;
+	mutex_lock(&p->svms.windows_lock);
+	node = interval_tree_iter_first(&p->svms.windows, first / each,
+					last / each);
+	for (; node && !found;
+	     node = interval_tree_iter_next(node, first / each, last / each))
+		found = vm_of(pdd_of(&p->svms, to_window(node)->gpuidx)) == vm;
+	mutex_unlock(&p->svms.windows_lock);
+	kfd_unref_process(p);
+	return found;
 }
 
 /**
@@ -309,7 +347,7 @@ void kfd_svm_windows_lock(struct kfd_svm_user *user)
 {
 	mutex_lock(&user->p->svms.windows_lock);
 	user->generation = generation_of(user->pdd);
-	user->found = NULL;
+	memset(user->found, 0, sizeof(user->found));
 }
 
 /**
@@ -387,16 +425,15 @@ bool kfd_svm_window_find(struct kfd_svm_user *user, unsigned long page,
 			 bool write, unsigned long *last,
 			 enum kfd_svm_place *place)
 {
-	struct kfd_svm_window *w = user->found;
+	struct kfd_svm_window *w = user->found[write];
 
 	lockdep_assert_held(&user->p->svms.windows_lock);
 	/* Most memory of a job is near what it used before. */
-	if (!w || page < w->pages.start || page > w->pages.last ||
-	    (write && !w->writable))
+	if (!w || page < w->pages.start || page > w->pages.last)
 		w = find_window(user, page, write);
 	if (!w)
 		return false;
-	user->found = w;
+	user->found[write] = w;
 	*last = w->pages.last;
 	*place = w->place;
 	return true;

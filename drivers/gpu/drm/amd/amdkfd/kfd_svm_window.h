@@ -26,7 +26,8 @@ enum kfd_svm_place {
  * @pdd: the GPU in the process
  * @gpuidx: of @pdd
  * @generation: of the VM, while the windows are locked
- * @found: the window that was found last since they were locked, or NULL
+ * @found: the windows that were found last since they were locked, or NULL: for
+ *	reading, and for writing
  */
 struct kfd_svm_user {
 	struct kfd_process *p;
@@ -34,7 +35,7 @@ struct kfd_svm_user {
 	struct kfd_process_device *pdd;
 	u32 gpuidx;
 	u64 generation;
-	struct kfd_svm_window *found;
+	struct kfd_svm_window *found[2];
 };
 
 /**
@@ -120,14 +121,21 @@ void kfd_svm_windows_fini(struct svm_range_list *svms);
 struct kfd_svm_leave kfd_svm_windows_close(struct svm_range_list *svms,
 					   unsigned long start,
 					   unsigned long last, u64 gpus);
-bool kfd_svm_window_keeps(struct svm_range_list *svms, u32 gpuidx,
-			  unsigned long page);
+struct kfd_svm_leave kfd_svm_windows_close_entries(struct svm_range_list *svms,
+						   u32 gpuidx,
+						   unsigned long start,
+						   unsigned long last);
 bool kfd_svm_windows_busy(struct svm_range_list *svms,
 			  const struct kfd_svm_leave *leave);
+void kfd_svm_windows_remove(struct svm_range_list *svms,
+			    const struct kfd_svm_leave *leave);
 void kfd_svm_windows_wait(struct svm_range_list *svms,
 			  const struct kfd_svm_leave *leave);
 void kfd_svm_windows_leave(struct svm_range_list *svms, unsigned long start,
 			   unsigned long last);
+
+/* For who maps buffers. */
+bool kfd_svm_windows_in_vm(struct amdgpu_vm *vm, u64 first, u64 last);
 
 #else
 
@@ -173,6 +181,12 @@ static inline int kfd_svm_window_open(struct kfd_svm_user *user,
 				      const struct kfd_svm_want *want)
 {
 	return -ENOENT;
+}
+
+static inline bool kfd_svm_windows_in_vm(struct amdgpu_vm *vm, u64 first,
+					 u64 last)
+{
+	return false;
 }
 
 #endif /* IS_ENABLED(CONFIG_HSA_AMD_SVM) */

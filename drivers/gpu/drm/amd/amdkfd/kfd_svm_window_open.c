@@ -110,13 +110,14 @@ static bool is_vram(unsigned long pfn)
 	return is_zone_device_page(hmm_pfn_to_page(pfn));
 }
 
-/* As good as another, in the same place, and without a window. */
-static bool goes_with(const struct opening *o, unsigned long page,
-		      unsigned long pfn, unsigned long other)
+/* As good as another, and in the same place, if that is video memory in one BO. */
+static bool goes_with(const struct opening *o, unsigned long pfn,
+		      unsigned long other)
 {
 	return page_in_reach(o, pfn) && is_vram(pfn) == is_vram(other) &&
 	       !((pfn ^ other) & HMM_PFN_WRITE) &&
-	       !kfd_svm_window_keeps(o->prange->svms, o->user->gpuidx, page);
+	       (!is_vram(pfn) || hmm_pfn_to_page(pfn)->zone_device_data ==
+				 hmm_pfn_to_page(other)->zone_device_data);
 }
 
 /* Pages around @at that are like it. Returns their PFNs. */
@@ -127,10 +128,9 @@ static unsigned long *find_run(struct opening *o, unsigned long start,
 	struct kfd_svm_window *w = o->w;
 
 	pfn = pfns[at - start];
-	while (first > start &&
-	       goes_with(o, first - 1, pfns[first - 1 - start], pfn))
+	while (first > start && goes_with(o, pfns[first - 1 - start], pfn))
 		first--;
-	while (end < last && goes_with(o, end + 1, pfns[end + 1 - start], pfn))
+	while (end < last && goes_with(o, pfns[end + 1 - start], pfn))
 		end++;
 	w->pages.start = first;
 	w->pages.last = end;
@@ -238,18 +238,34 @@ static int open_run(struct opening *o, unsigned long *pfns)
 	return 0;
 }
 
-/* A window that is not good enough goes: it is for reading only. */
+/*
+ * Windows that are not good enough go, for they are of fewer pages, or for reading
+ * only; and those of pages that lose their mapping when these are mapped anew.
+ */
 static int close_old(struct opening *o)
 {
 	struct svm_range_list *svms = o->prange->svms;
+	struct interval_tree_node *pages = &o->w->pages;
+	const u32 gpuidx = o->user->gpuidx;
 	struct kfd_svm_leave leave;
 
-	leave = kfd_svm_windows_close(svms, o->w->pages.start, o->w->pages.last,
-				      BIT_ULL(o->user->gpuidx));
+	leave = keeps_mapped(o) ?
+		kfd_svm_windows_close(svms, pages->start, pages->last,
+				      BIT_ULL(gpuidx)) :
+		kfd_svm_windows_close_entries(svms, gpuidx, pages->start,
+					      pages->last);
 	if (o->want->nonblock && kfd_svm_windows_busy(svms, &leave))
 		return -EBUSY;
 	kfd_svm_windows_wait(svms, &leave);
 	return 0;
+}
+
+static bool has_buffer(const struct opening *o)
+{
+	const u64 each = AMDGPU_GPU_PAGES_IN_CPU_PAGE;
+
+	return interval_tree_iter_first(&vm_of(o)->va, o->w->pages.start * each,
+					(o->w->pages.last + 1) * each - 1);
 }
 
 /* With the range's lock, memory comes from the reserves. */
@@ -280,6 +296,9 @@ static int open_pages(struct opening *o, unsigned long start,
 	if (!range_in_reach(o) || !page_in_reach(o, o->pfns[at - start]))
 		return -ENXIO;
 	pfns = find_run(o, start, last, at);
+	/* Nor is a buffer mapped here as long as there is a window. */
+	if (has_buffer(o))
+		return -ENXIO;
 	r = close_old(o);
 	if (r)
 		return r;
@@ -320,25 +339,22 @@ static bool has_access(const struct opening *o)
 
 /*
  * If amdkfd's worker is about to map the range, leave it to that. If a reset has
- * taken it, or something was wrong when it should have been mapped, map it.
+ * taken it, or something was wrong when it should have been mapped, have the worker
+ * map it: queues, which may be using a part of it, are stopped meanwhile.
  */
 static int map_range(struct opening *o)
 {
 	struct svm_range *prange = o->prange;
-	int r;
 
 	if (!keeps_mapped(o))
 		return 0;
-	if (atomic_read(&prange->invalid))
-		return -EINPROGRESS;
-	if (svm_range_is_mapped(prange, o->user->gpuidx))
-		return 0;
-	r = svm_range_validate_and_map(o->user->mm, prange->start, prange->last,
-				       prange, MAX_GPU_INSTANCE, true, true,
-				       true);
-	if (r)
-		return r;
-	return svm_range_is_mapped(prange, o->user->gpuidx) ? 0 : -ENXIO;
+	if (!atomic_read(&prange->invalid)) {
+		if (svm_range_is_mapped(prange, o->user->gpuidx))
+			return 0;
+		atomic_inc(&prange->invalid);
+		svm_range_stop_queues(prange->svms, o->user->mm);
+	}
+	return -EINPROGRESS;
 }
 
 /* May the job use the page, and which others come along with it? */

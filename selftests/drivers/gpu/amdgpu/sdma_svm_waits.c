@@ -1,0 +1,634 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * SDMA batches on SVM memory that somebody changes meanwhile: unmaps, protects,
+ * migrates, registers anew, loses in a reset. Who does that waits for the batches
+ * that use it, and for no others; what they do is right, or an error.
+ */
+#include <pthread.h>
+#include <sys/wait.h>
+
+#include "sdma_hold.h"
+#include "sdma_mover.h"
+#include "sdma_svm_test.h"
+
+/* Ways to take memory away that a batch uses. */
+struct taker {
+	pthread_t thread;
+	struct _test_data_svm *self;
+	void (*take)(struct _test_data_svm *self);
+	bool done;
+};
+
+static void take_by_munmap(struct _test_data_svm *self)
+{
+	munmap(self->at, SIZE);
+}
+
+static void take_by_madvise(struct _test_data_svm *self)
+{
+	madvise(self->at + MIB, PAGE, MADV_DONTNEED);
+}
+
+static void take_by_mprotect(struct _test_data_svm *self)
+{
+	mprotect(self->at, SIZE, PROT_NONE);
+}
+
+static void take_by_migration(struct _test_data_svm *self)
+{
+	svm_prefetch(&self->svm, self->at, SIZE, &self->svm.gpu[0]);
+}
+
+static void take_by_touch(struct _test_data_svm *self)
+{
+	*(volatile uint8_t *)(self->at + 2 * MIB);
+}
+
+static void take_by_attribute(struct _test_data_svm *self)
+{
+	const struct kfd_ioctl_svm_attribute attr = {
+		KFD_IOCTL_SVM_ATTR_NO_ACCESS, self->kfd.id
+	};
+
+	svm_set(&self->svm, self->at, SIZE, &attr, 1);
+}
+
+/* To map it anew, with other flags. */
+static void take_by_remap(struct _test_data_svm *self)
+{
+	const struct kfd_ioctl_svm_attribute attr = {
+		KFD_IOCTL_SVM_ATTR_SET_FLAGS, KFD_IOCTL_SVM_FLAG_GPU_EXEC
+	};
+
+	svm_set(&self->svm, self->at, SIZE, &attr, 1);
+}
+
+static void take_by_split(struct _test_data_svm *self)
+{
+	const struct kfd_ioctl_svm_attribute attr = {
+		KFD_IOCTL_SVM_ATTR_GRANULARITY, 5
+	};
+
+	svm_set(&self->svm, self->at + MIB, MIB, &attr, 1);
+}
+
+static void *take(void *arg)
+{
+	struct taker *t = arg;
+
+	t->take(t->self);
+	__atomic_store_n(&t->done, true, __ATOMIC_RELEASE);
+	return NULL;
+}
+
+/* Two of them at once: the second waits too. */
+static void takers_wait(struct __test_metadata *_metadata,
+			struct _test_data_svm *self,
+			void (*first)(struct _test_data_svm *self),
+			void (*second)(struct _test_data_svm *self))
+{
+	const struct drm_amdgpu_sdma_desc d = copy_desc(va(self->at), VRAM_VA,
+							LEN);
+	struct drm_amdgpu_sdma_batch batch = batch_of(&self->gpu, &d, 1);
+	struct taker t[] = {
+		{ .self = self, .take = first },
+		{ .self = self, .take = second },
+	};
+	struct hold hold;
+	uint32_t timeline;
+	unsigned int i;
+
+	if (hold_open(&self->gpu, &hold))
+		SKIP(return, "no sw_sync to hold batches back with");
+	ASSERT_EQ(0, syncobj_new(&self->gpu, &timeline));
+	hold_batch(&hold, &batch);
+	ASSERT_EQ(0, batch_submit_to(&self->gpu, &batch, timeline, 1));
+	for (i = 0; i < 2 && t[i].take; i++) {
+		ASSERT_EQ(0, pthread_create(&t[i].thread, NULL, take, &t[i]));
+		usleep(200000);
+	}
+	for (i = 0; i < 2 && t[i].take; i++)
+		EXPECT_FALSE(__atomic_load_n(&t[i].done, __ATOMIC_ACQUIRE));
+	hold_release(&hold);
+	for (i = 0; i < 2 && t[i].take; i++)
+		ASSERT_EQ(0, pthread_join(t[i].thread, NULL));
+	EXPECT_EQ(0, syncobj_wait(&self->gpu, timeline, 1, WAIT_SECONDS));
+	EXPECT_EQ(0, memcmp(self->vram.cpu, self->want, LEN));
+}
+
+TEST_F(svm, munmap_waits)
+{
+	memcpy(self->at, self->want, SIZE);
+	takers_wait(_metadata, self, take_by_munmap, NULL);
+}
+
+TEST_F(svm, mprotect_waits)
+{
+	memcpy(self->at, self->want, SIZE);
+	takers_wait(_metadata, self, take_by_mprotect, NULL);
+}
+
+TEST_F(svm, migration_waits)
+{
+	memcpy(self->at, self->want, SIZE);
+	takers_wait(_metadata, self, take_by_migration, NULL);
+}
+
+TEST_F(svm, attribute_waits)
+{
+	memcpy(self->at, self->want, SIZE);
+	takers_wait(_metadata, self, take_by_attribute, NULL);
+}
+
+TEST_F(svm, remap_waits)
+{
+	memcpy(self->at, self->want, SIZE);
+	takers_wait(_metadata, self, take_by_remap, NULL);
+}
+
+TEST_F(svm, split_waits)
+{
+	memcpy(self->at, self->want, SIZE);
+	takers_wait(_metadata, self, take_by_split, NULL);
+}
+
+TEST_F(svm, two_wait)
+{
+	memcpy(self->at, self->want, SIZE);
+	takers_wait(_metadata, self, take_by_madvise, take_by_madvise);
+}
+
+/* Video memory that the CPU asks for. */
+TEST_F(svm, touch_waits)
+{
+	memcpy(self->at, self->want, SIZE);
+	ASSERT_EQ(0, send_away(self));
+	takers_wait(_metadata, self, take_by_touch, NULL);
+}
+
+/* The same in a linked GPU; and this GPU takes it from there. */
+TEST_F(svm, linked_touch_waits)
+{
+	struct gpu peer;
+	int ret;
+
+	memcpy(self->at, self->want, SIZE);
+	ret = send_to_linked(self, &peer);
+	if (ret == -ENODEV)
+		SKIP(return, "no other GPU is linked");
+	ASSERT_EQ(0, ret);
+	takers_wait(_metadata, self, take_by_touch, NULL);
+	close(peer.fd);
+}
+
+TEST_F(svm, linked_migration_waits)
+{
+	struct gpu peer;
+	int ret;
+
+	memcpy(self->at, self->want, SIZE);
+	ret = send_to_linked(self, &peer);
+	if (ret == -ENODEV)
+		SKIP(return, "no other GPU is linked");
+	ASSERT_EQ(0, ret);
+	takers_wait(_metadata, self, take_by_migration, NULL);
+	close(peer.fd);
+}
+
+/* Somebody who is held up, or is not. */
+struct helper {
+	pthread_t thread;
+	struct _test_data_svm *self;
+	struct buffer buffer;
+	uint32_t fence;
+	int ret;
+	bool done;
+};
+
+static bool is_done(struct helper *h)
+{
+	return __atomic_load_n(&h->done, __ATOMIC_ACQUIRE);
+}
+
+static void done(struct helper *h, int ret)
+{
+	h->ret = ret;
+	__atomic_store_n(&h->done, true, __ATOMIC_RELEASE);
+}
+
+static void *map_behind_fence(void *arg)
+{
+	struct helper *h = arg;
+	struct drm_amdgpu_gem_va va_arg = {
+		.handle = h->buffer.handle,
+		.operation = AMDGPU_VA_OP_MAP,
+		.flags = GPU_RW,
+		.va_address = va(h->self->at),
+		.map_size = SIZE,
+		.num_syncobj_handles = 1,
+		.input_fence_syncobj_handles = (uintptr_t)&h->fence,
+	};
+
+	done(h, gpu_ioctl(&h->self->gpu, DRM_IOCTL_AMDGPU_GEM_VA, &va_arg));
+	return NULL;
+}
+
+/* While a buffer's mapping waits, SVM memory comes to be at its place. */
+TEST_F(svm, buffer_after_its_fence)
+{
+	struct helper h = { .self = self };
+	struct hold hold;
+
+	if (hold_open(&self->gpu, &hold))
+		SKIP(return, "no sw_sync to hold a mapping back with");
+	ASSERT_EQ(0, munmap(self->at, SIZE));
+	ASSERT_EQ(0, buffer_new(&self->gpu, &h.buffer, SIZE,
+				AMDGPU_GEM_DOMAIN_VRAM));
+	h.fence = hold.in.handle;
+	ASSERT_EQ(0, pthread_create(&h.thread, NULL, map_behind_fence, &h));
+	usleep(200000);
+	EXPECT_FALSE(is_done(&h));
+	ASSERT_EQ(self->at, mmap(self->at, SIZE, PROT_READ | PROT_WRITE,
+				 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1,
+				 0));
+	memcpy(self->at, self->want, SIZE);
+	ASSERT_EQ(0, svm_access(&self->svm, self->at, SIZE,
+				&self->svm.gpu[0]));
+	ASSERT_EQ(0, copy_out(self));
+	hold_release(&hold);
+	ASSERT_EQ(0, pthread_join(h.thread, NULL));
+	EXPECT_EQ(-EADDRINUSE, h.ret);
+	memset(self->vram.cpu, 0, SIZE);
+	ASSERT_EQ(0, copy_out(self));
+	EXPECT_EQ(0, memcmp(self->vram.cpu, self->want, LEN));
+}
+
+static void *touch_new_memory(void *arg)
+{
+	struct helper *h = arg;
+	uint8_t *new = mmap(NULL, PAGE, PROT_READ | PROT_WRITE,
+			    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (new != MAP_FAILED)
+		new[0] = 1;
+	done(h, new == MAP_FAILED ? -errno : 0);
+	return NULL;
+}
+
+/*
+ * What a batch uses becomes a part of a smaller range. Page faults of the process do
+ * not wait for the batch meanwhile: it may be one that waits for them.
+ */
+TEST_F(svm, faults_do_not_wait)
+{
+	const struct drm_amdgpu_sdma_desc d = copy_desc(va(self->at), VRAM_VA,
+							PAGE);
+	struct drm_amdgpu_sdma_batch batch = batch_of(&self->gpu, &d, 1);
+	struct helper h = { .self = self };
+	struct hold hold;
+	uint32_t timeline;
+	int tries;
+
+	if (hold_open(&self->gpu, &hold))
+		SKIP(return, "no sw_sync to hold batches back with");
+	memcpy(self->at, self->want, SIZE);
+	ASSERT_EQ(0, syncobj_new(&self->gpu, &timeline));
+	hold_batch(&hold, &batch);
+	ASSERT_EQ(0, batch_submit_to(&self->gpu, &batch, timeline, 1));
+	ASSERT_EQ(0, munmap(self->at + SIZE - PAGE, PAGE));
+	usleep(200000);
+	ASSERT_EQ(0, pthread_create(&h.thread, NULL, touch_new_memory, &h));
+	for (tries = 0; tries < 500 && !is_done(&h); tries++)
+		usleep(10000);
+	EXPECT_TRUE(is_done(&h));
+	hold_release(&hold);
+	ASSERT_EQ(0, pthread_join(h.thread, NULL));
+	EXPECT_EQ(0, h.ret);
+	EXPECT_EQ(0, syncobj_wait(&self->gpu, timeline, 1, WAIT_SECONDS));
+	EXPECT_EQ(0, memcmp(self->vram.cpu, self->want, PAGE));
+}
+
+/* A process that is killed keeps its memory until its batches have ended. */
+static int submit_and_die(struct _test_data_svm *self, int timeline)
+{
+	struct drm_amdgpu_sdma_desc d = copy_desc(0, VRAM_VA, LEN);
+	struct _test_data_svm child = { .kfd.fd = -1 };
+	struct drm_amdgpu_sdma_batch batch;
+	struct hold hold;
+
+	if (gpu_open(&child.gpu, 0) || kfd_open(&child.kfd, &child.gpu))
+		return 1;
+	child.svm = svm_of(&child.kfd, &child.gpu);
+	if (buffer_map(&child.gpu, &child.vram, SIZE, AMDGPU_GEM_DOMAIN_VRAM,
+		       VRAM_VA) ||
+	    svm_new(&child.svm, &child.at, SIZE) ||
+	    hold_open_on(&child.gpu, &hold, timeline))
+		return 2;
+	d.src = va(child.at);
+	batch = batch_of(&child.gpu, &d, 1);
+	hold_batch(&hold, &batch);
+	return batch_submit(&child.gpu, &batch) ? 3 : 0;
+}
+
+TEST_F(svm, killed_waits)
+{
+	struct hold hold;
+	int status;
+	pid_t child;
+
+	if (hold_open(&self->gpu, &hold))
+		SKIP(return, "no sw_sync to hold batches back with");
+	child = fork();
+	ASSERT_LE(0, child);
+	if (!child) {
+		status = submit_and_die(self, hold.timeline);
+		if (status)
+			_exit(status);
+		kill(getpid(), SIGKILL);
+	}
+	sleep(2);
+	EXPECT_EQ(0, waitpid(child, &status, WNOHANG));
+	hold_release(&hold);
+	ASSERT_EQ(child, waitpid(child, &status, 0));
+	EXPECT_TRUE(WIFSIGNALED(status)) TH_LOG("%#x", status);
+}
+
+/* What a reset has lost is an error; the rest is mapped anew. */
+TEST_F_TIMEOUT(svm, lost_in_reset, 120)
+{
+	uint8_t *here;
+	uint32_t index;
+	int lost;
+
+	memcpy(self->at, self->want, SIZE);
+	ASSERT_EQ(0, send_away(self));
+	ASSERT_EQ(0, copy_out(self));
+	ASSERT_EQ(0, svm_new(&self->svm, &here, SIZE));
+	memcpy(here, self->want, SIZE);
+	ASSERT_EQ(0, copy(self, va(here), VRAM_VA, LEN));
+	ASSERT_EQ(0, reset_gpu(self->gpu.name));
+	EXPECT_EQ(-ECANCELED, copy(self, va(here), VRAM_VA, LEN));
+	ASSERT_EQ(0, gpu_context(&self->gpu, &self->gpu.ctx));
+	memset(self->vram.cpu, 0, SIZE);
+	ASSERT_EQ(0, copy(self, va(here), VRAM_VA, LEN));
+	EXPECT_EQ(0, memcmp(self->vram.cpu, self->want, LEN));
+	lost = copy_flags(self, va(self->at), VRAM_VA, LEN,
+			  AMDGPU_SDMA_DESC_FAULT, &index);
+	if (lost) {
+		EXPECT_EQ(-EIO, lost);
+		EXPECT_EQ(1, index);
+		EXPECT_EQ(0, svm_look(self->at, SIZE, 0));
+	} else {
+		EXPECT_EQ(0, memcmp(self->vram.cpu, self->want, LEN));
+	}
+}
+
+/* Linked GPUs are reset together, and all of them lose their memory. */
+static void lose_linked(struct __test_metadata *_metadata,
+			struct _test_data_svm *self, unsigned int which)
+{
+	char gpus[MAX_GPUS][32];
+	struct gpu peer;
+	int ret;
+
+	memcpy(self->at, self->want, SIZE);
+	ret = send_to_linked(self, &peer);
+	if (ret == -ENODEV)
+		SKIP(return, "no other GPU is linked");
+	ASSERT_EQ(0, ret);
+	ASSERT_EQ(0, copy_out(self));
+	EXPECT_EQ(0, memcmp(self->vram.cpu, self->want, LEN));
+	ASSERT_LT(which, find_gpus(gpus));
+	ASSERT_EQ(0, reset_gpu(gpus[which]));
+	/* -EIO, or if the memory is spared -ECANCELED */
+	EXPECT_NE(0, copy_out(self));
+	ASSERT_EQ(0, gpu_context(&self->gpu, &self->gpu.ctx));
+	memset(self->vram.cpu, 0, SIZE);
+	ret = copy_flags(self, va(self->at), VRAM_VA, LEN,
+			 AMDGPU_SDMA_DESC_FAULT, NULL);
+	if (ret) {
+		EXPECT_EQ(-EIO, ret);
+		EXPECT_EQ(0, svm_look(self->at, SIZE, 0));
+	} else {
+		EXPECT_EQ(0, memcmp(self->vram.cpu, self->want, LEN));
+	}
+	close(peer.fd);
+}
+
+TEST_F_TIMEOUT(svm, lost_in_reset_of_this, 120)
+{
+	lose_linked(_metadata, self, 0);
+}
+
+TEST_F_TIMEOUT(svm, lost_in_reset_of_linked, 120)
+{
+	lose_linked(_metadata, self, 1);
+}
+
+/* In the course of many batches, memory of a file is replaced by other of it. */
+#define ROOM		(255 * PAGE)
+
+struct rooms {
+	uint8_t *at;
+	int fd;
+	uint8_t *view[2];	/* both memories, elsewhere */
+};
+
+static void *room_at(void *at, int fd, unsigned int which)
+{
+	return mmap(at, ROOM, PROT_READ | PROT_WRITE,
+		    MAP_SHARED | (at ? MAP_FIXED : 0), fd, which * ROOM);
+}
+
+static bool rooms_open(struct rooms *r)
+{
+	unsigned int i;
+
+	r->fd = memfd_create("room", 0);
+	if (r->fd < 0 || ftruncate(r->fd, 2 * ROOM))
+		return false;
+	for (i = 0; i < 2; i++) {
+		r->view[i] = room_at(NULL, r->fd, i);
+		if (r->view[i] == MAP_FAILED)
+			return false;
+		memset(r->view[i], MOVER_NEW, ROOM);
+	}
+	r->at = svm_map(ROOM);
+	return r->at && room_at(r->at, r->fd, 0) == r->at;
+}
+
+static int clean_room(struct mover *m)
+{
+	struct rooms *r = m->data;
+
+	memset(r->view[!(m->moves % 2)], MOVER_NEW, ROOM);
+	return 0;
+}
+
+static int change_rooms(struct mover *m)
+{
+	const unsigned int old = m->moves % 2;
+	struct rooms *r = m->data;
+
+	if (room_at(r->at, r->fd, !old) != r->at)
+		return -errno;
+	return mover_check_old(m, r->view[old], ROOM);
+}
+
+TEST_F_TIMEOUT(svm, replaced_all_the_time, 280)
+{
+	struct rooms rooms;
+	struct mover m = {
+		.gpu = &self->gpu, .prepare = clean_room, .move = change_rooms,
+		.data = &rooms, .part = ROOM / MOVER_PARTS,
+		.flags = AMDGPU_SDMA_DESC_FAULT, .seed = 3,
+	};
+	unsigned int round;
+
+	if (!variant->xnack)
+		SKIP(return, "new memory is not registered");
+	ASSERT_TRUE(rooms_open(&rooms));
+	ASSERT_EQ(0, mover_start(&m, va(rooms.at), VRAM_VA));
+	for (round = 0; round < 80 && !m.error; round++) {
+		ASSERT_EQ(0, mover_copy(&m, va(rooms.at), VRAM_VA));
+		ASSERT_TRUE(all_are(self->vram.cpu, ROOM, MOVER_NEW))
+			TH_LOG("round %u", round);
+		ASSERT_EQ(0, mover_copy(&m, VRAM_VA, va(rooms.at)));
+	}
+	mover_stop(&m);
+	TH_LOG("%u times in batches of %u us", m.moves, m.batch_us);
+	EXPECT_EQ(0, m.error);
+	EXPECT_LT(10, m.moves);
+}
+
+/*
+ * While others move, protect, discard and replace memory, a batch finds all of it
+ * as it is at one moment, or fails.
+ */
+struct storm {
+	pthread_t thread;
+	struct _test_data_svm *self;
+	unsigned int seed;
+	unsigned int rounds;
+	bool stop;
+};
+
+#define STORM_BLOCK	(256 * KIB)
+
+static void storm_once(struct storm *s)
+{
+	struct _test_data_svm *self = s->self;
+	uint8_t *at = self->at + next_random(&s->seed) % (SIZE / STORM_BLOCK) *
+		      STORM_BLOCK;
+	pid_t child;
+
+	switch (next_random(&s->seed) % 6) {
+	case 0:
+		svm_prefetch(&self->svm, at, STORM_BLOCK, &self->svm.gpu[0]);
+		break;
+	case 1:
+		*(volatile uint8_t *)at;
+		break;
+	case 2:
+		mprotect(at, STORM_BLOCK, PROT_READ);
+		mprotect(at, STORM_BLOCK, PROT_READ | PROT_WRITE);
+		break;
+	case 3:
+		child = fork();
+		if (!child)
+			_exit(0);
+		waitpid(child, NULL, 0);
+		break;
+	case 4:
+		madvise(at, STORM_BLOCK, MADV_DONTNEED);
+		break;
+	default:
+		mmap(at, STORM_BLOCK, PROT_READ | PROT_WRITE,
+		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+		svm_access(&self->svm, at, STORM_BLOCK, &self->svm.gpu[0]);
+	}
+	s->rounds++;
+}
+
+static void *storm(void *arg)
+{
+	struct storm *s = arg;
+
+	while (!__atomic_load_n(&s->stop, __ATOMIC_ACQUIRE))
+		storm_once(s);
+	return NULL;
+}
+
+static bool may_fail(int ret)
+{
+	return ret == -ENXIO || ret == -EFAULT || ret == -ENOENT ||
+	       ret == -EACCES;
+}
+
+static bool is_filled(const uint8_t *at, size_t size, uint32_t value)
+{
+	const uint32_t *p = (const void *)at;
+	size_t i;
+
+	for (i = 0; i < size / 4; i++)
+		if (p[i] != value)
+			return false;
+	return true;
+}
+
+/*
+ * Each page has what was written last, or was discarded since. Returns the offset
+ * of one that has not, or the block's size.
+ */
+static size_t find_wrong_page(const uint8_t *at, uint32_t value)
+{
+	size_t i;
+
+	for (i = 0; i < STORM_BLOCK; i += PAGE)
+		if (!is_filled(at + i, PAGE, value) &&
+		    !is_filled(at + i, PAGE, 0))
+			break;
+	return i;
+}
+
+TEST_F_TIMEOUT(svm, storm, 280)
+{
+	const unsigned int rounds = 300, blocks = SIZE / STORM_BLOCK;
+	struct storm s = { .self = self, .seed = 7 };
+	unsigned int round, i, taken = 0;
+	uint32_t last[SIZE / STORM_BLOCK] = { 0 };
+	int ret;
+
+	ASSERT_EQ(0, pthread_create(&s.thread, NULL, storm, &s));
+	for (round = 1; round <= rounds; round++) {
+		i = next_random(&self->seed) % blocks;
+		const uint64_t at = va(self->at + i * STORM_BLOCK);
+		struct drm_amdgpu_sdma_desc d[] = {
+			faulting(fill_desc(at, STORM_BLOCK, round)),
+			behind(faulting(copy_desc(at, VRAM_VA, STORM_BLOCK))),
+		};
+
+		ret = run_descs(self, d, 2, NULL);
+		ASSERT_TRUE(!ret || may_fail(ret)) TH_LOG("%d", ret);
+		if (ret)
+			continue;
+		taken++;
+		/* what was written is what is read, by one batch */
+		ASSERT_TRUE(is_filled(self->vram.cpu, STORM_BLOCK, round));
+		last[i] = round;
+	}
+	__atomic_store_n(&s.stop, true, __ATOMIC_RELEASE);
+	ASSERT_EQ(0, pthread_join(s.thread, NULL));
+	for (i = 0; i < blocks; i++) {
+		const uint8_t *at = self->at + i * STORM_BLOCK;
+		const size_t wrong = find_wrong_page(at, last[i]);
+
+		EXPECT_EQ(STORM_BLOCK, wrong)
+			TH_LOG("block %u, round %u: %#zx is %u", i, last[i],
+			       wrong, *(uint32_t *)(at + wrong));
+	}
+	TH_LOG("%u of %u batches, %u changes", taken, rounds, s.rounds);
+	EXPECT_LT(rounds / 4, taken);
+}
+
+TEST_HARNESS_MAIN
