@@ -178,6 +178,25 @@ TEST_F(ContextTest, ChainEndsAtAFailure)
 	EXPECT_EQ(::lseek(file.get(), 0, SEEK_END), 0);
 }
 
+// What fails before it becomes a request is part of the chain, too.
+TEST_F(ContextTest, ChainEndsAtWhatCouldNotBeStarted)
+{
+	auto file = temporary();
+	operation first, bad, behind;
+
+	{
+		context::chain chain(*ring, 3);
+		first = ring->write(file.get(), memory.part(0, 10), 0);
+		bad = ring->write(file.get(), memory.part(1, 2 * page_size), 10);
+		behind = ring->write(file.get(), memory.part(0, 10), 20);
+	}
+	ASSERT_FALSE(behind.wait());
+	EXPECT_EQ(behind.wait().error().code(), errc::cancelled);
+	EXPECT_EQ(bad.wait().error().code(), errc::usage);
+	EXPECT_EQ(first.wait(), 10u);
+	EXPECT_EQ(::lseek(file.get(), 0, SEEK_END), 10);
+}
+
 TEST_F(ContextTest, TimersEnd)
 {
 	auto start_of_test = clock::now();

@@ -89,14 +89,37 @@ operation engine::failed(error why) noexcept
 	op_state *op = take();
 
 	if (!op)
-		return operation(&none_left_);
-	finish(*op, std::unexpected(std::move(why)));
+		return refused();
+	op->outcome = std::unexpected(std::move(why));
+	op->complete = [](request &self, int, unsigned) noexcept {
+		auto &state = static_cast<op_state &>(self);
+
+		state.in->finish(state, std::move(state.outcome));
+	};
+	if (!chaining_ || !break_chain(*op))
+		finish(*op, std::move(op->outcome));
 	return operation(op);
 }
 
 operation engine::refused() noexcept
 {
+	static request nobody;
+
+	if (chaining_)
+		break_chain(nobody);
 	return operation(&none_left_);
+}
+
+// Else what comes behind would be linked with what comes before. No file is -1.
+bool engine::break_chain(request &to) noexcept
+{
+	io_uring_sqe *sqe = entry(to);
+
+	if (!sqe)
+		return false;
+	io_uring_prep_read(sqe, -1, nullptr, 0, 0);
+	io_uring_sqe_set_data(sqe, to.complete ? &to : nullptr);
+	return true;
 }
 
 operation engine::done(size_t bytes) noexcept

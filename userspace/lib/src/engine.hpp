@@ -89,6 +89,8 @@ public:
 	bool chaining() const noexcept { return chaining_; }
 
 private:
+	/// An entry that fails where a chain is built: false if there is no room.
+	bool break_chain(request &to) noexcept;
 	int take_in() noexcept;			///< how many completions
 	int wait(deadline until) noexcept;
 	void wake() noexcept;
