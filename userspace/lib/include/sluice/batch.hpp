@@ -68,7 +68,8 @@ struct batch_outcome {
 
 /// Operations to be run together. It keeps the buffers that it names alive, as does
 /// an operation that runs it. To add an operation allocates only if there are more than
-/// @p expected. It can be submitted again when the operation before is done.
+/// @p expected. It can be submitted again, or changed, when the operation before is
+/// done; the handle may go before.
 class batch {
 public:
 	explicit batch(size_t expected = 64);
@@ -115,7 +116,7 @@ public:
 
 	void clear();
 	size_t size() const noexcept;
-	/// Bytes that it moves, each destination counted.
+	/// Bytes that it moves, each destination counted; of swap() both ways.
 	uint64_t bytes() const noexcept;
 	/// The first mistake in what was added (sizes that differ, a slice outside of
 	/// its buffer), if any. submit() and prepare() say so too.
@@ -125,9 +126,11 @@ public:
 	const batch_outcome &outcome() const noexcept;
 
 	detail::batch_data &inside() const noexcept { return *data_; }
+	std::shared_ptr<const void> share() const noexcept { return data_; }
 
 private:
-	std::unique_ptr<detail::batch_data> data_;
+	// What runs it holds it, too.
+	std::shared_ptr<detail::batch_data> data_;
 };
 
 /// Packets that were built once. Runs of one of them run in the order of the calls.

@@ -10,6 +10,8 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <mutex>
 #include <span>
 #include <string_view>
 #include <utility>
@@ -38,6 +40,21 @@ const char *name(memory kind) noexcept;
 
 namespace detail {
 
+/// What a device has made of a memory_block for itself, e.g. a mapping. It ends with
+/// the memory, just before.
+class attachment {
+public:
+	explicit attachment(const void *owner) noexcept : owner_(owner) {}
+	attachment(const attachment &) = delete;
+	attachment &operator=(const attachment &) = delete;
+	virtual ~attachment() = default;
+
+private:
+	friend class memory_block;
+	const void *owner_;
+	std::unique_ptr<attachment> next_;
+};
+
 /// What a buffer refers to. Derived classes free what they have in their destructor.
 class memory_block {
 public:
@@ -50,8 +67,11 @@ public:
 	void get() noexcept { users_.fetch_add(1, std::memory_order_relaxed); }
 	void put() noexcept
 	{
-		if (users_.fetch_sub(1, std::memory_order_acq_rel) == 1)
-			delete this;
+		if (users_.fetch_sub(1, std::memory_order_acq_rel) != 1)
+			return;
+		while (attached_)
+			attached_ = std::move(attached_->next_);
+		delete this;
 	}
 	unsigned users() const noexcept
 	{
@@ -61,12 +81,32 @@ public:
 	/// The number of the dma-buf that this is, made at need; -1: it is none.
 	virtual int dmabuf() noexcept { return -1; }
 
+	void attach(std::unique_ptr<attachment> made) noexcept
+	{
+		std::lock_guard guard(lock_);
+
+		made->next_ = std::move(attached_);
+		attached_ = std::move(made);
+	}
+	/// What @p owner has attached, or nullptr.
+	attachment *attached(const void *owner) noexcept
+	{
+		std::lock_guard guard(lock_);
+		attachment *a = attached_.get();
+
+		while (a && a->owner_ != owner)
+			a = a->next_.get();
+		return a;
+	}
+
 	memory kind_;
 	std::byte *data_;
 	size_t size_;
 
 private:
 	std::atomic<unsigned> users_{0};
+	std::mutex lock_;
+	std::unique_ptr<attachment> attached_;
 };
 
 } // namespace detail

@@ -42,7 +42,8 @@ enum class engine_path : uint8_t {
 	command,	///< by AMDGPU_CS, one submission for each batch
 };
 
-/// Pages that left and came to a device since it was opened, of this process.
+/// Pages that left and came to a device since it was opened, of this process. They
+/// count as a migration begins; one that is tried again counts again.
 struct device_counters {
 	uint64_t migrated_in = 0;	///< pages to video memory
 	uint64_t migrated_out = 0;	///< pages back to the host, for whatever reason
@@ -53,6 +54,8 @@ class device {
 public:
 	/// @param name a PCI address, "0000:03:00.0", or the index in list_devices(),
 	///	"0"
+	/// HIP in the same process must be initialised before: amdkfd lets one file
+	/// have the process's address space on a GPU, and HIP does not share ours.
 	/// errc::device if there is no such GPU, the user may not open it, or
 	/// something else in the process has its address space and does not share it.
 	static result<device> open(context &in, std::string_view name);
@@ -63,8 +66,9 @@ public:
 
 	const device_info &info() const noexcept;
 
-	/// Video memory, mapped on the CPU as well if it is visible. errc::device if
-	/// there is not enough. @param size bytes; whole pages are taken
+	/// Video memory, zeroed, and mapped on the CPU as well if all of the GPU's is
+	/// visible; else bytes() must not be touched. errc::device if there is not
+	/// enough. @param size bytes; whole pages are taken
 	result<buffer> vram(size_t size);
 
 	/// Memory of the process that this GPU shares, and that prefers to be in its

@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: MIT
+#include "gpu.hpp"
+
+#include <cstring>
+#include <linux/sync_file.h>
+#include <poll.h>
+
+#include "call.hpp"
+#include "command_queue.hpp"
+#include "try.hpp"
+
+namespace sluice::detail {
+
+namespace {
+
+submission &run_of(op_state &op) noexcept
+{
+	return *static_cast<submission *>(op.owner);
+}
+
+batch_limits limits_of(const drm_amdgpu_info_sdma_batch &caps)
+{
+	batch_limits limits;
+
+	limits.operations = caps.max_descs;
+	limits.broadcast = caps.max_broadcast;
+	limits.fences = caps.max_fences;
+	limits.engines = caps.engine_mask;
+	limits.wait_engines = caps.wait_engine_mask;
+	limits.bytes = caps.max_bytes;
+	limits.queued_bytes = caps.max_queued_bytes;
+	limits.wait = std::chrono::nanoseconds(caps.max_wait_ns);
+	limits.prepared = caps.features & AMDGPU_SDMA_FEATURE_PREPARED;
+	limits.ring = caps.features & AMDGPU_SDMA_FEATURE_URING;
+	limits.user_memory = caps.features & AMDGPU_SDMA_FEATURE_USERPTR;
+	limits.svm = caps.features & AMDGPU_SDMA_FEATURE_SVM;
+	return limits;
+}
+
+/// The error of a fence that has signaled, of errno, or 0.
+int error_of(const unique_fd &fence) noexcept
+{
+	sync_file_info info{};
+
+	if (int err = call(fence.get(), SYNC_IOC_FILE_INFO, &info))
+		return -err;
+	return info.status < 0 ? -info.status : 0;
+}
+
+// A command that is cancelled once engines have the batch completes at once, and
+// the engines go on. Its memory must stay until they have ended, and so it may
+// succeed.
+void completed(request &self, int res, unsigned) noexcept
+{
+	auto &op = static_cast<op_state &>(self);
+	submission &run = run_of(op);
+
+	if (res == -ECANCELED && run.given())
+		await_fence(op, run);
+	else
+		finish_run(op, run, res < 0 ? -res : 0);
+}
+
+// What engines have they finish: it is the command in the ring that is cancelled.
+void stop(op_state &self) noexcept
+{
+	submission &run = run_of(self);
+
+	run.stopped = true;
+	self.in->cancel(self);
+}
+
+} // namespace
+
+void finish_run(op_state &op, submission &run, result<size_t> outcome) noexcept
+{
+	// Both may be the last ones to hold what they refer to.
+	auto on = std::move(run.on);
+	auto owner = std::move(run.owner);
+
+	run.outcome = {run.args.engines_used, run.args.vram_bytes,
+		       run.args.system_bytes, run.args.peer_bytes};
+	on->release_commands(std::exchange(run.commands, -1));
+	op.in->finish(op, std::move(outcome));
+}
+
+void finish_run(op_state &op, submission &run, int number) noexcept
+{
+	if (number)
+		finish_run(op, run, result<size_t>(std::unexpected(
+			batch_error(run, run.on->name(), number))));
+	else
+		finish_run(op, run, result<size_t>(run.bytes));
+}
+
+void await_fence(op_state &op, submission &run) noexcept
+{
+	io_uring_sqe *sqe = nullptr;
+
+	op.stop = nullptr;
+	op.complete = [](request &self, int, unsigned) noexcept {
+		auto &done = static_cast<op_state &>(self);
+		unique_fd fence = std::move(run_of(done).fence);
+
+		finish_run(done, run_of(done), error_of(fence));
+	};
+	run.fence = run.sync.file();
+	if (run.fence)
+		sqe = op.in->entry(op);
+	if (sqe) {
+		io_uring_prep_poll_add(sqe, run.fence.get(), POLLIN);
+		io_uring_sqe_set_data(sqe, static_cast<request *>(&op));
+	} else {
+		run.sync.wait();
+		finish_run(op, run, run.fence ? error_of(run.fence) : ECANCELED);
+	}
+}
+
+gpu::gpu(engine &in, gpu_node &node) noexcept
+	: ring_(in), node_(node), limits_(limits_of(node.caps))
+{
+}
+
+gpu::~gpu()
+{
+	drm_amdgpu_ctx args{};
+
+	args.in.op = AMDGPU_CTX_OP_FREE_CTX;
+	args.in.ctx_id = context_;
+	if (context_)
+		(void)call(node_.file.get(), DRM_IOCTL_AMDGPU_CTX, &args);
+}
+
+result<void> gpu::allocate_context()
+{
+	drm_amdgpu_ctx args{};
+
+	args.in.op = AMDGPU_CTX_OP_ALLOC_CTX;
+	if (int err = call(node_.file.get(), DRM_IOCTL_AMDGPU_CTX, &args))
+		return fail_errno(name(), "DRM_AMDGPU_CTX", -err, errc::device);
+	context_ = args.out.alloc.ctx_id;
+	return {};
+}
+
+result<std::shared_ptr<gpu>> gpu::open(engine &in, gpu_node &node)
+{
+	auto made = std::make_shared<gpu>(in, node);
+
+	SLUICE_CHECK(made->allocate_context());
+	if (node.kfd >= 0) {
+		SLUICE_TRY(made->watch_, migration_watch::open(in, node));
+	}
+	SLUICE_CHECK(made->use(!node.batches ? way::command :
+			       made->limits_.ring ? way::ring : way::call));
+	return made;
+}
+
+result<void> gpu::use(way how)
+{
+	how_ = how;
+	if (how != way::command)
+		return {};
+	SLUICE_TRY(commands_, command_queue::open(node_, context_));
+	limits_ = commands_->limits();
+	return {};
+}
+
+result<device_counters> gpu::counters() noexcept
+{
+	if (!watch_)
+		return fail(errc::unsupported, name(),
+			    "amdkfd does not tell this process of migrations");
+	return watch_->counters();
+}
+
+int gpu::configure(drm_amdgpu_sdma_batch &args) noexcept
+{
+	if (args.op == AMDGPU_SDMA_BATCH_PREPARE)
+		args.ctx_id = context_;
+	return call(node_.file.get(), DRM_IOCTL_AMDGPU_SDMA_BATCH, &args);
+}
+
+op_state *gpu::begin(submission &run, std::shared_ptr<const void> owner) noexcept
+{
+	op_state *op = ring_.take();
+
+	if (!op)
+		return nullptr;
+	run.on = shared_from_this();
+	run.owner = std::move(owner);
+	run.stopped = false;
+	run.args.engines_used = 0;
+	run.args.error_index = untouched;
+	run.args.error_array = AMDGPU_SDMA_ERROR_NONE;
+	op->what = "batch";
+	op->owner = &run;
+	op->stop = stop;
+	op->complete = completed;
+	return op;
+}
+
+// As a request of the ring. It is read when the ring is submitted.
+void gpu::put_command(op_state &op, submission &run) noexcept
+{
+	drm_amdgpu_sdma_uring command{};
+	io_uring_sqe *sqe = ring_.entry(op);
+
+	if (!sqe) {
+		finish_run(op, run, EAGAIN);
+		return;
+	}
+	command.batch = reinterpret_cast<uintptr_t>(&run.args);
+	command.size = sizeof(run.args);
+	io_uring_prep_rw(IORING_OP_URING_CMD, sqe, node_.file.get(), nullptr, 0, 0);
+	sqe->cmd_op = DRM_AMDGPU_URING_SDMA_BATCH;
+	std::memcpy(sqe->cmd, &command, sizeof(command));
+	io_uring_sqe_set_data(sqe, static_cast<request *>(&op));
+}
+
+operation gpu::no_chain() noexcept
+{
+	return ring_.failed(error(errc::usage, name(), "batches cannot be part of "
+				  "a chain on this kernel"));
+}
+
+operation gpu::start(submission &run, std::shared_ptr<const void> owner) noexcept
+{
+	if (how_ != way::ring && ring_.chaining())
+		return no_chain();
+	if (int err = run.sync.make(node_))
+		return ring_.failed(fail_errno(name(), "DRM_IOCTL_SYNCOBJ_CREATE",
+					       -err).error());
+	op_state *op = begin(run, std::move(owner));
+	if (!op)
+		return ring_.refused();
+	run.out.handle = run.sync.handle();
+	run.args.ctx_id = context_;
+	run.args.out_fences = reinterpret_cast<uintptr_t>(&run.out);
+	run.args.num_out_fences = 1;
+	if (how_ == way::ring)
+		put_command(*op, run);
+	else if (int err = call(node_.file.get(), DRM_IOCTL_AMDGPU_SDMA_BATCH,
+				&run.args))
+		finish_run(*op, run, -err);
+	else
+		await_fence(*op, run);
+	return operation(op);
+}
+
+operation gpu::start_command(batch_data &what,
+			     std::shared_ptr<const void> owner) noexcept
+{
+	submission &run = what.run;
+
+	if (ring_.chaining())
+		return no_chain();
+	if (int err = run.sync.make(node_))
+		return ring_.failed(fail_errno(name(), "DRM_IOCTL_SYNCOBJ_CREATE",
+					       -err).error());
+	op_state *op = begin(run, std::move(owner));
+	if (!op)
+		return ring_.refused();
+	if (auto sent = commands_->send(what); !sent)
+		finish_run(*op, run, result<size_t>(std::unexpected(sent.error())));
+	else
+		await_fence(*op, run);
+	return operation(op);
+}
+
+void gpu::release_commands(int slot) noexcept
+{
+	if (slot >= 0)
+		commands_->release(slot);
+}
+
+} // namespace sluice::detail

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: MIT
+// Memory that GPUs reach: how it is made, mapped and moved.
+#pragma once
+
+#include <mutex>
+
+#include "gpu_node.hpp"
+#include "sluice/buffer.hpp"
+
+namespace sluice::detail {
+
+/// Addresses of the process at which nothing is, and nothing else can come to be.
+class reserved_range {
+public:
+	reserved_range() noexcept = default;
+	reserved_range(reserved_range &&other) noexcept
+		: start_(std::exchange(other.start_, nullptr)),
+		  size_(other.size_) {}
+	reserved_range &operator=(reserved_range &&other) noexcept
+	{
+		std::swap(start_, other.start_);
+		std::swap(size_, other.size_);
+		return *this;
+	}
+	~reserved_range();
+
+	static result<reserved_range> make(size_t size) noexcept;
+	std::byte *data() const noexcept;
+
+private:
+	std::byte *start_ = nullptr;
+	size_t size_ = 0;
+};
+
+/// Map an object where nothing else of the process is.
+result<reserved_range> map_somewhere(gem_mapping &object, size_t size);
+/// Let the CPU reach it, at the same addresses.
+result<void> map_for_cpu(const gem_mapping &object, const reserved_range &range,
+			 size_t size);
+
+/// Video memory.
+class vram_block : public memory_block {
+public:
+	vram_block(gpu_node &node, reserved_range range,
+		   std::unique_ptr<gem_mapping> object, size_t size) noexcept;
+	int dmabuf() noexcept override;
+	const gem_mapping &object() const noexcept { return *object_; }
+
+private:
+	gpu_node &node_;
+	// Unmapped before the addresses are given back.
+	reserved_range range_;
+	std::unique_ptr<gem_mapping> object_;
+	std::mutex lock_;
+	unique_fd dmabuf_;
+};
+
+result<buffer> make_vram(gpu_node &node, size_t size);
+/// Memory of the process that prefers to be in the GPU; not moved there yet.
+result<buffer> make_svm(gpu_node &node, size_t size);
+
+/// Let the GPU reach it where it is.
+/// @param as_object host memory as an object of the file, which AMDGPU_CS wants,
+///	instead of by sharing
+result<void> attach_memory(gpu_node &node, const buffer &memory, bool as_object);
+/// The object that memory is in the node's file, or nullptr.
+const gem_mapping *object_of(gpu_node &node, memory_block &block) noexcept;
+
+/// Have the pages be in the GPU, or in the host, and look whether they are.
+result<void> move_pages_of(gpu_node &node, const slice &memory, bool to_gpu);
+
+/// Pages of @p range that are not where they are wanted: in any GPU, or in the
+/// host.
+result<size_t> misplaced_pages(uint64_t address, size_t size, bool in_gpu) noexcept;
+
+} // namespace sluice::detail

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: MIT
+// The process's share in a GPU: one open file, which is one GPU address space.
+//
+// All that the process does with a GPU goes by this file, whichever device object
+// it belongs to. If amdkfd knows the GPU, it has taken the file's address space for
+// the process, and keeps it until the process ends: nobody could give it another
+// one. So nodes are never freed either, and whatever refers to one may live as long
+// as it likes.
+#pragma once
+
+#include <memory>
+
+#include <amdgpu_drm.h>
+#include <linux/kfd_ioctl.h>
+
+#include "gpu_list.hpp"
+#include "sluice/unique_fd.hpp"
+
+namespace sluice::detail {
+
+struct gpu_node {
+	gpu_entry what;
+	unique_fd file;		///< render node
+	int kfd = -1;		///< amdkfd has this address space; -1: it has not
+	bool batches = false;	///< the kernel runs batches
+	drm_amdgpu_info_sdma_batch caps{};	///< of batches
+	/// Why it cannot be used, if it cannot.
+	result<void> usable;
+
+	const std::string &name() const noexcept { return what.address; }
+	/// Does it share memory of the process?
+	bool shares() const noexcept { return kfd >= 0 && what.svm; }
+};
+
+/// The node of a GPU, an address or an index. Thread-safe.
+result<gpu_node *> find_node(std::string_view name);
+
+/// A file of @p render_node that the process has open already and that
+/// @p accepts says yes to: a duplicate of it.
+unique_fd find_open_file(const std::string &render_node,
+			 bool (*accepts)(void *, int), void *data);
+
+/// An object of a node's file, mapped in its address space: it ends both.
+class gem_mapping : public attachment {
+public:
+	gem_mapping(gpu_node &node, uint32_t object) noexcept
+		: attachment(&node), handle(object), node_(node) {}
+	~gem_mapping() override;
+
+	/// Map all of it. -EADDRINUSE if the process shares memory there.
+	int map(uint64_t address, size_t size) noexcept;
+	gpu_node &node() const noexcept { return node_; }
+
+	const uint32_t handle;
+
+private:
+	gpu_node &node_;
+	uint64_t address_ = 0;
+	size_t size_ = 0;
+};
+
+/// Set attributes of memory that is shared with GPUs. errc::device.
+result<void> set_svm(const gpu_node &node, uint64_t address, size_t size,
+		     std::span<const kfd_ioctl_svm_attribute> attributes) noexcept;
+
+} // namespace sluice::detail

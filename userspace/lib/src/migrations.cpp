@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: MIT
+#include "migrations.hpp"
+
+#include <algorithm>
+#include <cstdio>
+#include <exception>
+#include <unistd.h>
+
+#include "call.hpp"
+
+namespace sluice::detail {
+
+// "5 <ns> -<pid> @<start>(<pages>) <from>-><to> ...", all but the time and the
+// process in hex. Others than the super user see events of their own process alone.
+std::optional<migration> parse_migration(std::string_view line) noexcept
+{
+	char copy[KFD_SMI_EVENT_MSG_SIZE + 1];
+	unsigned event;
+	long long ns;
+	unsigned long start, pages;
+	migration m;
+
+	copy[line.copy(copy, sizeof(copy) - 1)] = 0;
+	if (std::sscanf(copy, "%x %lld -%d @%lx(%lx) %x->%x", &event, &ns,
+			&m.process, &start, &pages, &m.from, &m.to) != 7 ||
+	    event != KFD_SMI_EVENT_MIGRATE_START)
+		return {};
+	m.pages = pages;
+	return m;
+}
+
+void count_migrations(device_counters &counters, std::string_view text,
+		      pid_t process, uint32_t gpu_id) noexcept
+{
+	while (!text.empty()) {
+		size_t end = std::min(text.find('\n'), text.size());
+		auto m = parse_migration(text.substr(0, end));
+
+		text.remove_prefix(std::min(end + 1, text.size()));
+		if (!m || m->process != process)
+			continue;
+		if (m->to == gpu_id)
+			counters.migrated_in += m->pages;
+		if (m->from == gpu_id)
+			counters.migrated_out += m->pages;
+	}
+}
+
+migration_watch::migration_watch(engine &ring, unique_fd events,
+				 uint32_t gpu_id) noexcept
+	: ring_(ring), events_(std::move(events)), gpu_id_(gpu_id)
+{
+	complete = [](request &self, int res, unsigned flags) noexcept {
+		auto &watch = static_cast<migration_watch &>(self);
+
+		watch.look();
+		if (flags & IORING_CQE_F_MORE)
+			return;
+		// It may end of itself, as when the ring had no room.
+		watch.watching_ = !watch.ending_ && res >= 0;
+		if (watch.watching_)
+			watch.ring_.watch(watch.events_.get(), watch);
+	};
+	ring_.watch(events_.get(), *this);
+}
+
+result<std::unique_ptr<migration_watch>> migration_watch::open(engine &ring,
+							       gpu_node &node)
+{
+	uint64_t mask = KFD_SMI_EVENT_MASK_FROM_INDEX(KFD_SMI_EVENT_MIGRATE_START);
+	kfd_ioctl_smi_events_args args{};
+
+	args.gpuid = node.what.kfd_id;
+	if (int err = call(node.kfd, AMDKFD_IOC_SMI_EVENTS, &args))
+		return fail_errno(node.name(), "AMDKFD_IOC_SMI_EVENTS", -err,
+				  errc::device);
+	unique_fd events(static_cast<int>(args.anon_fd));
+	if (::write(events.get(), &mask, sizeof(mask)) < 0)
+		return fail_errno(node.name(), "events of amdkfd", errno,
+				  errc::device);
+	return std::unique_ptr<migration_watch>(
+		new migration_watch(ring, std::move(events), node.what.kfd_id));
+}
+
+// The ring must not have a request that is gone.
+migration_watch::~migration_watch()
+{
+	ending_ = true;
+	ring_.cancel(*this);
+	while (watching_)
+		if (int err = ring_.reap(never); err < 0 && err != -ETIME)
+			std::terminate();	// the ring is broken
+}
+
+// Does not wait: the file says EAGAIN if there is nothing.
+void migration_watch::look() noexcept
+{
+	ssize_t n = ::read(events_.get(), text_.data(), text_.size());
+
+	if (n <= 0)
+		return;
+	auto got = static_cast<size_t>(n);
+	count_migrations(counters_, {text_.data(), got}, ::getpid(), gpu_id_);
+	if (got > room - longest_event)
+		counters_.lost_events++;
+}
+
+device_counters migration_watch::counters() noexcept
+{
+	look();
+	return counters_;
+}
+
+} // namespace sluice::detail

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: MIT
+#include "submission.hpp"
+
+#include "call.hpp"
+
+namespace sluice::detail {
+
+int syncobj::make(const gpu_node &node) noexcept
+{
+	drm_syncobj_create args{};
+
+	if (node_ == &node)
+		return 0;
+	drop();
+	int err = call(node.file.get(), DRM_IOCTL_SYNCOBJ_CREATE, &args);
+	if (!err) {
+		node_ = &node;
+		handle_ = args.handle;
+	}
+	return err;
+}
+
+void syncobj::drop() noexcept
+{
+	drm_syncobj_destroy args{.handle = handle_};
+
+	if (node_)
+		(void)call(node_->file.get(), DRM_IOCTL_SYNCOBJ_DESTROY, &args);
+	node_ = nullptr;
+}
+
+unique_fd syncobj::file() const noexcept
+{
+	drm_syncobj_handle args{};
+
+	args.handle = handle_;
+	args.flags = DRM_SYNCOBJ_HANDLE_TO_FD_FLAGS_EXPORT_SYNC_FILE;
+	args.fd = -1;
+	if (call(node_->file.get(), DRM_IOCTL_SYNCOBJ_HANDLE_TO_FD, &args))
+		return {};
+	return unique_fd(args.fd);
+}
+
+void syncobj::wait() const noexcept
+{
+	drm_syncobj_wait args{};
+
+	args.handles = reinterpret_cast<uintptr_t>(&handle_);
+	args.count_handles = 1;
+	args.timeout_nsec = INT64_MAX;
+	(void)call(node_->file.get(), DRM_IOCTL_SYNCOBJ_WAIT, &args);
+}
+
+} // namespace sluice::detail

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: MIT
+// One run of a batch: what the kernel reads and writes meanwhile, and what has to
+// outlive it.
+#pragma once
+
+#include <array>
+#include <memory>
+#include <vector>
+
+#include "gpu_node.hpp"
+#include "sluice/batch.hpp"
+
+namespace sluice::detail {
+
+/// A place of the kernel for a fence, of one node.
+class syncobj {
+public:
+	syncobj() noexcept = default;
+	syncobj(const syncobj &) = delete;
+	syncobj &operator=(const syncobj &) = delete;
+	~syncobj() { drop(); }
+
+	/// Have one of @p node: 0 or -errno. It is kept for the next time.
+	int make(const gpu_node &node) noexcept;
+	uint32_t handle() const noexcept { return handle_; }
+	/// Readable when the fence has signaled. -1: it cannot be had.
+	unique_fd file() const noexcept;
+	/// Wait, for want of a file: batches end by themselves, soon.
+	void wait() const noexcept;
+
+private:
+	void drop() noexcept;
+
+	const gpu_node *node_ = nullptr;
+	uint32_t handle_ = 0;
+};
+
+/// error_index of arguments that the kernel has not answered.
+inline constexpr uint32_t untouched = 0xdeadbeef;
+
+struct submission {
+	drm_amdgpu_sdma_batch args{};
+	drm_amdgpu_sdma_fence out{};
+	syncobj sync;
+	unique_fd fence;	///< while somebody waits for it
+	uint64_t bytes = 0;	///< that it moves
+	bool waits = false;	///< it has waits
+	bool faults = false;	///< it brings shared memory where it can be reached
+	bool stopped = false;	///< somebody asked to stop it
+	int commands = -1;	///< its slot of the command_queue, while it has one
+	std::shared_ptr<gpu> on;		///< while it is under way
+	std::shared_ptr<const void> owner;	///< of this, while it is under way
+	batch_outcome outcome;
+
+	bool under_way() const noexcept { return on != nullptr; }
+	/// Have engines got it?
+	bool given() const noexcept { return args.engines_used || commands >= 0; }
+};
+
+/// What is wrong with @p run, which ended with @p number of errno on @p device.
+error batch_error(const submission &run, std::string_view device,
+		  int number) noexcept;
+
+struct batch_data {
+	explicit batch_data(size_t expected);
+
+	std::vector<drm_amdgpu_sdma_desc> descs;
+	std::vector<buffer> buffers;		///< that they name
+	result<void> right;			///< or the first mistake
+	uint32_t flags = 0, next_flags = 0;	///< of all, and of the next one
+	uint64_t next_record = 0;
+	submission run;
+};
+
+/// Runs of one prepared batch that may be under way at once.
+inline constexpr unsigned most_runs = 64;
+
+struct prepared_data {
+	~prepared_data();
+
+	std::shared_ptr<gpu> on;
+	uint32_t handle = 0;
+	std::vector<buffer> buffers;
+	std::array<submission, most_runs> runs;
+};
+
+} // namespace sluice::detail
