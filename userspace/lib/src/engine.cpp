@@ -177,10 +177,43 @@ void engine::watch(int fd, request &to) noexcept
 	}
 }
 
+void engine::before_wait(chore &what) noexcept
+{
+	if (what.queued)
+		return;
+	what.queued = true;
+	what.next = chores_;
+	chores_ = &what;
+}
+
+void engine::forget(chore &what) noexcept
+{
+	if (!what.queued)
+		return;
+	for (chore **at = &chores_; *at; at = &(*at)->next)
+		if (*at == &what) {
+			*at = what.next;
+			break;
+		}
+	what.queued = false;
+}
+
+// A chore may put itself or another one here, which then runs as well. None does so
+// for ever: each has something to do only after something else has happened.
+void engine::do_chores() noexcept
+{
+	while (chore *first = chores_) {
+		chores_ = first->next;
+		first->queued = false;
+		first->run(*first);
+	}
+}
+
 int engine::submit() noexcept
 {
 	int err;
 
+	do_chores();
 	if (!io_uring_sq_ready(&ring_))
 		return 0;
 	do {
@@ -230,7 +263,10 @@ int engine::reap(deadline until) noexcept
 	int err = 0;
 
 	if (!take_in()) {
-		err = wait(until);
+		// One that fails finishes operations: there is no need to wait then.
+		do_chores();
+		if (finished_ == before)
+			err = wait(until);
 		if (!take_in() && err == -ETIME)
 			return err;
 	}

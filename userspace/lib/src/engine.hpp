@@ -37,6 +37,13 @@ struct op_state : request {
 	result<size_t> outcome = 0;
 };
 
+/// Work that is put off until the context gives the kernel what was started.
+struct chore {
+	void (*run)(chore &self) noexcept = nullptr;
+	chore *next = nullptr;
+	bool queued = false;
+};
+
 class engine {
 public:
 	explicit engine(unsigned operations);
@@ -81,6 +88,15 @@ public:
 	/// Each call ends in IORING_CQE_F_MORE, or is the last one.
 	void watch(int fd, request &to) noexcept;
 
+	/// Run @p what once, at submit() or before the context waits. It may be put
+	/// here again by then, and takes part once.
+	void before_wait(chore &what) noexcept;
+	/// Leave it out: it goes away.
+	void forget(chore &what) noexcept;
+
+	/// How many operations may be under way.
+	size_t capacity() const noexcept { return states_.size(); }
+
 	int fd() const noexcept { return ring_.ring_fd; }
 	uint64_t entered() const noexcept { return entered_; }
 
@@ -94,6 +110,7 @@ private:
 	int take_in() noexcept;			///< how many completions
 	int wait(deadline until) noexcept;
 	void wake() noexcept;
+	void do_chores() noexcept;
 
 	io_uring ring_{};
 	bool opened_ = false, chaining_ = false;
@@ -102,6 +119,7 @@ private:
 	op_state *free_ = nullptr;
 	op_state none_left_;			///< what stands for one too many
 	std::vector<op_state *> awake_;		///< done, and somebody awaits them
+	chore *chores_ = nullptr;
 	unsigned finished_ = 0;
 	uint64_t entered_ = 0;
 };

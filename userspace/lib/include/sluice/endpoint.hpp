@@ -32,6 +32,12 @@ class door;
 
 inline constexpr size_t max_message = 1024;
 
+// Limits of options.
+inline constexpr unsigned most_messages = 1024;
+inline constexpr unsigned most_depth = 4096;
+inline constexpr size_t most_token = 1024;
+inline constexpr clock::duration least_silence = std::chrono::milliseconds(30);
+
 /// Memory of a peer, as the peer told of it.
 struct remote_memory {
 	uint64_t address = 0;
@@ -40,13 +46,15 @@ struct remote_memory {
 };
 
 struct endpoint_options {
-	/// What both sides have to know; not sent in the clear. Empty: none.
+	/// What both sides have to know, most_token bytes at most; not sent in the
+	/// clear. Who listens in may guess it: let it be long and random. Empty: none.
 	std::string token;
 	/// Messages of the peer that are received at once. 1 to 1024.
 	unsigned messages = 32;
 	/// Writes and reads under way at once. 1 to 4096.
 	unsigned depth = 128;
-	/// Without a sign of life for that long, the peer is lost.
+	/// Without a sign of life for that long, the peer is lost. Signs are given
+	/// and taken where the context waits or is polled. least_silence or more.
 	clock::duration silence = std::chrono::seconds(10);
 };
 
@@ -68,7 +76,8 @@ public:
 	std::string_view peer() const noexcept;
 
 	/// Send a message; it is copied. Done when the peer's card has it.
-	/// errc::usage if it is too long.
+	/// errc::usage if it is too long; errc::busy if as many are under way or wait
+	/// for a credit as twice `messages`, and 64 at least.
 	operation send(std::span<const std::byte> message);
 
 	/// Receive a message into @p to: its length. errc::protocol if it is longer.

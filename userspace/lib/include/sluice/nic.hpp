@@ -67,6 +67,11 @@ public:
 	uint32_t remote_key() const noexcept;
 
 	detail::registration_data *inside() const noexcept { return data_.get(); }
+	/// For operations, which keep it in place.
+	std::shared_ptr<detail::registration_data> share() const noexcept
+	{
+		return data_;
+	}
 
 private:
 	friend class nic;

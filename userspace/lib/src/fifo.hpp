@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: MIT
+// A queue with room for so many, which allocates nothing after it is made.
+#pragma once
+
+#include <cstddef>
+#include <utility>
+#include <vector>
+
+namespace sluice::detail {
+
+template <class T> class fifo {
+public:
+	fifo() = default;
+	explicit fifo(size_t room) : items_(room) {}
+
+	bool empty() const noexcept { return count_ == 0; }
+	bool full() const noexcept { return count_ == items_.size(); }
+	size_t size() const noexcept { return count_; }
+	T &operator[](size_t i) noexcept { return items_[at(i)]; }
+	T &front() noexcept { return items_[first_]; }
+
+	/// It must not be full.
+	void push(T item) noexcept { items_[at(count_++)] = std::move(item); }
+
+	/// It must not be empty.
+	T pop() noexcept
+	{
+		T item = std::exchange(items_[first_], T{});
+
+		first_ = at(1);
+		count_--;
+		return item;
+	}
+
+	/// Take out number @p i from the front.
+	T extract(size_t i) noexcept
+	{
+		T item = std::move((*this)[i]);
+
+		for (; i + 1 < count_; i++)
+			(*this)[i] = std::move((*this)[i + 1]);
+		(*this)[--count_] = T{};
+		return item;
+	}
+
+private:
+	size_t at(size_t i) const noexcept
+	{
+		return first_ + i < items_.size() ? first_ + i
+						  : first_ + i - items_.size();
+	}
+
+	std::vector<T> items_;
+	size_t first_ = 0, count_ = 0;
+};
+
+} // namespace sluice::detail

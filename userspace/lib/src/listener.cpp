@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: MIT
+#include <algorithm>
+#include <arpa/inet.h>
+#include <cstring>
+
+#include "connection.hpp"
+#include "resolve.hpp"
+#include "try.hpp"
+
+namespace sluice {
+
+namespace detail {
+
+namespace {
+
+// Peers that shake hands or wait to be accepted. More are asked to come back.
+constexpr size_t most_arriving = 128;
+
+// One that does not prove itself holds its place for this long.
+constexpr clock::duration longest_handshake = std::chrono::seconds(5);
+
+cm_id_ptr new_id(card &c, card_user &user)
+{
+	rdma_cm_id *id = nullptr;
+
+	if (rdma_create_id(c.cm.get(), &id, &user, RDMA_PS_TCP))
+		return nullptr;
+	return cm_id_ptr(id);
+}
+
+sockaddr_storage any_address(sa_family_t family, uint16_t port)
+{
+	sockaddr_storage any{};
+
+	any.ss_family = family;
+	// The port is at the same place in both.
+	reinterpret_cast<sockaddr_in &>(any).sin_port = htons(port);
+	return any;
+}
+
+} // namespace
+
+/// The inside of a listener. Several peers may shake hands at once, and each has its
+/// own deadline, so that none holds up the others.
+class door : public card_user {
+public:
+	door(std::shared_ptr<card> c, const endpoint_options &options)
+		: card_(std::move(c)), options_(options), waiting_(card_->in.capacity())
+	{
+		card_->add(*this);
+	}
+	~door() override;
+
+	result<void> open(context &in, std::string_view host, uint16_t port);
+	uint16_t port() const noexcept { return ntohs(rdma_get_src_port(id_.get())); }
+	operation arrival() noexcept;
+	std::unique_ptr<connection> take() noexcept;
+	result<void> working() const;
+	engine &in() noexcept { return card_->in; }
+
+	void on_cm(const cm_event &event) noexcept override;
+	void fail(const error &why) noexcept override;
+	deadline on_tick(deadline) noexcept override { return never; }
+	void settle() noexcept override;
+
+private:
+	result<void> bind(const sockaddr_storage &to);
+	void refuse(rdma_cm_id &id, wire::refusal why) noexcept;
+	void stop(op_state &op) noexcept;
+
+	std::shared_ptr<card> card_;
+	endpoint_options options_;
+	cm_id_ptr id_;
+	std::vector<std::unique_ptr<connection>> arriving_, ready_;
+	fifo<op_state *> waiting_;
+	std::optional<error> cause_;
+};
+
+door::~door()
+{
+	if (!cause_)
+		cause_.emplace(errc::cancelled, "listener", "closed");
+	while (!waiting_.empty())
+		card_->in.finish(*waiting_.pop(), std::unexpected(*cause_));
+	card_->remove(*this);
+}
+
+result<void> door::bind(const sockaddr_storage &to)
+{
+	auto *address = const_cast<sockaddr *>(reinterpret_cast<const sockaddr *>(&to));
+
+	id_ = new_id(*card_, *this);
+	if (!id_)
+		return fail_errno("rdma_cm", "no identifier", errno, errc::device);
+	if (rdma_bind_addr(id_.get(), address))
+		return fail_errno(text_of(*address), "cannot be bound", errno,
+				  errc::device);
+	if (id_->verbs && !card_->reaches(*id_))
+		return sluice::fail(errc::device, text_of(*address),
+				    "it is an address of another card");
+	if (rdma_listen(id_.get(), most_arriving))
+		return fail_errno(text_of(*address), "cannot listen", errno, errc::device);
+	return {};
+}
+
+result<void> door::open(context &in, std::string_view host, uint16_t port)
+{
+	if (host.empty()) {
+		// It takes IPv4 as well, where there is IPv6 at all.
+		if (bind(any_address(AF_INET6, port)))
+			return {};
+		return bind(any_address(AF_INET, port));
+	}
+	SLUICE_TRY(auto addresses, resolve(in, host, port, after(longest_handshake)));
+	return bind(addresses.front());
+}
+
+// There is no endpoint yet: nobody knows but the peer.
+void door::refuse(rdma_cm_id &id, wire::refusal why) noexcept
+{
+	auto data = wire::encode(why);
+
+	rdma_reject(&id, data.data(), data.size());
+}
+
+void door::on_cm(const cm_event &event) noexcept
+{
+	if (event.what == RDMA_CM_EVENT_DEVICE_REMOVAL)
+		return fail({errc::device, card_->info.name, "the device was removed"});
+	if (event.what != RDMA_CM_EVENT_CONNECT_REQUEST)
+		return;
+	cm_id_ptr id(event.id);
+	auto greeting = wire::read_greeting(event.data);
+
+	id->context = static_cast<card_user *>(this);
+	if (!card_->reaches(*id))
+		return refuse(*id, wire::refusal::wrong_card);
+	if (!greeting)
+		return refuse(*id, wire::refusal::misunderstood);
+	if (arriving_.size() + ready_.size() >= most_arriving)
+		return refuse(*id, wire::refusal::busy);
+	auto made = std::make_unique<connection>(card_, options_);
+	auto limit = std::min(options_.silence, longest_handshake);
+
+	// One that fails rejects the peer by going away.
+	if (made->adopt(std::move(id), event.parameters, *greeting, after(limit)))
+		arriving_.push_back(std::move(made));
+}
+
+void door::fail(const error &why) noexcept
+{
+	if (!cause_)
+		cause_ = why;
+}
+
+// Sort out who has arrived.
+void door::settle() noexcept
+{
+	for (auto &one : arriving_)
+		if (!one->over() && one->now() == connection::state::up)
+			ready_.push_back(std::move(one));
+	std::erase_if(arriving_, [](const auto &one) { return !one || one->over(); });
+	while (!waiting_.empty() && (cause_ || !ready_.empty())) {
+		op_state *op = waiting_.pop();
+
+		if (!cause_) {
+			card_->in.finish(*op, 0);
+			break;
+		}
+		card_->in.finish(*op, std::unexpected(*cause_));
+	}
+}
+
+void door::stop(op_state &op) noexcept
+{
+	for (size_t i = 0; i < waiting_.size(); i++)
+		if (waiting_[i] == &op) {
+			waiting_.extract(i);
+			return card_->in.finish(op, sluice::fail(
+				errc::cancelled, "listener", "cancelled"));
+		}
+}
+
+operation door::arrival() noexcept
+{
+	if (cause_)
+		return card_->in.failed(*cause_);
+	if (!ready_.empty())
+		return card_->in.done(0);
+	op_state *op = card_->in.take();
+
+	if (!op)
+		return card_->in.refused();
+	op->what = "accept";
+	op->owner = this;
+	op->stop = [](op_state &self) noexcept {
+		static_cast<door *>(self.owner)->stop(self);
+	};
+	waiting_.push(op);
+	return operation(op);
+}
+
+std::unique_ptr<connection> door::take() noexcept
+{
+	if (ready_.empty())
+		return nullptr;
+	auto first = std::move(ready_.front());
+
+	ready_.erase(ready_.begin());
+	return first;
+}
+
+result<void> door::working() const
+{
+	if (cause_)
+		return std::unexpected(*cause_);
+	return {};
+}
+
+} // namespace detail
+
+listener::listener(std::unique_ptr<detail::door> d) noexcept : door_(std::move(d)) {}
+listener::listener(listener &&) noexcept = default;
+listener &listener::operator=(listener &&) noexcept = default;
+listener::~listener() = default;
+
+result<listener> listener::open(context &in, nic &card, std::string_view host,
+				uint16_t port, const endpoint_options &options)
+{
+	if (&card.inside().in != &in.inside())
+		return fail(errc::usage, card.info().name, "it is of another context");
+	SLUICE_CHECK(detail::check_options(options));
+	auto made = std::make_unique<detail::door>(card.inside().shared_from_this(),
+						   options);
+
+	SLUICE_CHECK(made->open(in, host, port));
+	return listener(std::move(made));
+}
+
+uint16_t listener::port() const noexcept
+{
+	return door_->port();
+}
+
+result<endpoint> listener::accept(deadline until)
+{
+	for (;;) {
+		if (auto first = door_->take())
+			return endpoint(std::move(first));
+		SLUICE_CHECK(door_->working());
+		int err = door_->in().reap(until);
+
+		if (err < 0 && err != -ETIME)
+			return fail_errno("io_uring", "wait", -err);
+		if (err == -ETIME && clock::now() >= until)
+			return fail(errc::timeout, "listener", "nobody came in time");
+	}
+}
+
+operation listener::arrival()
+{
+	return door_->arrival();
+}
+
+result<endpoint> listener::take()
+{
+	if (auto first = door_->take())
+		return endpoint(std::move(first));
+	return fail(errc::usage, "listener", "nobody is there: wait for arrival()");
+}
+
+} // namespace sluice

@@ -1,0 +1,433 @@
+// SPDX-License-Identifier: MIT
+#include "connection.hpp"
+
+#include <algorithm>
+#include <arpa/inet.h>
+#include <cstring>
+#include <format>
+#include <netdb.h>
+
+#include "try.hpp"
+
+namespace sluice::detail {
+
+namespace {
+
+// What rdma_cm may spend on a step; the caller's deadline is checked beside it.
+constexpr int step_ms = 2000;
+
+// As many sends as this wait for a credit, or twice the window.
+constexpr unsigned least_sends = 64;
+
+// rdma_cm's reasons to reject, from InfiniBand's specification, 12.6.7.2.
+constexpr int nobody_listens = 8;
+constexpr int by_consumer = 28;
+
+std::string number_text(const sockaddr &address, uint16_t port)
+{
+	char host[NI_MAXHOST];
+	bool v6 = address.sa_family == AF_INET6;
+	socklen_t size = v6 ? sizeof(sockaddr_in6) : sizeof(sockaddr_in);
+
+	if (::getnameinfo(&address, size, host, sizeof(host), nullptr, 0,
+			  NI_NUMERICHOST))
+		return "peer";
+	return v6 ? std::format("[{}]:{}", host, port)
+		  : std::format("{}:{}", host, port);
+}
+
+} // namespace
+
+std::string text_of(const sockaddr &address)
+{
+	if (address.sa_family == AF_INET6)
+		return number_text(address, ntohs(reinterpret_cast<const sockaddr_in6 &>(
+						  address).sin6_port));
+	return number_text(address, ntohs(reinterpret_cast<const sockaddr_in &>(
+					  address).sin_port));
+}
+
+result<void> check_options(const endpoint_options &options)
+{
+	if (options.messages < 1 || options.messages > most_messages)
+		return sluice::fail(errc::usage, "endpoint",
+			std::format("messages must be between 1 and {}", most_messages));
+	if (options.depth < 1 || options.depth > most_depth)
+		return sluice::fail(errc::usage, "endpoint",
+			std::format("depth must be between 1 and {}", most_depth));
+	if (options.silence < least_silence)
+		return sluice::fail(errc::usage, "endpoint",
+				    "silence must be 30 ms at least");
+	if (options.token.size() > most_token)
+		return sluice::fail(errc::usage, "endpoint",
+			std::format("the token is longer than {} bytes", most_token));
+	return {};
+}
+
+connection::connection(std::shared_ptr<card> c, const endpoint_options &options) noexcept
+	: card_(std::move(c)), in_(card_->in), options_(options),
+	  receives_(options.messages + flow::reserve),
+	  sends_(std::max(2 * options.messages, least_sends)), flow_(options.messages),
+	  waiting_(in_.capacity()), posted_(sends_ + controls + options.depth),
+	  wanted_(in_.capacity()), arrived_(options.messages)
+{
+	card_->add(*this);
+	flusher_.of = this;
+	flusher_.run = [](chore &self) noexcept {
+		static_cast<flusher &>(self).of->flush();
+	};
+	free_slots_.reserve(sends_);
+	for (unsigned i = sends_; i-- > 0;)
+		free_slots_.push_back(static_cast<uint16_t>(i));
+}
+
+connection::~connection()
+{
+	if (!cause_)
+		cause_.emplace(errc::cancelled, peer_, "this side closed the connection");
+	close();
+	in_.forget(flusher_);
+	card_->remove(*this);
+}
+
+void connection::fail(const error &why) noexcept
+{
+	if (!cause_)
+		cause_ = why;
+}
+
+void connection::fail(errc code, std::string_view what, int number) noexcept
+{
+	fail(error(code, peer_, what, number));
+}
+
+void connection::note(result<void> step) noexcept
+{
+	if (!step)
+		fail(step.error());
+}
+
+result<void> connection::connect(const sockaddr &to, deadline until)
+{
+	rdma_cm_id *id = nullptr;
+	auto *self = static_cast<card_user *>(this);
+
+	active_ = true;
+	until_ = until;
+	peer_ = text_of(to);
+	if (!wire::fill(greeting_.number))
+		return sluice::fail(errc::system, "libcrypto", "no random numbers");
+	if (rdma_create_id(card_->cm.get(), &id, self, RDMA_PS_TCP))
+		return fail_errno("rdma_cm", "no identifier", errno, errc::device);
+	id_.reset(id);
+	state_ = state::resolving;
+	if (rdma_resolve_addr(id, nullptr, const_cast<sockaddr *>(&to), step_ms))
+		return fail_errno(peer_, "no RDMA device has a way to it", errno,
+				  errc::device);
+	return {};
+}
+
+result<void> connection::next_step(const cm_event &event)
+{
+	switch (event.what) {
+	case RDMA_CM_EVENT_ADDR_RESOLVED:
+		if (!card_->reaches(*id_))
+			return sluice::fail(errc::device, peer_, std::format(
+				"the way there is by {}, not by {}",
+				ibv_get_device_name(id_->verbs->device), card_name()));
+		if (rdma_resolve_route(id_.get(), step_ms))
+			return fail_errno(peer_, "no route", errno, errc::device);
+		return {};
+	case RDMA_CM_EVENT_ROUTE_RESOLVED:
+		return ask();
+	case RDMA_CM_EVENT_CONNECT_RESPONSE:
+		return answered(event);
+	default:
+		return {};
+	}
+}
+
+void connection::on_cm(const cm_event &event) noexcept
+{
+	if (over())
+		return;
+	switch (event.what) {
+	case RDMA_CM_EVENT_ADDR_RESOLVED:
+	case RDMA_CM_EVENT_ROUTE_RESOLVED:
+	case RDMA_CM_EVENT_CONNECT_RESPONSE:
+		return note(next_step(event));
+	case RDMA_CM_EVENT_REJECTED:
+		return refused(event);
+	case RDMA_CM_EVENT_ADDR_ERROR:
+	case RDMA_CM_EVENT_ROUTE_ERROR:
+	case RDMA_CM_EVENT_UNREACHABLE:
+	case RDMA_CM_EVENT_CONNECT_ERROR:
+		return not_connected(event);
+	case RDMA_CM_EVENT_DISCONNECTED:
+		// What the card has got from it before is taken in by close().
+		if (state_ == state::proving && active_)
+			return fail(errc::denied, "it turned us away");
+		return fail(errc::peer_lost, "it closed the connection, or died");
+	case RDMA_CM_EVENT_DEVICE_REMOVAL:
+		return fail({errc::device, card_name(), "the device was removed"});
+	default:
+		return;
+	}
+}
+
+void connection::not_connected(const cm_event &event) noexcept
+{
+	// No route is what it is; an address that does not answer may do later.
+	if (event.status == -ENODEV)
+		return fail(errc::device, "no RDMA device has a way to it", ENODEV);
+	unanswered_ = true;
+	fail(errc::peer_lost, "it does not answer", event.status < 0 ? -event.status : 0);
+}
+
+void connection::refused(const cm_event &event) noexcept
+{
+	auto why = wire::read_refusal(event.data);
+
+	if (event.status == nobody_listens || event.status == -ECONNREFUSED) {
+		unanswered_ = true;
+		return fail(errc::peer_lost, "nobody listens there");
+	}
+	if (event.status != by_consumer || !why)
+		return fail(errc::peer_lost,
+			    std::format("it rejects us, reason {}", event.status));
+	switch (*why) {
+	case wire::refusal::busy:
+		unanswered_ = true;
+		return fail(errc::peer_lost, "it has too many peers at once");
+	case wire::refusal::wrong_card:
+		return fail(errc::device, "it listens on another card");
+	case wire::refusal::misunderstood:
+		break;
+	}
+	fail(errc::protocol, "it does not speak our version of the protocol");
+}
+
+result<void> connection::make_queues()
+{
+	auto sends = static_cast<uint32_t>(sends_ + controls + options_.depth);
+	auto entries = static_cast<int>(sends + receives_);
+	auto *self = static_cast<card_user *>(this);
+
+	if (std::max(sends, receives_) > card_->info.max_sends)
+		return sluice::fail(errc::usage, card_name(), std::format(
+			"messages and depth need queues of {}, and it has {}",
+			std::max(sends, receives_), card_->info.max_sends));
+	SLUICE_TRY(ring_, buffer::host((receives_ + sends_ + controls) * slot_size,
+				       {.huge_pages = false}));
+	SLUICE_TRY(ring_registration_, register_ring(card_, ring_));
+	cq_.reset(ibv_create_cq(card_->verbs.get(), entries, self,
+				card_->completions.get(), 0));
+	if (!cq_)
+		return fail_errno(card_name(), "ibv_create_cq", errno, errc::device);
+	ibv_qp_init_attr wanted{};
+	wanted.qp_context = self;
+	wanted.send_cq = wanted.recv_cq = cq_.get();
+	wanted.cap = {.max_send_wr = sends, .max_recv_wr = receives_,
+		      .max_send_sge = 1, .max_recv_sge = 1, .max_inline_data = 0};
+	wanted.qp_type = IBV_QPT_RC;
+	wanted.sq_sig_all = 1;
+	qp_.reset(ibv_create_qp(card_->pd.get(), &wanted));
+	if (!qp_)
+		return fail_errno(card_name(), "ibv_create_qp", errno, errc::device);
+	SLUICE_CHECK(move_to(IBV_QPS_INIT));
+	return post_receives();
+}
+
+result<void> connection::post_receives()
+{
+	if (int err = ibv_req_notify_cq(cq_.get(), 0))
+		return fail_errno(card_name(), "ibv_req_notify_cq", err, errc::device);
+	for (unsigned i = 0; i < receives_; i++)
+		post_receive(static_cast<uint16_t>(i));
+	return {};
+}
+
+// The peer may reach no memory until it has proved that it may connect: the rights are
+// those of registrations, of which all connections of the card share the domain.
+result<void> connection::move_to(ibv_qp_state to)
+{
+	ibv_qp_attr attributes{};
+	int mask = 0;
+
+	attributes.qp_state = to;
+	if (rdma_init_qp_attr(id_.get(), &attributes, &mask))
+		return fail_errno(peer_, "rdma_init_qp_attr", errno, errc::device);
+	attributes.qp_access_flags = 0;
+	// rdma_cm does not know yet what the listener will answer.
+	if (to == IBV_QPS_RTR && !active_)
+		attributes.max_dest_rd_atomic = read_resources_;
+	if (to == IBV_QPS_RTS && !active_)
+		attributes.max_rd_atomic = read_depth_;
+	if (int err = ibv_modify_qp(qp_.get(), &attributes, mask))
+		return fail_errno(peer_, "ibv_modify_qp", err, errc::device);
+	return {};
+}
+
+result<void> connection::grant_rights()
+{
+	ibv_qp_attr attributes{};
+
+	attributes.qp_access_flags = IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE;
+	if (int err = ibv_modify_qp(qp_.get(), &attributes, IBV_QP_ACCESS_FLAGS))
+		return fail_errno(peer_, "ibv_modify_qp", err, errc::device);
+	return {};
+}
+
+// Cards that find a page on demand answer "not ready" meanwhile: 7 is to try again
+// without end. Whoever is silent for too long is lost all the same.
+static rdma_conn_param parameters(std::span<const std::byte> data, uint8_t resources,
+				  uint8_t depth, uint32_t queue_pair) noexcept
+{
+	return {.private_data = data.data(),
+		.private_data_len = static_cast<uint8_t>(data.size()),
+		.responder_resources = resources, .initiator_depth = depth,
+		.flow_control = 1, .retry_count = 7, .rnr_retry_count = 7,
+		.srq = 0, .qp_num = queue_pair};
+}
+
+result<void> connection::ask()
+{
+	SLUICE_CHECK(make_queues());
+	greeting_.messages = static_cast<uint16_t>(options_.messages);
+	auto data = wire::encode(greeting_);
+	auto depth = std::min(card_->info.max_read_atomic, 255u);
+	auto asked = parameters(data, static_cast<uint8_t>(card_->read_resources),
+				static_cast<uint8_t>(depth), qp_->qp_num);
+
+	if (rdma_connect(id_.get(), &asked))
+		return fail_errno(peer_, "rdma_connect", errno, errc::device);
+	state_ = state::asking;
+	return {};
+}
+
+// Who listens says first that it knows the token; then we do.
+result<void> connection::answered(const cm_event &event)
+{
+	auto answer = wire::read_answer(event.data);
+
+	if (!answer)
+		return sluice::fail(errc::protocol, peer_, "it answers what we don't know");
+	answer_ = *answer;
+	auto of_listener = wire::prove(options_.token, wire::side::listener, greeting_,
+				       answer_);
+	auto ours = wire::prove(options_.token, wire::side::client, greeting_, answer_);
+	if (!of_listener || !ours)
+		return sluice::fail(errc::system, "libcrypto", "no HMAC-SHA256");
+	if (!wire::same(*of_listener, answer_.of_listener))
+		return sluice::fail(errc::denied, peer_, "its token is not ours");
+	SLUICE_CHECK(move_to(IBV_QPS_RTR));
+	SLUICE_CHECK(move_to(IBV_QPS_RTS));
+	if (rdma_establish(id_.get()))
+		return fail_errno(peer_, "rdma_establish", errno, errc::device);
+	connected_ = true;
+	flow_.begin(answer_.messages);
+	state_ = state::proving;
+	std::memcpy(send_slot(sends_) + wire::header::size, ours->data(), ours->size());
+	send_control(wire::kind::proof, sizeof(*ours));
+	post();
+	return {};
+}
+
+result<void> connection::adopt(cm_id_ptr id, const rdma_conn_param &asked,
+			       const wire::greeting &greeting, deadline until)
+{
+	id_ = std::move(id);
+	id_->context = static_cast<card_user *>(this);
+	until_ = until;
+	peer_ = text_of(*rdma_get_peer_addr(id_.get()));
+	read_resources_ = static_cast<uint8_t>(
+		std::min<unsigned>(asked.responder_resources, card_->read_resources));
+	read_depth_ = static_cast<uint8_t>(
+		std::min<unsigned>(asked.initiator_depth, card_->info.max_read_atomic));
+	SLUICE_CHECK(make_queues());
+	return accept(greeting);
+}
+
+result<void> connection::accept(const wire::greeting &greeting)
+{
+	greeting_ = greeting;
+	answer_.messages = static_cast<uint16_t>(options_.messages);
+	if (!wire::fill(answer_.number))
+		return sluice::fail(errc::system, "libcrypto", "no random numbers");
+	auto proof = wire::prove(options_.token, wire::side::listener, greeting_,
+				 answer_);
+	if (!proof)
+		return sluice::fail(errc::system, "libcrypto", "no HMAC-SHA256");
+	answer_.of_listener = *proof;
+	flow_.begin(greeting_.messages);
+	SLUICE_CHECK(move_to(IBV_QPS_RTR));
+	SLUICE_CHECK(move_to(IBV_QPS_RTS));
+	auto data = wire::encode(answer_);
+	auto answer = parameters(data, read_resources_, read_depth_, qp_->qp_num);
+
+	// What comes from now on is the proof.
+	state_ = state::proving;
+	if (rdma_accept(id_.get(), &answer))
+		return fail_errno(peer_, "rdma_accept", errno, errc::device);
+	connected_ = true;
+	card_->tick_by(until_);
+	return {};
+}
+
+deadline connection::on_tick(deadline now) noexcept
+{
+	if (over() || state_ == state::idle)
+		return never;
+	if (state_ != state::up) {
+		if (now >= until_)
+			fail(errc::timeout, "it did not prove itself in time");
+		return until_;
+	}
+	// Do not hold against the peer what this process did not look at.
+	take_completions();
+	auto period = options_.silence / 6;
+	bool late = now - ticked_ > options_.silence / 3;
+
+	ticked_ = now;
+	if (now - heard_ >= options_.silence && !late)
+		fail(errc::peer_lost, std::format("no sign of life for {} ms",
+			std::chrono::duration_cast<std::chrono::milliseconds>(
+				now - heard_).count()));
+	else if (now - heard_ >= options_.silence / 3 && flow_.may_ping())
+		send_control(wire::kind::ping);
+	schedule();
+	return now + period;
+}
+
+// After a cause was noted.
+void connection::settle() noexcept
+{
+	if (flushed_ && !over()) {
+		card_->take_device_events();
+		fail(errc::peer_lost, "the card broke the connection");
+	}
+	if (over() && state_ != state::ended)
+		close();
+}
+
+// Without a queue pair the card touches no memory any more: nothing is to be waited
+// for.
+void connection::close() noexcept
+{
+	if (state_ == state::ended)
+		return;
+	if (cq_)
+		take_completions();
+	state_ = state::ended;
+	to_post_ = 0;
+	qp_.reset();
+	finish_all(posted_);
+	finish_all(waiting_);
+	while (!wanted_.empty())
+		in_.finish(*wanted_.pop().op, std::unexpected(*cause_));
+	if (connected_)
+		rdma_disconnect(id_.get());
+	connected_ = false;
+}
+
+} // namespace sluice::detail

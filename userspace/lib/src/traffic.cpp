@@ -1,0 +1,486 @@
+// SPDX-License-Identifier: MIT
+#include "connection.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <format>
+
+namespace sluice::detail {
+
+using wire::header;
+using wire::kind;
+
+// --- what is started --------------------------------------------------------------
+
+operation connection::begin(const char *what, op_state *op) noexcept
+{
+	op->what = what;
+	op->owner = this;
+	op->stop = [](op_state &self) noexcept {
+		static_cast<connection *>(self.owner)->stop(self);
+	};
+	return operation(op);
+}
+
+operation connection::send(std::span<const std::byte> message) noexcept
+{
+	if (message.size() > max_message)
+		return in_.failed({errc::usage, peer_, std::format(
+			"a message of {} bytes; {} is the most", message.size(),
+			max_message)});
+	if (over())
+		return in_.failed(*cause_);
+	if (free_slots_.empty())
+		return in_.failed({errc::busy, peer_, std::format(
+			"{} messages are under way", sends_)});
+	op_state *op = in_.take();
+
+	if (!op)
+		return in_.refused();
+	uint16_t slot = free_slots_.back();
+
+	free_slots_.pop_back();
+	std::ranges::copy(message, send_slot(slot) + header::size);
+	waiting_.push({.op = op, .length = static_cast<uint32_t>(message.size()),
+		       .slot = slot, .what = action::send});
+	schedule();
+	return begin("send", op);
+}
+
+operation connection::receive(std::span<std::byte> to) noexcept
+{
+	// What has arrived is received, even if the connection ended since.
+	if (arrived_.empty() && over())
+		return in_.failed(*cause_);
+	op_state *op = in_.take();
+
+	if (!op)
+		return in_.refused();
+	operation out = begin("receive", op);
+
+	if (arrived_.empty())
+		wanted_.push({op, to});
+	else
+		deliver(*op, to, arrived_.pop());
+	return out;
+}
+
+// What is wrong with a transfer, if anything.
+static std::optional<std::string> wrong(const slice &local, bool covered,
+					const remote_memory &there, uint64_t offset,
+					uint64_t most)
+{
+	if (!local.valid())
+		return "outside of its buffer";
+	if (!covered)
+		return "the registration does not cover it, or is of another card";
+	if (!local.size() || local.size() > most)
+		return std::format("{} bytes; 1 to {} can be moved at once",
+				   local.size(), most);
+	if (offset > there.size || local.size() > there.size - offset ||
+	    there.address > UINT64_MAX - there.size)
+		return std::format("{} bytes at {} do not fit into the peer's {}",
+				   local.size(), offset, there.size);
+	return {};
+}
+
+operation connection::transfer(bool write, const slice &local, const registration &by,
+			       const remote_memory &there, uint64_t offset) noexcept
+{
+	bool covered = by && by.inside()->covers(local, *card_);
+
+	if (auto why = wrong(local, covered, there, offset, card_->most_bytes))
+		return in_.failed({errc::usage, write ? "write" : "read", *why});
+	if (over())
+		return in_.failed(*cause_);
+	op_state *op = in_.take();
+
+	if (!op)
+		return in_.refused();
+	op->keep = local;
+	waiting_.push({.op = op, .memory = by.share(), .local = local.address(),
+		       .remote = there.address + offset,
+		       .length = static_cast<uint32_t>(local.size()),
+		       .remote_key = there.key,
+		       .what = write ? action::write : action::read});
+	schedule();
+	return begin(write ? "RDMA write" : "RDMA read", op);
+}
+
+// What the card has cannot be taken back; the rest can.
+void connection::stop(op_state &op) noexcept
+{
+	error why(errc::cancelled, op.what, "cancelled");
+
+	for (size_t i = 0; i < waiting_.size(); i++)
+		if (waiting_[i].op == &op) {
+			work w = waiting_.extract(i);
+
+			if (w.what == action::send)
+				free_slots_.push_back(w.slot);
+			return in_.finish(op, std::unexpected(why));
+		}
+	for (size_t i = 0; i < wanted_.size(); i++)
+		if (wanted_[i].op == &op) {
+			wanted_.extract(i);
+			return in_.finish(op, std::unexpected(why));
+		}
+}
+
+// --- to the card --------------------------------------------------------------------
+
+void connection::schedule() noexcept
+{
+	in_.before_wait(flusher_);
+}
+
+void connection::flush() noexcept
+{
+	if (over() || state_ != state::up)
+		return;
+	while (flush_waiting())
+		post();
+	flush_controls();
+	post();
+	settle();
+}
+
+// Is there more than one call of the card takes?
+bool connection::flush_waiting() noexcept
+{
+	while (!waiting_.empty() && may_post(waiting_.front())) {
+		if (to_post_ == most_posted_at_once)
+			return true;
+		add(waiting_.pop());
+	}
+	return false;
+}
+
+// The queue has room for all slots and `depth` transfers.
+bool connection::may_post(const work &w) const noexcept
+{
+	return w.what == action::send ? flow_.may_send_data()
+				      : transfers_ < options_.depth;
+}
+
+// After the data, which may carry what there is to say.
+void connection::flush_controls() noexcept
+{
+	if (flow_.pong_is_due())
+		send_control(kind::pong);
+	if (flow_.credit_is_due())
+		send_control(kind::credit);
+}
+
+unsigned connection::control_slot(kind what) const noexcept
+{
+	switch (what) {
+	case kind::credit: return 1;
+	case kind::ping: return 2;
+	case kind::pong: return 3;
+	default: return 0;
+	}
+}
+
+void connection::send_control(kind what, uint16_t length) noexcept
+{
+	unsigned control = control_slot(what);
+
+	// The card may still have the one before, although the peer has seen it. Its
+	// completion brings us here again.
+	if (control_used_[control])
+		return;
+	if (to_post_ == most_posted_at_once)
+		post();
+	control_used_[control] = true;
+	add({.length = length, .slot = static_cast<uint16_t>(sends_ + control)}, what);
+}
+
+void connection::add(work w, kind what) noexcept
+{
+	auto n = to_post_++;
+
+	w.number = next_number_++;
+	if (w.what == action::send) {
+		auto head = flow_.send(what, static_cast<uint16_t>(w.length));
+
+		wire::encode(head, std::span<std::byte, header::size>(
+					   send_slot(w.slot), header::size));
+	} else {
+		transfers_++;
+	}
+	describe(requests_[n], parts_[n], w);
+	if (n)
+		requests_[n - 1].next = &requests_[n];
+	posted_.push(std::move(w));
+}
+
+void connection::describe(ibv_send_wr &wr, ibv_sge &part, const work &w) const noexcept
+{
+	wr = {};
+	wr.wr_id = w.number;
+	wr.sg_list = &part;
+	wr.num_sge = 1;
+	wr.send_flags = IBV_SEND_SIGNALED;
+	if (w.what == action::send) {
+		wr.opcode = IBV_WR_SEND;
+		part = {.addr = reinterpret_cast<uintptr_t>(send_slot(w.slot)),
+			.length = static_cast<uint32_t>(header::size + w.length),
+			.lkey = ring_registration_->region().lkey};
+		return;
+	}
+	wr.opcode = w.what == action::write ? IBV_WR_RDMA_WRITE : IBV_WR_RDMA_READ;
+	wr.wr.rdma = {.remote_addr = w.remote, .rkey = w.remote_key};
+	part = {.addr = w.local, .length = w.length, .lkey = w.memory->region().lkey};
+}
+
+void connection::post() noexcept
+{
+	ibv_send_wr *refused = nullptr;
+
+	if (!to_post_)
+		return;
+	to_post_ = 0;
+	if (int err = ibv_post_send(qp_.get(), requests_.data(), &refused))
+		fail(errc::device, "its card's queue takes nothing", err);
+}
+
+void connection::post_receive(uint16_t slot) noexcept
+{
+	ibv_sge part = {.addr = reinterpret_cast<uintptr_t>(receive_slot(slot)),
+			.length = wire::most_bytes,
+			.lkey = ring_registration_->region().lkey};
+	ibv_recv_wr wr = {.wr_id = receive_mark | slot, .next = nullptr,
+			  .sg_list = &part, .num_sge = 1};
+	ibv_recv_wr *refused = nullptr;
+
+	if (!qp_ || over())
+		return;
+	if (int err = ibv_post_recv(qp_.get(), &wr, &refused))
+		fail(errc::device, "its card's queue takes no receive", err);
+}
+
+// --- from the card ------------------------------------------------------------------
+
+void connection::on_completion() noexcept
+{
+	if (state_ == state::ended)
+		return;
+	// What comes between the look and the request gives no event: look again.
+	take_completions();
+	if (int err = ibv_req_notify_cq(cq_.get(), 0))
+		fail(errc::device, "ibv_req_notify_cq", err);
+	take_completions();
+	if (!waiting_.empty() || flow_.credit_is_due() || flow_.pong_is_due())
+		schedule();
+}
+
+void connection::take_completions() noexcept
+{
+	ibv_wc some[16];
+	int n;
+
+	do {
+		std::ranges::fill(some, ibv_wc{});
+		n = ibv_poll_cq(cq_.get(), std::size(some), some);
+		for (int i = 0; i < n; i++)
+			completed(some[i]);
+	} while (n == std::ssize(some));
+	if (n < 0)
+		fail(errc::device, "ibv_poll_cq failed", -n);
+}
+
+void connection::completed(const ibv_wc &wc) noexcept
+{
+	// The opcode of one that failed is not defined.
+	if (wc.wr_id & receive_mark)
+		received(wc);
+	else
+		sent(wc);
+}
+
+void connection::sent(const ibv_wc &wc) noexcept
+{
+	if (posted_.empty() || posted_.front().number != wc.wr_id)
+		return fail(errc::device, "its card completes what it does not have");
+	work w = posted_.pop();
+
+	if (w.what != action::send)
+		transfers_--;
+	else if (w.slot >= sends_)
+		control_used_[w.slot - sends_] = false;
+	else
+		free_slots_.push_back(w.slot);
+	if (wc.status != IBV_WC_SUCCESS)
+		broken(w, wc);
+	if (w.op && wc.status == IBV_WC_SUCCESS)
+		in_.finish(*w.op, w.length);
+	else if (w.op)
+		in_.finish(*w.op, std::unexpected(*cause_));
+}
+
+// A request failed, and the connection with it. Those behind it are flushed, and end
+// with the same cause.
+void connection::broken(const work &w, const ibv_wc &wc) noexcept
+{
+	switch (wc.status) {
+	case IBV_WC_WR_FLUSH_ERR:
+		card_->take_device_events();
+		return fail(errc::peer_lost, "the card broke the connection");
+	case IBV_WC_RETRY_EXC_ERR:
+	case IBV_WC_RESP_TIMEOUT_ERR:
+		return fail(errc::peer_lost, "its card does not answer any more");
+	case IBV_WC_REM_ACCESS_ERR:
+		return fail(errc::denied, std::format(
+			"it lets us not {} {} bytes at {:#x}: not its memory, or revoked",
+			w.what == action::read ? "read" : "write", w.length, w.remote));
+	case IBV_WC_REM_INV_REQ_ERR:
+	case IBV_WC_REM_OP_ERR:
+		return fail(errc::peer_error, std::format("its card refuses: {}",
+						ibv_wc_status_str(wc.status)));
+	default:
+		return fail(errc::device, std::format("our card {}: {}", card_name(),
+						ibv_wc_status_str(wc.status)));
+	}
+}
+
+void connection::receive_broken(const ibv_wc &wc) noexcept
+{
+	switch (wc.status) {
+	case IBV_WC_WR_FLUSH_ERR:
+		// The reason comes by another way: settle().
+		flushed_ = true;
+		return;
+	case IBV_WC_LOC_LEN_ERR:
+		return fail(errc::protocol, std::format(
+			"a message of more than {} bytes", wire::most_bytes));
+	case IBV_WC_REM_INV_REQ_ERR:
+	case IBV_WC_REM_ACCESS_ERR:
+	case IBV_WC_REM_OP_ERR:
+		return fail(errc::protocol, std::format("our card refused what it sent: {}",
+						ibv_wc_status_str(wc.status)));
+	default:
+		return fail(errc::device, std::format("our card {}: {}", card_name(),
+						ibv_wc_status_str(wc.status)));
+	}
+}
+
+void connection::received(const ibv_wc &wc) noexcept
+{
+	auto slot = static_cast<uint16_t>(wc.wr_id);
+
+	if (wc.status != IBV_WC_SUCCESS)
+		return receive_broken(wc);
+	// After nonsense nothing counts.
+	if (over() && cause_->code() == errc::protocol)
+		return;
+	heard_ = clock::now();
+	if (wc.opcode != IBV_WC_RECV || (wc.wc_flags & (IBV_WC_WITH_IMM | IBV_WC_WITH_INV)))
+		return fail(errc::protocol, "a message with immediate data");
+	if (wc.byte_len > wire::most_bytes)
+		return fail(errc::protocol, "a message that is too long");
+	auto head = wire::read_header(peer_, {receive_slot(slot), wc.byte_len});
+	if (!head)
+		return fail(head.error());
+	if (const char *why = flow_.receive(*head))
+		return fail(errc::protocol, why);
+	if (state_ == state::proving)
+		handle_first(*head, slot);
+	else
+		handle(*head, slot);
+}
+
+void connection::handle(const header &head, uint16_t slot) noexcept
+{
+	switch (head.what) {
+	case kind::data:
+		return arrive({slot, head.length});
+	case kind::credit:
+	case kind::ping:
+	case kind::pong:
+		return post_receive(slot);
+	case kind::proof:
+	case kind::welcome:
+		return fail(errc::protocol, "a second first message");
+	}
+}
+
+// The client's first message is its proof; the listener's says that it is right.
+void connection::handle_first(const header &head, uint16_t slot) noexcept
+{
+	if (head.what != (active_ ? kind::welcome : kind::proof))
+		return fail(errc::protocol, "a first message that is none");
+	if (!active_) {
+		auto right = wire::prove(options_.token, wire::side::client, greeting_,
+					 answer_);
+		wire::mac said;
+
+		std::memcpy(said.data(), receive_slot(slot) + header::size, said.size());
+		if (!right || !wire::same(*right, said))
+			return fail(errc::denied, "it does not know the token");
+	}
+	post_receive(slot);
+	note(grant_rights());
+	if (over())
+		return;
+	state_ = state::up;
+	heard_ = ticked_ = clock::now();
+	card_->tick_by(heard_ + options_.silence / 6);
+	if (!active_) {
+		send_control(kind::welcome);
+		post();
+	}
+	schedule();
+}
+
+void connection::arrive(arrived_message message) noexcept
+{
+	if (wanted_.empty())
+		return arrived_.push(message);
+	auto wanted = wanted_.pop();
+
+	deliver(*wanted.op, wanted.to, message);
+}
+
+void connection::deliver(op_state &op, std::span<std::byte> to,
+			 arrived_message message) noexcept
+{
+	std::span<const std::byte> from{receive_slot(message.slot) + header::size,
+					message.length};
+
+	if (from.size() > to.size()) {
+		fail(errc::protocol, std::format(
+			"a message of {} bytes where {} are expected", from.size(),
+			to.size()));
+		in_.finish(op, std::unexpected(*cause_));
+		return schedule();
+	}
+	std::ranges::copy(from, to.begin());
+	in_.finish(op, from.size());
+	post_receive(message.slot);
+	flow_.reposted();
+	if (flow_.credit_is_due())
+		schedule();
+}
+
+void connection::finish_all(fifo<work> &which) noexcept
+{
+	while (!which.empty()) {
+		work w = which.pop();
+
+		if (w.op)
+			in_.finish(*w.op, std::unexpected(*cause_));
+	}
+}
+
+void connection::on_broken(ibv_event_type what) noexcept
+{
+	// The card has refused something of the peer's.
+	if (what == IBV_EVENT_QP_ACCESS_ERR)
+		return fail(errc::denied, "it used memory that it has no right to");
+	if (what == IBV_EVENT_QP_REQ_ERR)
+		return fail(errc::protocol, "it asked our card for nonsense");
+	fail(errc::device, std::format("our card {} broke the connection", card_name()));
+}
+
+} // namespace sluice::detail
