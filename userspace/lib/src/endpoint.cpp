@@ -78,8 +78,9 @@ connection_result connect_to(const std::shared_ptr<detail::card> &card,
 			     std::span<const sockaddr_storage> addresses,
 			     const endpoint_options &options, deadline until)
 {
+	error last(errc::timeout, "connect", "there was no time for it");
+
 	for (;;) {
-		error last(errc::timeout, "connect", "there was no time for it");
 		bool again = false;
 
 		for (size_t i = 0; i < addresses.size(); i++) {
@@ -87,8 +88,11 @@ connection_result connect_to(const std::shared_ptr<detail::card> &card,
 					       part_of(until, addresses.size() - i));
 			if (one.made)
 				return std::move(one.made);
-			last = *one.failure;
 			again |= one.again;
+			// Why not is more than that the time is over.
+			if (one.failure->code() != errc::timeout ||
+			    last.code() == errc::timeout)
+				last = *one.failure;
 			// Who is there and does not want us is not asked elsewhere.
 			if (last.code() == errc::denied || last.code() == errc::protocol)
 				return std::unexpected(last);

@@ -352,6 +352,7 @@ void connection::receive_broken(const ibv_wc &wc) noexcept
 		flushed_ = true;
 		return;
 	case IBV_WC_LOC_LEN_ERR:
+	case IBV_WC_LOC_QP_OP_ERR:	// what soft RoCE says
 		return fail(errc::protocol, std::format(
 			"a message of more than {} bytes", wire::most_bytes));
 	case IBV_WC_REM_INV_REQ_ERR:

@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: MIT
+// A peer that speaks the protocol by bare verbs, and breaks it.
+#include "rdma_tools.hpp"
+
+#include <arpa/inet.h>
+#include <cstdlib>
+#include <poll.h>
+#include <unistd.h>
+
+#include <rdma/rdma_cma.h>
+
+#include "wire.hpp"
+
+namespace rdma_tests {
+
+using namespace sluice;
+using namespace sluice::detail;
+using wire::kind;
+
+namespace {
+
+struct failed {
+	const char *where;
+};
+
+void need(bool ok, const char *where)
+{
+	if (!ok)
+		throw failed{where};
+}
+
+class raw_client {
+public:
+	raw_client(uint16_t port, std::string_view secret) : secret_(secret)
+	{
+		channel_ = rdma_create_event_channel();
+		need(!rdma_create_id(channel_, &id_, nullptr, RDMA_PS_TCP), "id");
+		sockaddr_in to{};
+		to.sin_family = AF_INET;
+		to.sin_port = htons(port);
+		inet_pton(AF_INET, address_a, &to.sin_addr);
+		need(!rdma_resolve_addr(id_, nullptr, reinterpret_cast<sockaddr *>(&to),
+					2000), "address");
+		expect(RDMA_CM_EVENT_ADDR_RESOLVED);
+		need(!rdma_resolve_route(id_, 2000), "route");
+		expect(RDMA_CM_EVENT_ROUTE_RESOLVED);
+		make_queues();
+	}
+
+	void connect(bool sane = true)
+	{
+		asked_.messages = 4;
+		need(wire::fill(asked_.number), "nonce");
+		auto data = wire::encode(asked_);
+		rdma_conn_param p{};
+
+		p.private_data = data.data();
+		p.private_data_len = sane ? data.size() : 5;
+		p.responder_resources = p.initiator_depth = 1;
+		p.retry_count = p.rnr_retry_count = 7;
+		need(!rdma_connect(id_, &p), "connect");
+		expect(sane ? RDMA_CM_EVENT_ESTABLISHED : RDMA_CM_EVENT_REJECTED);
+	}
+
+	void prove(bool truly = true)
+	{
+		auto mine = *wire::prove(truly ? secret_ : "a lie", wire::side::client,
+					 asked_, answer_);
+
+		std::memcpy(memory_ + wire::header::size, mine.data(), mine.size());
+		send(kind::proof, sizeof(mine));
+	}
+
+	void await_welcome()
+	{
+		ibv_wc wc{};
+
+		while (ibv_poll_cq(id_->recv_cq, 1, &wc) == 0)
+			::usleep(1000);
+		need(wc.status == IBV_WC_SUCCESS &&
+		     memory_[4096] == static_cast<std::byte>(kind::welcome), "welcome");
+	}
+
+	void send(kind what, uint16_t length)
+	{
+		wire::encode({.what = what, .length = length, .sequence = sequence_++,
+			      .granted = 4, .credits_seen = 0},
+			     std::span<std::byte, 16>(memory_, 16));
+		post(IBV_WR_SEND, wire::header::size + length);
+	}
+
+	void post(ibv_wr_opcode what, size_t length, uint64_t there = 0,
+		  uint32_t key = 0)
+	{
+		ibv_sge part = {reinterpret_cast<uintptr_t>(memory_),
+				static_cast<uint32_t>(length), region_->lkey};
+		ibv_send_wr wr{}, *bad;
+
+		wr.sg_list = &part;
+		wr.num_sge = length ? 1 : 0;
+		wr.opcode = what;
+		wr.send_flags = IBV_SEND_SIGNALED;
+		wr.imm_data = 0x12345678;
+		wr.wr.rdma = {.remote_addr = there, .rkey = key};
+		need(!ibv_post_send(id_->qp, &wr, &bad), "send");
+		ibv_wc wc{};
+		while (ibv_poll_cq(id_->send_cq, 1, &wc) == 0)
+			::usleep(1000);
+		status_ = wc.status;
+	}
+
+	ibv_wc_status status() const { return status_; }
+
+	/// Is the connection ended within that time?
+	bool ends(int ms)
+	{
+		pollfd fd = {channel_->fd, POLLIN, 0};
+		rdma_cm_event *event;
+
+		if (::poll(&fd, 1, ms) != 1 || rdma_get_cm_event(channel_, &event))
+			return false;
+		return event->event == RDMA_CM_EVENT_DISCONNECTED;
+	}
+
+private:
+	void make_queues()
+	{
+		ibv_qp_init_attr wanted{};
+
+		wanted.cap = {.max_send_wr = 16, .max_recv_wr = 16, .max_send_sge = 1,
+			      .max_recv_sge = 1, .max_inline_data = 0};
+		wanted.qp_type = IBV_QPT_RC;
+		need(!rdma_create_qp(id_, nullptr, &wanted), "queues");
+		region_ = ibv_reg_mr(id_->pd, memory_, sizeof(memory_),
+				     IBV_ACCESS_LOCAL_WRITE);
+		need(region_, "memory");
+		for (int i = 0; i < 8; i++) {
+			ibv_sge part = {reinterpret_cast<uintptr_t>(memory_ + 4096), 2048,
+					region_->lkey};
+			ibv_recv_wr wr{0, nullptr, &part, 1}, *bad;
+
+			need(!ibv_post_recv(id_->qp, &wr, &bad), "receive");
+		}
+	}
+
+	void expect(rdma_cm_event_type what)
+	{
+		rdma_cm_event *event;
+
+		need(!rdma_get_cm_event(channel_, &event), "event");
+		need(event->event == what, rdma_event_str(event->event));
+		auto &said = event->param.conn;
+		if (what == RDMA_CM_EVENT_ESTABLISHED) {
+			auto answer = wire::read_answer(
+				{static_cast<const std::byte *>(said.private_data),
+				 said.private_data_len});
+			need(answer.has_value(), "answer");
+			answer_ = *answer;
+		}
+		rdma_ack_cm_event(event);
+	}
+
+	std::string_view secret_;
+	rdma_event_channel *channel_ = nullptr;
+	rdma_cm_id *id_ = nullptr;
+	ibv_mr *region_ = nullptr;
+	wire::greeting asked_;
+	wire::answer answer_;
+	uint32_t sequence_ = 0;
+	ibv_wc_status status_ = IBV_WC_SUCCESS;
+	std::byte memory_[8192]{};
+};
+
+// Exit status 0: the other side ended the connection.
+int ended(raw_client &c)
+{
+	return c.ends(5000) ? 0 : exit_wrong;
+}
+
+// Without a proof, writes to memory that others may write to.
+int write_unproved(raw_client &c, const words &args)
+{
+	c.connect();
+	c.post(IBV_WR_RDMA_WRITE, 64, std::strtoull(args.at(3).c_str(), nullptr, 0),
+	       static_cast<uint32_t>(std::strtoul(args.at(4).c_str(), nullptr, 0)));
+	return c.status() == IBV_WC_SUCCESS ? exit_wrong : 0;
+}
+
+int after_proof(raw_client &c, std::string_view what)
+{
+	c.connect();
+	c.prove();
+	c.await_welcome();
+	if (what == "long")
+		c.post(IBV_WR_SEND, 1100);
+	else if (what == "short")
+		c.post(IBV_WR_SEND, 8);
+	else if (what == "type")
+		c.send(kind{99}, 0);
+	else if (what == "immediate")
+		c.post(IBV_WR_SEND_WITH_IMM, 16);
+	else if (what == "write-immediate")
+		c.post(IBV_WR_RDMA_WRITE_WITH_IMM, 0);
+	else if (what == "second-proof")
+		c.prove();
+	else if (what == "flood")
+		for (int i = 0; i < 5; i++)
+			c.send(kind::data, 1);
+	else
+		return exit_wrong;
+	return ended(c);
+}
+
+int be(const words &args)
+{
+	raw_client c(static_cast<uint16_t>(std::stoi(args.at(1))), token);
+	const std::string &what = args.at(2);
+
+	if (what == "unproved-write")
+		return write_unproved(c, args);
+	if (what == "no-greeting")
+		return c.connect(false), 0;
+	if (what == "silent") {
+		c.connect();
+		return c.ends(30000) ? 0 : exit_wrong;
+	}
+	if (what == "lie") {
+		c.connect();
+		c.prove(false);
+		return ended(c);
+	}
+	return after_proof(c, what);
+}
+
+} // namespace
+
+int be_hostile(const words &args)
+{
+	try {
+		return be(args);
+	} catch (const failed &f) {
+		std::fprintf(stderr, "hostile peer: %s failed\n", f.where);
+		return exit_wrong;
+	}
+}
+
+} // namespace rdma_tests

@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: MIT
+#include "rdma_tools.hpp"
+
+#include <deque>
+#include <functional>
+#include <grp.h>
+#include <map>
+#include <sys/resource.h>
+#include <unistd.h>
+
+namespace rdma_tests {
+
+using namespace sluice;
+
+namespace {
+
+constexpr size_t offered_size = size_t{1} << 20;
+
+std::string flood_failed(const char *what, unsigned i, std::string_view why)
+{
+	return std::string(what) + " " + std::to_string(i) + ": " + std::string(why);
+}
+
+struct flow_in {
+	std::vector<std::byte> memory = std::vector<std::byte>(max_message);
+	operation op;
+	unsigned done = 0;
+};
+
+// Start the next receive when the one before is done, and check what it got.
+std::string take(flow_in &in, endpoint &with, unsigned count)
+{
+	while (in.done < count && in.op.poll()) {
+		auto got = in.op.wait();
+		size_t expected = in.done * 37 % (max_message + 1);
+
+		if (!got)
+			return flood_failed("receive", in.done, got.error().message());
+		if (*got != expected || !filled({in.memory.data(), *got}, in.done))
+			return flood_failed("receive", in.done, "wrong data");
+		if (++in.done < count)
+			in.op = with.receive(in.memory);
+	}
+	return {};
+}
+
+} // namespace
+
+std::string flood(endpoint &with, unsigned count)
+{
+	std::deque<operation> sends;
+	std::vector<std::byte> text(max_message);
+	flow_in in;
+	unsigned started = 0, sent = 0;
+
+	in.op = with.receive(in.memory);
+	while (sent < count || in.done < count) {
+		for (; started < count && sends.size() < 16; started++) {
+			auto size = started * 37 % (max_message + 1);
+
+			fill({text.data(), size}, started);
+			sends.push_back(with.send({text.data(), size}));
+		}
+		for (; !sends.empty() && sends.front().poll(); sends.pop_front(), sent++)
+			if (auto ok = sends.front().wait(); !ok)
+				return flood_failed("send", sent, ok.error().message());
+		if (auto why = take(in, with, count); !why.empty())
+			return why;
+		// Sleep until something more is done.
+		operation &next = sends.empty() ? in.op : sends.front();
+		if (auto ok = next.wait_until(after(1ms));
+		    !ok && ok.error().code() != errc::timeout)
+			return std::string(ok.error().message());
+	}
+	return {};
+}
+
+namespace {
+
+struct peer {
+	peer() : ring(*context::open()), card(*nic::open(ring, card_b)) {}
+
+	result<endpoint> connect(const words &args, endpoint_options options = {},
+				 clock::duration limit = 20s)
+	{
+		auto port = static_cast<uint16_t>(std::stoi(args.at(1)));
+
+		if (options.token.empty())
+			options.token = token;
+		options.silence = silence;
+		return endpoint::connect(ring, card, address_a, port, options,
+					 after(limit));
+	}
+
+	clock::duration silence = 3s;
+	context ring;
+	nic card;
+};
+
+int told(const error &why)
+{
+	std::fprintf(stderr, "peer: %.*s\n", static_cast<int>(why.message().size()),
+		     why.message().data());
+	return exit_status(why.code());
+}
+
+// Serve until the connection ends: the exit status says why it did.
+int hold(peer &, endpoint &with)
+{
+	std::byte memory[max_message];
+
+	for (;;)
+		if (auto got = with.receive(memory).wait(); !got)
+			return told(got.error());
+}
+
+int chat(const words &args)
+{
+	peer p;
+	auto with = p.connect(args, {.messages = unsigned(std::stoi(args.at(2)))});
+
+	if (!with)
+		return told(with.error());
+	if (auto why = flood(*with, unsigned(std::stoi(args.at(3)))); !why.empty()) {
+		std::fprintf(stderr, "peer: %s\n", why.c_str());
+		return exit_wrong;
+	}
+	// All of ours is acknowledged: now the other side may go.
+	std::byte last{};
+	(void)with->send({&last, 1}).wait();
+	auto end = with->receive({&last, 1}).wait();
+	return end ? exit_wrong : end.error().code() == errc::peer_lost
+			  ? 0 : told(end.error());
+}
+
+int hold_on(const words &args)
+{
+	peer p;
+
+	if (args.size() > 2)
+		p.silence = std::chrono::milliseconds(std::stoi(args[2]));
+	auto with = p.connect(args);
+	return with ? hold(p, *with) : told(with.error());
+}
+
+int with_token(const words &args)
+{
+	peer p;
+	// "" would be ours.
+	auto with = p.connect(args, {.token = args.at(2)}, 10s);
+
+	return with ? hold(p, *with) : told(with.error());
+}
+
+// Without: connect() above fills in ours, so not by it.
+int without_token(const words &args)
+{
+	peer p;
+	auto with = endpoint::connect(p.ring, p.card, address_a,
+				      static_cast<uint16_t>(std::stoi(args.at(1))), {},
+				      after(10s));
+
+	return with ? hold(p, *with) : told(with.error());
+}
+
+/// What offer() is asked: the first byte of a message, and a seed.
+struct request {
+	char what;
+	uint32_t seed;
+};
+
+char serve(const request &asked, const buffer &memory, registration &mine)
+{
+	switch (asked.what) {
+	case 'c': return filled(memory.bytes(), asked.seed) ? 'y' : 'n';
+	case 'f': fill(memory.bytes(), asked.seed); return 'f';
+	case 'r': mine = {}; return 'r';
+	default: return '?';
+	}
+}
+
+int offer_of(peer &p, endpoint &with)
+{
+	auto memory = *buffer::host(offered_size);
+	auto mine = p.card.register_memory(memory, remote::read | remote::write);
+
+	if (!mine)
+		return told(mine.error());
+	remote_memory offered{memory.address(), memory.size(), mine->remote_key()};
+
+	if (auto ok = with.send(std::as_bytes(std::span(&offered, 1))).wait(); !ok)
+		return told(ok.error());
+	for (;;) {
+		request asked{};
+		auto got = with.receive(std::as_writable_bytes(
+						std::span(&asked, 1))).wait();
+
+		if (!got)
+			return told(got.error());
+		char answer = serve(asked, memory, *mine);
+		if (auto ok = with.send(std::as_bytes(std::span(&answer, 1))).wait(); !ok)
+			return told(ok.error());
+	}
+}
+
+int offer(const words &args)
+{
+	peer p;
+	auto with = p.connect(args);
+
+	return with ? offer_of(p, *with) : told(with.error());
+}
+
+// An ordinary user, who may pin nothing.
+int as_nobody(const words &args)
+{
+	rlimit none{0, 0};
+
+	if (::setrlimit(RLIMIT_MEMLOCK, &none) || ::setgroups(0, nullptr) ||
+	    ::setgid(65534) || ::setuid(65534))
+		return exit_wrong;
+	peer p;
+	auto memory = *buffer::host(offered_size);
+
+	auto pinned = p.card.register_memory(memory, remote::none,
+					     registration_path::pinned);
+	if (pinned || pinned.error().code() != errc::no_path)
+		return exit_wrong;
+	auto mine = p.card.register_memory(memory, remote::write);
+	if (!mine || mine->path() != registration_path::on_demand)
+		return exit_wrong - 1;
+	return offer(args);
+}
+
+int many(const words &args)
+{
+	peer p;
+	std::vector<endpoint> all;
+
+	for (int i = 0; i < std::stoi(args.at(2)); i++) {
+		auto with = p.connect(args, {.messages = 4, .depth = 8}, 60s);
+
+		if (!with)
+			return told(with.error());
+		uint32_t number = static_cast<uint32_t>(i);
+		if (auto ok = with->send(std::as_bytes(std::span(&number, 1))).wait(); !ok)
+			return told(ok.error());
+		all.push_back(std::move(*with));
+	}
+	std::byte last;
+	auto end = all[0].receive({&last, 1}).wait();
+	return end ? 0 : told(end.error());
+}
+
+} // namespace
+
+int be_peer(const words &args)
+{
+	static const std::map<std::string, std::function<int(const words &)>> parts = {
+		{"chat", chat}, {"hold", hold_on}, {"token", with_token},
+		{"no-token", without_token}, {"offer", offer}, {"nobody", as_nobody},
+		{"many", many}, {"hostile", be_hostile},
+	};
+
+	return parts.at(args.at(0))(args);
+}
+
+} // namespace rdma_tests

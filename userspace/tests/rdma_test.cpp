@@ -1,0 +1,643 @@
+// SPDX-License-Identifier: MIT
+// Endpoints on two cards in two network namespaces. The tests are the node a; their
+// peers are processes in the node b. Run by scripts/guest-rdma.
+#include "rdma_tools.hpp"
+
+#include <csignal>
+#include <fcntl.h>
+#include <filesystem>
+#include <sched.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <gtest/gtest.h>
+
+#include "sluice/task.hpp"
+#include "sluice/unique_fd.hpp"
+
+using namespace sluice;
+using namespace rdma_tests;
+
+namespace {
+
+/// A process in the node b.
+class process {
+public:
+	explicit process(words args)
+	{
+		std::vector<char *> argv = {const_cast<char *>("rdma-tests"),
+					    const_cast<char *>("--peer")};
+		for (auto &a : args)
+			argv.push_back(a.data());
+		argv.push_back(nullptr);
+		pid_ = ::fork();
+		if (pid_ == 0) {
+			int node = ::open(node_b, O_RDONLY | O_CLOEXEC);
+
+			if (::setns(node, CLONE_NEWNET) == 0)
+				::execv("/proc/self/exe", argv.data());
+			::_exit(exit_wrong);
+		}
+	}
+	~process()
+	{
+		if (pid_ > 0) {
+			::kill(pid_, SIGKILL);
+			::waitpid(pid_, nullptr, 0);
+		}
+	}
+	process(const process &) = delete;
+
+	void signal(int number) { ::kill(pid_, number); }
+
+	/// Its exit status; -1: it does not end in 20 s, or a signal ended it. Our
+	/// context goes on meanwhile.
+	int wait(context &ring)
+	{
+		int status = 0;
+
+		for (auto until = after(20s); clock::now() < until;
+		     (void)ring.run_once(after(10ms)))
+			if (::waitpid(pid_, &status, WNOHANG) == pid_) {
+				pid_ = -1;
+				return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+			}
+		return -1;
+	}
+
+private:
+	pid_t pid_;
+};
+
+struct RdmaTest : ::testing::Test {
+	void SetUp() override
+	{
+		auto all = list_nics();
+
+		if (!std::filesystem::exists(node_b) || all.size() < 2)
+			GTEST_SKIP() << "no two nodes with RDMA devices";
+		ring = std::make_unique<context>(*context::open());
+		auto opened = nic::open(*ring, card_a);
+		ASSERT_TRUE(opened) << opened.error().message();
+		card = std::make_unique<nic>(std::move(*opened));
+	}
+
+	void listen(endpoint_options options = {})
+	{
+		if (options.token.empty())
+			options.token = token;
+		if (options.silence == 10s)
+			options.silence = 3s;
+		auto opened = listener::open(*ring, *card, address_a, 0, options);
+		ASSERT_TRUE(opened) << opened.error().message();
+		door = std::make_unique<listener>(std::move(*opened));
+	}
+
+	std::string port() const { return std::to_string(door->port()); }
+
+	endpoint accept()
+	{
+		auto with = door->accept(after(20s));
+
+		if (!with)
+			ADD_FAILURE() << with.error().message();
+		return std::move(with.value());		// throws: the test ends
+	}
+
+	/// With a peer that does "chat".
+	void chat(endpoint with, unsigned count)
+	{
+		std::byte last;
+
+		EXPECT_EQ(flood(with, count), "");
+		EXPECT_EQ(with.receive({&last, 1}).wait(), 1u);
+	}
+
+	/// A new peer still gets through.
+	void works()
+	{
+		process good({"chat", port(), "8", "20"});
+
+		chat(accept(), 20);
+		EXPECT_EQ(good.wait(*ring), 0);
+	}
+
+	/// The error that an endpoint ends with, and how long that took.
+	error end_of(endpoint &with)
+	{
+		std::byte memory[max_message];
+
+		for (auto until = after(20s);;) {
+			auto got = with.receive(memory).wait_until(until);
+			if (!got)
+				return got.error();
+		}
+	}
+
+	std::unique_ptr<context> ring;
+	std::unique_ptr<nic> card;
+	std::unique_ptr<listener> door;
+};
+
+/// A peer that offers memory.
+struct OfferTest : RdmaTest {
+	void begin(const char *who = "offer")
+	{
+		listen();
+		other = std::make_unique<process>(words{who, port()});
+		with = std::make_unique<endpoint>(accept());
+		auto got = with->receive(std::as_writable_bytes(
+						 std::span(&there, 1))).wait();
+		ASSERT_EQ(got, sizeof(there));
+		mine = *buffer::host(there.size);
+		auto made = card->register_memory(mine, remote::none);
+		ASSERT_TRUE(made) << made.error().message();
+		local = std::move(*made);
+	}
+
+	char ask(char what, uint32_t seed)
+	{
+		struct { char what; uint32_t seed; } request = {what, seed};
+		char answer = 0;
+
+		EXPECT_TRUE(with->send(std::as_bytes(std::span(&request, 1))).wait());
+		EXPECT_TRUE(with->receive(std::as_writable_bytes(
+						  std::span(&answer, 1))).wait());
+		return answer;
+	}
+
+	std::unique_ptr<process> other;
+	std::unique_ptr<endpoint> with;
+	remote_memory there;
+	buffer mine;
+	registration local;
+};
+
+} // namespace
+
+TEST_F(RdmaTest, NicsAreListed)
+{
+	for (auto &nic : list_nics()) {
+		EXPECT_TRUE(nic.active) << nic.name;
+		EXPECT_FALSE(nic.infiniband);
+		EXPECT_TRUE(nic.on_demand) << nic.name;
+		EXPECT_EQ(nic.driver, "rdma_rxe");
+		EXPECT_GT(nic.max_read_atomic, 0u);
+	}
+	EXPECT_EQ(card->info().interface, "veth-a");
+	auto none = nic::open(*ring, "no-such-card");
+	ASSERT_FALSE(none);
+	EXPECT_EQ(none.error().code(), errc::device);
+	EXPECT_EQ(none.error().where(), "no-such-card");
+	auto which = nic::open(*ring, "");
+	ASSERT_FALSE(which);
+	EXPECT_EQ(which.error().code(), errc::usage);
+	EXPECT_NE(which.error().message().find("rxe-b"), std::string_view::npos);
+}
+
+TEST_F(RdmaTest, Registrations)
+{
+	auto memory = *buffer::host(4 * page_size);
+	{
+		auto best = card->register_memory(memory, remote::write);
+		ASSERT_TRUE(best) << best.error().message();
+		EXPECT_EQ(best->path(), registration_path::on_demand);
+		EXPECT_EQ(memory.users(), 2u);
+		auto pinned = card->register_memory(memory, remote::none,
+						    registration_path::pinned);
+		EXPECT_TRUE(pinned);
+	}
+	EXPECT_EQ(memory.users(), 1u);
+	auto none = card->register_memory(memory, remote::none,
+					  registration_path::dmabuf);
+	ASSERT_FALSE(none);
+	EXPECT_EQ(none.error().code(), errc::no_path);
+	auto outside = card->register_memory(memory.part(page_size, 4 * page_size),
+					     remote::none);
+	ASSERT_FALSE(outside);
+	EXPECT_EQ(outside.error().code(), errc::usage);
+}
+
+namespace {
+
+/// SVM memory, as far as paths can tell.
+struct svm_block : detail::memory_block {
+	svm_block() : memory_block(memory::svm, host.data(), host.size()) {}
+	inline static buffer host = *buffer::host(page_size);
+};
+
+} // namespace
+
+TEST_F(RdmaTest, SvmIsNotPinned)
+{
+	buffer svm(new svm_block);
+	auto pinned = card->register_memory(svm, remote::none, registration_path::pinned);
+
+	ASSERT_FALSE(pinned);
+	EXPECT_EQ(pinned.error().code(), errc::no_path);
+	EXPECT_NE(pinned.error().message().find("GPU"), std::string_view::npos);
+	EXPECT_EQ(card->register_memory(svm, remote::none)->path(),
+		  registration_path::on_demand);
+}
+
+TEST_F(RdmaTest, OptionsAreChecked)
+{
+	for (endpoint_options bad : {endpoint_options{.messages = 0},
+				     endpoint_options{.messages = 1025},
+				     endpoint_options{.depth = 0},
+				     endpoint_options{.depth = 4097},
+				     endpoint_options{.silence = 1ms}}) {
+		auto refused = listener::open(*ring, *card, address_a, 0, bad);
+		ASSERT_FALSE(refused);
+		EXPECT_EQ(refused.error().code(), errc::usage);
+	}
+}
+
+TEST_F(RdmaTest, FloodBothWays)
+{
+	for (unsigned here : {1, 2, 32})
+		for (const char *there : {"1", "2", "32"}) {
+			listen({.messages = here});
+			process other({"chat", port(), there, "500"});
+			SCOPED_TRACE(std::to_string(here) + " " + there);
+			chat(accept(), 500);
+			EXPECT_EQ(other.wait(*ring), 0);
+		}
+}
+
+TEST_F(RdmaTest, WrongTokenIsDeniedAtOnceAndOthersGoOn)
+{
+	listen();
+	auto start = clock::now();
+	process liar({"token", port(), "wrong"});
+	auto nobody = door->accept(after(3s));
+
+	ASSERT_FALSE(nobody);
+	EXPECT_EQ(nobody.error().code(), errc::timeout);
+	EXPECT_EQ(liar.wait(*ring), exit_status(errc::denied));
+	EXPECT_LT(clock::now() - start, 8s);
+	process none({"no-token", port()});
+	works();
+	EXPECT_EQ(none.wait(*ring), exit_status(errc::denied));
+}
+
+TEST_F(RdmaTest, NobodyListens)
+{
+	auto start = clock::now();
+	// To ourselves, where the card's address is.
+	auto none = endpoint::connect(*ring, *card, address_a, 9, {}, after(1s));
+
+	ASSERT_FALSE(none);
+	EXPECT_EQ(none.error().code(), errc::peer_lost) << none.error().message();
+	EXPECT_GT(clock::now() - start, 700ms) << "it tries again";
+	EXPECT_LT(clock::now() - start, 3s);
+	auto unknown = endpoint::connect(*ring, *card, "no.such.host.invalid", 9, {},
+					 after(2s));
+	ASSERT_FALSE(unknown);
+	EXPECT_EQ(unknown.error().where(), "no.such.host.invalid");
+}
+
+TEST_F(RdmaTest, AListenerThatDoesNotAnswer)
+{
+	// Its context is never run.
+	context idle = *context::open();
+	{
+		nic same = *nic::open(idle, card_a);
+		auto deaf = *listener::open(idle, same, address_a, 0, {});
+		auto start = clock::now();
+		auto none = endpoint::connect(*ring, *card, address_a, deaf.port(), {},
+					      after(1s));
+
+		ASSERT_FALSE(none);
+		EXPECT_EQ(none.error().code(), errc::timeout) << none.error().message();
+		EXPECT_LT(clock::now() - start, 3s);
+	}
+}
+
+TEST_F(OfferTest, WritesAndReads)
+{
+	begin();
+	fill(mine.bytes(), 7);
+	std::vector<operation> parts;
+	for (size_t at = 0; at < there.size; at += 4099) {
+		size_t size = std::min<size_t>(4099, there.size - at);
+		parts.push_back(with->write(mine.part(at, size), local, there, at));
+	}
+	// The message comes behind all writes.
+	EXPECT_EQ(ask('c', 7), 'y');
+	for (auto &p : parts)
+		EXPECT_TRUE(p.wait());
+	EXPECT_EQ(ask('c', 8), 'n') << "the check cannot fail";
+	EXPECT_EQ(ask('f', 9), 'f');
+	EXPECT_EQ(with->read(mine, local, there, 0).wait(), mine.size());
+	EXPECT_TRUE(filled(mine.bytes(), 9));
+	with.reset();
+	EXPECT_EQ(other->wait(*ring), exit_status(errc::peer_lost));
+}
+
+TEST_F(OfferTest, TransfersAreChecked)
+{
+	begin();
+	auto other_memory = *buffer::host(page_size);
+	auto code = [](operation op) { return op.wait().error().code(); };
+
+	EXPECT_EQ(code(with->write(mine, local, there, 1)), errc::usage);
+	EXPECT_EQ(code(with->write(mine, local, there, UINT64_MAX)), errc::usage);
+	EXPECT_EQ(code(with->write(other_memory, local, there, 0)), errc::usage);
+	EXPECT_EQ(code(with->write(mine.part(1, mine.size()), local, there, 0)),
+		  errc::usage);
+	EXPECT_EQ(code(with->write(mine, {}, there, 0)), errc::usage);
+	std::vector<std::byte> long_one(max_message + 1);
+	EXPECT_EQ(code(with->send(long_one)), errc::usage);
+	EXPECT_TRUE(with->alive());
+	EXPECT_EQ(ask('f', 1), 'f');
+}
+
+TEST_F(OfferTest, OutsideOfThePeersMemory)
+{
+	begin();
+	auto lie = there;
+	lie.size += page_size;
+	auto op = with->write(mine.part(0, page_size), local, lie, there.size);
+	auto end = op.wait();
+
+	ASSERT_FALSE(end);
+	EXPECT_EQ(end.error().code(), errc::denied) << end.error().message();
+	EXPECT_EQ(end.error().where(), with->peer());
+	EXPECT_FALSE(with->alive());
+	EXPECT_EQ(with->alive().error().code(), errc::denied);
+	EXPECT_EQ(other->wait(*ring), exit_status(errc::denied));
+}
+
+TEST_F(OfferTest, RevokedMemory)
+{
+	begin();
+	EXPECT_TRUE(with->write(mine.part(0, 4096), local, there, 0).wait());
+	EXPECT_EQ(ask('r', 0), 'r');
+	auto op = with->write(mine.part(0, 4096), local, there, 0);
+	auto behind = with->send({});
+	auto end = op.wait();
+
+	ASSERT_FALSE(end);
+	EXPECT_EQ(end.error().code(), errc::denied) << end.error().message();
+	EXPECT_EQ(behind.wait().error().code(), errc::denied);
+	EXPECT_EQ(other->wait(*ring), exit_status(errc::denied));
+}
+
+TEST_F(OfferTest, AnOrdinaryUserWhoMayPinNothing)
+{
+	begin("nobody");
+	fill(mine.bytes(), 3);
+	EXPECT_EQ(with->write(mine, local, there, 0).wait(), mine.size());
+	EXPECT_EQ(ask('c', 3), 'y');
+	EXPECT_EQ(with->read(mine, local, there, 0).wait(), mine.size());
+	EXPECT_TRUE(filled(mine.bytes(), 3));
+}
+
+TEST_F(OfferTest, DestroyedWhileMuchIsUnderWay)
+{
+	begin();
+	std::vector<operation> all;
+	for (int i = 0; i < 300; i++)
+		all.push_back(with->write(mine.part(0, 65536), local, there, 0));
+	EXPECT_TRUE(ring->submit());
+	with.reset();
+	unsigned cancelled = 0;
+	for (auto &op : all) {
+		EXPECT_TRUE(op.poll());
+		if (auto end = op.wait(); !end)
+			cancelled += end.error().code() == errc::cancelled;
+	}
+	EXPECT_GT(cancelled, 0u);
+	all.clear();
+	local = {};
+	EXPECT_EQ(mine.users(), 1u);
+	EXPECT_EQ(other->wait(*ring), exit_status(errc::peer_lost));
+}
+
+TEST_F(OfferTest, OperationsThatAreDestroyedFirst)
+{
+	begin();
+	for (int i = 0; i < 300; i++)
+		(void)with->write(mine.part(0, 4096), local, there, 0);
+	{
+		std::byte memory[8];
+		auto wanted = with->receive(memory);
+	}
+	EXPECT_EQ(ask('f', 2), 'f') << "the receive that was cancelled takes nothing";
+}
+
+TEST_F(OfferTest, ManyRequestsGoInFewCalls)
+{
+	begin();
+	auto before = ring->system_calls();
+	std::vector<operation> all;
+	for (int i = 0; i < 128; i++)
+		all.push_back(with->write(mine.part(0, 64), local, there, 0));
+	for (auto &op : all)
+		EXPECT_EQ(op.wait(), 64u);
+	// To start allocates no call; waits are for completions alone.
+	EXPECT_LT(ring->system_calls() - before, 129u);
+}
+
+TEST_F(RdmaTest, KilledPeerIsLost)
+{
+	listen({.silence = 2s});
+	process other({"hold", port()});
+	auto with = accept();
+	auto start = clock::now();
+
+	other.signal(SIGKILL);
+	auto why = end_of(with);
+	EXPECT_EQ(why.code(), errc::peer_lost) << why.message();
+	EXPECT_LT(clock::now() - start, 4s);
+	works();
+}
+
+TEST_F(RdmaTest, StoppedPeerIsLost)
+{
+	listen({.silence = 1s});
+	process other({"hold", port(), "1000"});
+	auto with = accept();
+	auto start = clock::now();
+
+	other.signal(SIGSTOP);
+	auto why = end_of(with);
+	EXPECT_EQ(why.code(), errc::peer_lost) << why.message();
+	EXPECT_GT(clock::now() - start, 800ms);
+	EXPECT_LT(clock::now() - start, 4s);
+	other.signal(SIGCONT);
+	EXPECT_EQ(other.wait(*ring), exit_status(errc::peer_lost));
+}
+
+TEST_F(RdmaTest, IdlePeersStayTogether)
+{
+	listen({.silence = 600ms});
+	process other({"hold", port(), "600"});
+	auto with = accept();
+	std::byte memory[8];
+	auto got = with.receive(memory);
+
+	EXPECT_EQ(got.wait_until(after(4s)).error().code(), errc::timeout);
+	EXPECT_TRUE(with.alive());
+}
+
+TEST_F(RdmaTest, CutLink)
+{
+	listen({.silence = 1s});
+	process other({"hold", port(), "1000"});
+	auto with = std::make_unique<endpoint>(accept());
+	auto start = clock::now();
+
+	ASSERT_EQ(std::system("ip link set veth-a down"), 0);
+	auto why = end_of(*with);
+	EXPECT_TRUE(why.code() == errc::peer_lost || why.code() == errc::device)
+		<< why.message();
+	EXPECT_LT(clock::now() - start, 4s);
+	int status = other.wait(*ring);
+	EXPECT_TRUE(status == exit_status(errc::peer_lost) ||
+		    status == exit_status(errc::device)) << status;
+	// Soft RoCE's queue pair for management does not survive that something is
+	// sent while the link is down: new devices, when nobody has the old ones open.
+	door.reset();
+	with.reset();
+	card.reset();
+	ring.reset();
+	ASSERT_EQ(std::system("ip link set veth-a up && rdma link delete rxe-a && "
+			      "rdma link delete rxe-b && "
+			      "rdma link add rxe-a type rxe netdev veth-a && "
+			      "ip netns exec b rdma link add rxe-b type rxe "
+			      "netdev veth-b && "
+			      "ping -c1 -w10 10.77.0.2 >/dev/null"), 0);
+}
+
+struct HostileTest : RdmaTest, ::testing::WithParamInterface<const char *> {};
+
+TEST_P(HostileTest, EndsInProtocolAndTheListenerGoesOn)
+{
+	listen({.messages = 4});
+	process other({"hostile", port(), GetParam()});
+	auto with = accept();
+	auto why = end_of(with);
+
+	EXPECT_EQ(why.code(), errc::protocol) << why.message();
+	EXPECT_EQ(other.wait(*ring), 0);
+	works();
+}
+
+INSTANTIATE_TEST_SUITE_P(Messages, HostileTest, ::testing::Values(
+	"long", "short", "type", "immediate", "write-immediate", "second-proof"));
+
+TEST_F(RdmaTest, MoreMessagesThanCredits)
+{
+	listen({.messages = 4});
+	process other({"hostile", port(), "flood"});
+	auto with = accept();
+
+	// Nobody receives, so no credit goes back.
+	while (with.alive())
+		ASSERT_TRUE(ring->run_once(after(5s)));
+	EXPECT_EQ(with.alive().error().code(), errc::protocol)
+		<< with.alive().error().message();
+	EXPECT_EQ(other.wait(*ring), 0);
+	works();
+}
+
+TEST_F(RdmaTest, StrangersAreTurnedAway)
+{
+	listen();
+	process lie({"hostile", port(), "lie"});
+	process mute({"hostile", port(), "silent"});
+	process mute2({"hostile", port(), "silent"});
+	process nonsense({"hostile", port(), "no-greeting"});
+
+	works();
+	// The silent ones lose their place in time.
+	auto nobody = door->accept(after(5s));
+	EXPECT_FALSE(nobody);
+	EXPECT_EQ(lie.wait(*ring), 0);
+	EXPECT_EQ(nonsense.wait(*ring), 0);
+	EXPECT_EQ(mute.wait(*ring), 0);
+	EXPECT_EQ(mute2.wait(*ring), 0);
+}
+
+TEST_F(RdmaTest, NoRightsBeforeTheProof)
+{
+	auto memory = *buffer::host(page_size);
+	auto open = *card->register_memory(memory, remote::write);
+
+	listen();
+	process other({"hostile", port(), "unproved-write",
+		       std::to_string(memory.address()),
+		       std::to_string(open.remote_key())});
+	EXPECT_FALSE(door->accept(after(4s)));
+	EXPECT_EQ(other.wait(*ring), 0);
+	for (auto b : memory.bytes())
+		ASSERT_EQ(b, std::byte{0});
+	works();
+}
+
+TEST_F(RdmaTest, AHundredEndpoints)
+{
+	constexpr uint32_t count = 100;
+	listen({.messages = 4, .depth = 8, .silence = 20s});
+	process other({"many", port(), std::to_string(count)});
+	std::vector<endpoint> all;
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i < count; i++) {
+		auto with = door->accept(after(30s));
+		ASSERT_TRUE(with) << i << " " << with.error().message();
+		uint32_t number = 0;
+		ASSERT_TRUE(with->receive(std::as_writable_bytes(
+						  std::span(&number, 1))).wait());
+		EXPECT_EQ(number, i);
+		sum += number;
+		all.push_back(std::move(*with));
+	}
+	EXPECT_EQ(sum, count * (count - 1) / 2);
+	std::byte last{};
+	EXPECT_TRUE(all[0].send({&last, 1}).wait());
+	EXPECT_EQ(other.wait(*ring), 0);
+}
+
+TEST_F(RdmaTest, ArrivalAsAnOperation)
+{
+	listen();
+	auto arrival = door->arrival();
+	EXPECT_FALSE(arrival.poll());
+	EXPECT_FALSE(door->take());
+	process other({"chat", port(), "8", "20"});
+	ASSERT_TRUE(arrival.wait_until(after(10s)));
+	auto with = door->take();
+	ASSERT_TRUE(with);
+	chat(std::move(*with), 20);
+	EXPECT_EQ(other.wait(*ring), 0);
+	auto left = door->arrival();
+	door.reset();
+	EXPECT_EQ(left.wait().error().code(), errc::cancelled);
+}
+
+TEST_F(RdmaTest, TooManyMessagesAreBusy)
+{
+	listen();
+	process other({"hold", port()});
+	auto with = accept();
+	std::vector<operation> all;
+
+	other.signal(SIGSTOP);
+	for (int i = 0; i < 64; i++)
+		all.push_back(with.send({}));
+	EXPECT_EQ(with.send({}).wait().error().code(), errc::busy);
+	other.signal(SIGCONT);
+	for (auto &op : all)
+		EXPECT_EQ(op.wait(), 0u);
+}
+
+int main(int argc, char **argv)
+{
+	if (argc > 2 && std::string_view(argv[1]) == "--peer")
+		return be_peer(words(argv + 2, argv + argc));
+	::testing::InitGoogleTest(&argc, argv);
+	return RUN_ALL_TESTS();
+}
