@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: MIT
+// What is in the machine, and the path that data takes between any two parts of it.
+//
+// Source: sysfs and procfs, as an ordinary user can read them. What only root can
+// read and nothing else tells is "not known", and a route says so.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sluice/error.hpp"
+
+namespace sluice {
+
+/// How data gets from one place to another, best first.
+enum class path : uint8_t {
+	same_memory,	///< both are the same memory: nothing has to move
+	xgmi,		///< by the link between the GPUs
+	peer_to_peer,	///< straight from device to device below a PCI switch
+	host_memory,	///< one side is host memory, and the other has DMA to it
+	host_bridge,	///< from device to device through the CPU's host bridge
+	by_cpu,		///< the CPU moves each byte, as for a software NIC
+	staged,		///< to host memory first, and from there in a second step
+	unreachable,	///< not at all
+};
+
+/// Short name of @p how, e.g. "peer-to-peer".
+const char *name(path how) noexcept;
+
+/// Does a PCI function send what is for a peer up to the host bridge first?
+enum class acs : uint8_t { not_known, direct, redirected };
+
+struct pci_link {
+	double gigatransfers = 0;	///< per second and lane; 0: not known
+	unsigned lanes = 0, most_lanes = 0;
+
+	/// Bytes per second in each direction, without what packets cost. 0: not known.
+	double bytes_per_second() const noexcept;
+};
+
+struct pci_port {
+	std::string address;
+	acs redirect = acs::not_known;
+	pci_link link;			///< to the device below it
+};
+
+struct pci_function {
+	std::string address;		///< "0000:03:00.0"
+	std::string host_bridge;	///< "pci0000:00"
+	int numa_node = -1;
+	int iommu_group = -1;		///< -1: no IOMMU translates for it
+	std::string iommu_mode;		///< "identity", "DMA", "DMA-FQ"
+	acs redirect = acs::not_known;
+	pci_link link;
+	/// From the one above it up to the root port, which is the last.
+	std::vector<pci_port> ports;
+};
+
+/// A route, the same in both directions.
+struct route {
+	path how = path::unreachable;
+	std::vector<std::string> steps;		///< from the first to the second
+	std::string limit;			///< what bounds its rate
+	double bytes_per_second = 0;		///< that bound; 0: not known
+	std::vector<std::string> why_not_better;
+	std::vector<std::string> remedies;	///< empty: there is nothing to be done
+	std::vector<std::string> not_known;	///< what could not be read
+};
+
+/// Something that data can be in or go through.
+struct location {
+	enum class kind : uint8_t { node, gpu, nic, disk } what;
+	size_t index;		///< in nodes(), gpus(), nics() or disks()
+
+	bool operator==(const location &) const = default;
+};
+
+class topology {
+public:
+	/// Host memory near some CPUs.
+	struct node {
+		int id = 0;
+		std::string cpus;		///< "0-63"
+		uint64_t bytes = 0;
+		std::vector<unsigned> distances;	///< to each of nodes(); 10 is near
+	};
+	struct xgmi_link {
+		size_t gpu = 0;			///< index in gpus()
+		unsigned hops = 0;		///< 0: not known
+		double bytes_per_second = 0;
+	};
+	struct gpu {
+		std::string name;		///< "gpu0", in the order of addresses
+		std::string driver;		///< "amdgpu"
+		std::string render_node;	///< "/dev/dri/renderD128"
+		std::string product;		///< "gfx942"; empty: amdkfd does not know it
+		pci_function pci;
+		uint64_t vram_bytes = 0;
+		uint64_t visible_vram_bytes = 0;	///< within the BAR
+		uint32_t kfd_id = 0;		///< 0: amdkfd does not know it
+		uint64_t hive = 0;		///< of GPUs that xGMI links; 0: none
+		unsigned engines = 0;		///< SDMA, all kinds
+		bool svm = false;		///< it can share memory of a process
+		std::vector<xgmi_link> links;
+	};
+	struct nic {
+		std::string name;		///< "mlx5_0"
+		std::string driver;
+		std::string interface;		///< network interface of port 1
+		std::optional<pci_function> pci;	///< none: it is software
+		bool infiniband = false;
+		bool active = false;
+		double bits_per_second = 0;	///< of port 1; 0: not known
+	};
+	struct disk {
+		std::string name;		///< "nvme0n1"
+		std::string model;
+		uint64_t bytes = 0;
+		pci_function pci;
+	};
+	struct kernel {
+		std::string release;
+		bool symbols = false;	///< the three below are known
+		bool p2pdma = false;	///< CONFIG_PCI_P2PDMA
+		bool alias = false;	///< peers can reach device-private memory in place
+		bool kfd_alias = false;	///< amdkfd lets them
+		bool cpu_forwards = false;	///< between any two of its root ports
+		bool iommu = false;
+	};
+
+	/// Look at the machine. Without GPUs, NICs or disks there are none: no error.
+	/// errc::system if @p root has no sys directory.
+	/// @param root where sys and proc are
+	static result<topology> read(std::string_view root = "/");
+
+	std::span<const node> nodes() const noexcept { return nodes_; }
+	std::span<const gpu> gpus() const noexcept { return gpus_; }
+	std::span<const nic> nics() const noexcept { return nics_; }
+	std::span<const disk> disks() const noexcept { return disks_; }
+	const kernel &running() const noexcept { return kernel_; }
+
+	/// All of it, nodes first.
+	std::vector<location> locations() const;
+
+	/// @param wanted "node0", "gpu0", "mlx5_0", "nvme0n1", a PCI address or a
+	///	render node. errc::device names what there is.
+	result<location> find(std::string_view wanted) const;
+
+	/// "node0", "gpu0", "mlx5_0", "nvme0n1". Empty for what there is not.
+	std::string name_of(location where) const;
+
+	/// The path that data will take between two of them, with this library on
+	/// this kernel. errc::usage for a location that there is not.
+	result<route> explain(location a, location b) const;
+
+private:
+	friend class topology_reader;
+	friend class router;
+	friend class peer_rules;
+	struct host_bridge {
+		std::string name;
+		uint32_t vendor = 0, device = 0;	///< by which the kernel knows it
+	};
+
+	std::vector<node> nodes_;
+	std::vector<gpu> gpus_;
+	std::vector<nic> nics_;
+	std::vector<disk> disks_;
+	std::vector<host_bridge> bridges_;
+	kernel kernel_;
+};
+
+} // namespace sluice
