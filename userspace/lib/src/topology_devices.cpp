@@ -69,7 +69,7 @@ void topology_reader::read_gpus(topology &to) const
 
 void topology_reader::read_kfd(topology &to) const
 {
-	std::vector<std::pair<uint64_t, size_t>> indices;	// amdkfd's node, gpus_
+	kfd_indices indices;
 	std::vector<std::string> names = files_.list(kfd_nodes);
 
 	for (const std::string &name : names) {
@@ -94,27 +94,31 @@ void topology_reader::read_kfd(topology &to) const
 		indices.emplace_back(std::strtoull(name.c_str(), nullptr, 10),
 				     gpu - to.gpus_.begin());
 	}
+	for (auto [node, index] : indices)
+		to.gpus_[index].links = read_links(node, indices);
+}
 
-	auto index_of = [&indices](uint64_t node) {
-		return std::ranges::find(indices, node, &decltype(indices)::value_type::first);
-	};
-	for (auto [node, index] : indices) {
-		const std::string links = std::format("{}/{}/io_links", kfd_nodes, node);
+std::vector<topology::xgmi_link>
+topology_reader::read_links(uint64_t node, const kfd_indices &indices) const
+{
+	const std::string top = std::format("{}/{}/io_links", kfd_nodes, node);
+	std::vector<topology::xgmi_link> links;
 
-		for (const std::string &link : files_.list(links)) {
-			std::string lines = files_.text(links + "/" + link + "/properties");
-			auto peer = index_of(sysfs::value(lines, "node_to").value_or(~0ull));
+	for (const std::string &link : files_.list(top)) {
+		std::string lines = files_.text(top + "/" + link + "/properties");
+		auto peer = std::ranges::find(indices, sysfs::value(lines, "node_to"),
+					      &kfd_indices::value_type::first);
 
-			if (sysfs::value(lines, "type") != xgmi_type || peer == indices.end())
-				continue;
-			to.gpus_[index].links.push_back({
-				.gpu = peer->second,
-				.hops = static_cast<unsigned>(sysfs::value(
-					lines, "weight").value_or(0) / weight_of_a_hop),
-				.bytes_per_second = megabytes(lines, "max_bandwidth"),
-			});
-		}
+		if (sysfs::value(lines, "type") != xgmi_type || peer == indices.end())
+			continue;
+		uint64_t weight = sysfs::value(lines, "weight").value_or(0);
+		links.push_back({
+			.gpu = peer->second,
+			.hops = static_cast<unsigned>(weight / weight_of_a_hop),
+			.bytes_per_second = megabytes(lines, "max_bandwidth"),
+		});
 	}
+	return links;
 }
 
 topology::nic topology_reader::read_nic(const std::string &name) const

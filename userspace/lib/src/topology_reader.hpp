@@ -15,6 +15,9 @@ public:
 
 private:
 	void read_nodes(topology &to) const;
+	/// amdkfd's node, and the index of its GPU.
+	using kfd_indices = std::vector<std::pair<uint64_t, size_t>>;
+
 	void read_gpus(topology &to) const;
 	void read_kfd(topology &to) const;
 	void read_nics(topology &to) const;
@@ -22,6 +25,8 @@ private:
 	void read_host_bridges(topology &to) const;
 	void read_kernel(topology &to) const;
 
+	std::vector<topology::xgmi_link> read_links(uint64_t node,
+						    const kfd_indices &indices) const;
 	topology::nic read_nic(const std::string &name) const;
 	std::string pci_of_disk(const std::string &name) const;
 

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: MIT
+// NICs, and the paths that data take.
+#include <algorithm>
+#include <cstring>
+#include <format>
+
+#include "doctor.hpp"
+#include "text.hpp"
+
+namespace sluice::cli {
+
+namespace {
+
+check port(const topology::nic &n)
+{
+	const std::string name = n.name + " port";
+
+	if (!n.active)
+		return {name, verdict::missing, std::format("down (interface {})",
+			n.interface.empty() ? "not known" : n.interface),
+			"plug in the cable, and ip link set INTERFACE up"};
+	// That it is software is judged with the paths.
+	return {name, verdict::ok, std::format("up, {}, {}{}", bits_text(n.bits_per_second),
+		n.driver.empty() ? "driver not known" : n.driver,
+		n.pci ? "" : " (software: the CPU moves each byte)"), ""};
+}
+
+check registration(const topology::nic &n, const nic_facts &known)
+{
+	const std::string name = n.name + " memory";
+
+	if (known.open_errno.value_or(0) != 0)
+		return {name, verdict::missing, std::format("verbs cannot open it: {}",
+			std::strerror(*known.open_errno)),
+			"install rdma-core's library of its driver (ibverbs-providers), and "
+			"see that /dev/infiniband/uverbs* may be opened"};
+	if (!known.on_demand)
+		return {name, verdict::not_known, "could not be asked", ""};
+	std::string dmabuf = known.dmabuf ? *known.dmabuf ? "; dma-bufs too" : "; no dma-bufs"
+					  : "";
+	if (*known.on_demand)
+		return {name, verdict::ok, "on demand (ODP): nothing is pinned" + dmabuf,
+			""};
+	return {name, verdict::slower, "no paging on demand (ODP): host memory is pinned" +
+		dmabuf, "use a NIC with ODP for RC, as ConnectX-5 and later"};
+}
+
+} // namespace
+
+void check_nics(const facts &of, checks &to)
+{
+	auto all = of.machine.nics();
+
+	if (all.empty()) {
+		to.push_back({"NIC", verdict::missing, "none with RDMA: nothing is sent",
+			      "load the driver of the NIC; for a test, rdma link add rxe0 "
+			      "type rxe netdev INTERFACE"});
+		return;
+	}
+	for (size_t i = 0; i < all.size(); i++) {
+		to.push_back(port(all[i]));
+		to.push_back(registration(all[i], of.nics[i]));
+		if (all[i].pci)
+			to.push_back(slot_check(all[i].name, all[i].pci->link));
+	}
+}
+
+} // namespace sluice::cli

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: MIT
+// What a command of sluice is. Each has a file of its own and a line in the table of
+// program.cpp.
+#pragma once
+
+#include <memory>
+#include <ostream>
+#include <string>
+
+#include <CLI/CLI.hpp>
+
+#include "exit_status.hpp"
+#include "sluice/error.hpp"
+
+namespace sluice::cli {
+
+/// What holds for all commands.
+struct settings {
+	bool json = false;
+	std::string root = "/";		///< where sys and proc are; for tests
+	std::ostream *out = nullptr;	///< for results, and nothing else
+
+	/// Is it the machine that this runs on, so that its devices can be asked?
+	bool live() const { return root == "/"; }
+};
+
+class command {
+public:
+	command() = default;
+	command(const command &) = delete;
+	virtual ~command() = default;
+
+	virtual void add_options(CLI::App &to) = 0;
+	virtual result<exit_status> run(const settings &with) = 0;
+};
+
+std::unique_ptr<command> make_info();
+std::unique_ptr<command> make_doctor();
+
+} // namespace sluice::cli

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <string>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "sluice/topology.hpp"
+
+namespace sluice::cli {
+
+/// All that there is, and the paths between it.
+std::string info_text(const topology &machine);
+nlohmann::json info_json(const topology &machine);
+
+/// The path between two.
+std::string route_text(std::string_view a, std::string_view b, const route &way);
+nlohmann::json route_json(std::string_view a, std::string_view b, const route &way);
+
+} // namespace sluice::cli

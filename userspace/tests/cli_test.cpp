@@ -1,0 +1,340 @@
+// SPDX-License-Identifier: MIT
+#include <algorithm>
+#include <set>
+#include <sstream>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "doctor.hpp"
+#include "exit_status.hpp"
+#include "fake_machine.hpp"
+#include "program.hpp"
+
+using namespace sluice;
+using namespace sluice::cli;
+using nlohmann::json;
+
+namespace {
+
+struct CommandLineTest : ::testing::Test {
+	/// On the machine made of files.
+	int run(std::vector<const char *> words)
+	{
+		words.insert(words.begin(), {"sluice", "--sysroot", root.c_str()});
+		out.str("");
+		err.str("");
+		int status = run_program(static_cast<int>(words.size()), words.data(), out,
+					 err);
+		widths(out.str());
+		widths(err.str());
+		return status;
+	}
+
+	void widths(const std::string &text)
+	{
+		std::istringstream lines(text);
+
+		for (std::string line; std::getline(lines, line);)
+			EXPECT_TRUE(line.size() <= 80 || text.starts_with("{")) << line;
+	}
+
+	json parsed() { return json::parse(out.str(), nullptr, false); }
+
+	/// Two sockets, with a GPU, a NIC and a disk each, below a switch each.
+	void two_sockets()
+	{
+		machine.patched_kernel();
+		machine.cpu("AuthenticAMD", 25);
+		machine.node(0, "0-31", "10 32");
+		machine.node(1, "32-63", "32 10");
+		for (int n : {0, 1}) {
+			std::string up = std::format("pci0000:{0}0/0000:{0}0:01.0/"
+						     "0000:{0}1:00.0/", n);
+			machine.gpu(std::format("{}0000:{}2:00.0/0000:{}3:00.0", up, n, n),
+				    128 + n, n);
+			machine.nic(std::format("{}0000:{}2:01.0/0000:{}4:00.0", up, n, n),
+				    std::format("mlx5_{}", n), n);
+			machine.kfd(n + 1, 100 + n, 0x300 + 0x1000 * n);
+			machine.disk(std::format("pci0000:{0}0/0000:{0}0:02.0/0000:{0}5:00.0",
+						 n), std::format("nvme{}n1", n), n);
+		}
+		machine.file("sys/kernel/mm/transparent_hugepage/enabled",
+			     "always [madvise] never\n");
+		machine.file("proc/sys/kernel/numa_balancing", "0\n");
+	}
+
+	std::string verdict_of(std::string_view name)
+	{
+		json all = parsed();
+
+		for (const json &check : all["checks"])
+			if (check["check"] == name)
+				return check["verdict"];
+		return "none";
+	}
+
+	fake_machine machine;
+	std::string root = machine.root();
+	std::ostringstream out, err;
+};
+
+/// A machine where all is well, as far as asking tells.
+facts well(const fake_machine &machine)
+{
+	facts of;
+
+	of.machine = *topology::read(machine.root());
+	of.gpus.resize(of.machine.gpus().size());
+	of.nics.resize(of.machine.nics().size());
+	of.uring_errno = of.kfd_errno = 0;
+	of.xnack = true;
+	of.memlock = 64 << 10;
+	of.huge_pages = "always";
+	of.numa_balancing = 0;
+	for (auto &g : of.gpus) {
+		g.open_errno = 0;
+		g.batch = {.ops = 0xff, .engine_mask = 3, .max_descs = 4096,
+			   .max_bytes = 1ull << 32};
+	}
+	for (auto &n : of.nics) {
+		n.open_errno = 0;
+		n.on_demand = n.dmabuf = true;
+	}
+	return of;
+}
+
+checks all_of(const facts &of)
+{
+	checks all;
+
+	check_host(of, all);
+	check_gpus(of, all);
+	check_nics(of, all);
+	check_paths(of, all);
+	return all;
+}
+
+check find(const facts &of, std::string_view name)
+{
+	auto all = all_of(of);
+	auto found = std::ranges::find(all, name, &check::name);
+
+	return found == all.end() ? check{.name = "none"} : *found;
+}
+
+} // namespace
+
+TEST_F(CommandLineTest, EveryErrorHasAStatusOfItsOwnAndARemedy)
+{
+	std::set<exit_status> seen;
+
+	for (int i = 0; i <= static_cast<int>(errc::corrupt); i++) {
+		auto code = static_cast<errc>(i);
+
+		EXPECT_TRUE(seen.insert(cli::status_of(code)).second) << sluice::name(code);
+		EXPECT_NE(cli::status_of(code), exit_status::ok);
+		EXPECT_STRNE(cli::remedy_of(code), "");
+		EXPECT_NE(exit_status_text().find(std::format(
+			"{:2}  {} ", static_cast<int>(cli::status_of(code)),
+			sluice::name(code))), std::string::npos) << sluice::name(code);
+	}
+}
+
+TEST_F(CommandLineTest, HelpAndVersion)
+{
+	EXPECT_EQ(run({"--version"}), 0);
+	EXPECT_EQ(out.str(), "sluice 0.1\n");
+	EXPECT_EQ(run({"--help"}), 0);
+	EXPECT_NE(out.str().find(exit_status_text()), std::string::npos);
+	EXPECT_NE(out.str().find("doctor"), std::string::npos);
+	EXPECT_EQ(out.str().find("sysroot"), std::string::npos);
+	EXPECT_EQ(run({"info", "--help"}), 0);
+	EXPECT_NE(out.str().find("A B"), std::string::npos);
+}
+
+TEST_F(CommandLineTest, BadArgumentsAreNamed)
+{
+	EXPECT_EQ(run({}), 2);
+	EXPECT_NE(err.str().find("info doctor"), std::string::npos);
+	EXPECT_EQ(run({"--frobnicate"}), 2);
+	EXPECT_NE(err.str().find("--frobnicate"), std::string::npos);
+	EXPECT_EQ(run({"frobnicate"}), 2);
+	EXPECT_EQ(run({"info", "node0"}), 2);
+	EXPECT_EQ(run({"info", "node0", "node0", "node0"}), 2);
+	EXPECT_EQ(run({"doctor", "gpu0"}), 2);
+	EXPECT_TRUE(out.str().empty());
+}
+
+TEST_F(CommandLineTest, ErrorsNameTheThingTheLimitAndTheRemedy)
+{
+	EXPECT_EQ(run({"info", "node0", "gpu7"}), 4);
+	EXPECT_TRUE(err.str().starts_with("sluice: gpu7: ")) << err.str();
+	EXPECT_NE(err.str().find("there is node0"), std::string::npos);
+	EXPECT_NE(err.str().find("  try: sluice info"), std::string::npos);
+	EXPECT_TRUE(out.str().empty());
+
+	EXPECT_EQ(run({"info", "node0", "gpu7", "--json"}), 4);
+	json what = parsed()["error"];
+	EXPECT_EQ(what["code"], "device");
+	EXPECT_EQ(what["where"], "gpu7");
+	EXPECT_EQ(what["exit_status"], 4);
+	EXPECT_FALSE(what["remedy"].empty());
+	root = "/nowhere";
+	EXPECT_EQ(run({"info"}), 1);
+	EXPECT_EQ(run({"doctor"}), 1);
+}
+
+TEST_F(CommandLineTest, OutputThatIsLostIsAnError)
+{
+	const char *words[] = {"sluice", "--sysroot", root.c_str(), "info"};
+	std::ostream broken(nullptr);
+
+	EXPECT_EQ(run_program(4, words, broken, err), 9);
+}
+
+TEST_F(CommandLineTest, InfoShowsAllAndFits)
+{
+	two_sockets();
+	ASSERT_EQ(run({"info"}), 0);
+	for (auto words : {"Linux 7.3.4-sluice, with the patch series", "gpu1  gfx942  16 GiB",
+			   "mlx5_0", "400 Gb/s", "Flash 1000", "CPUs 32-63",
+			   "p2p     straight", "use memory of node0"})
+		EXPECT_NE(out.str().find(words), std::string::npos) << words;
+	EXPECT_EQ(out.str().find("xgmi"), std::string::npos);
+	ASSERT_EQ(run({"info", "--json"}), 0);
+	EXPECT_EQ(parsed()["gpus"].size(), 2u);
+	EXPECT_EQ(parsed()["routes"].size(), 28u);
+	EXPECT_EQ(parsed()["nics"][0]["pci"]["numa_node"], 0);
+	EXPECT_EQ(parsed()["gpus"][0]["pci"]["bridges"][0]["acs"], "not known");
+}
+
+TEST_F(CommandLineTest, InfoOfManyGpusFits)
+{
+	for (int i = 0; i < 16; i++)
+		machine.gpu(std::format("pci0000:00/0000:00:{:02x}.0/0000:{:02x}:00.0",
+					i + 1, i + 1), 128 + i);
+	machine.soft_nic("rxe_with_a_long_name", "eth0");
+	ASSERT_EQ(run({"info"}), 0);
+	EXPECT_NE(out.str().find("gpu15"), std::string::npos);
+}
+
+TEST_F(CommandLineTest, InfoExplainsAPair)
+{
+	two_sockets();
+	ASSERT_EQ(run({"info", "gpu0", "mlx5_0"}), 0);
+	EXPECT_TRUE(out.str().starts_with("gpu0 - mlx5_0: peer-to-peer\n")) << out.str();
+	ASSERT_EQ(run({"--json", "info", "0000:03:00.0", "mlx5_1"}), 0);
+	EXPECT_EQ(parsed()["path"], "host-bridge");
+	EXPECT_EQ(parsed()["between"], json({"gpu0", "mlx5_1"}));
+	EXPECT_EQ(parsed()["bytes_per_second"], 50e9);
+}
+
+TEST_F(CommandLineTest, NamesThatAreNoTextAreShown)
+{
+	auto disk = machine.disk("pci0000:00/0000:00:03.0/0000:05:00.0", "nvme0n1");
+	machine.file(disk + "/nvme/nvme0/model", "Fl\xff\xfe\n");
+	EXPECT_EQ(run({"info", "--json"}), 0);
+	EXPECT_EQ(parsed()["disks"].size(), 1u);
+}
+
+TEST_F(CommandLineTest, DoctorExitsByTheWorst)
+{
+	EXPECT_EQ(run({"doctor", "--json"}), 21);
+	EXPECT_EQ(verdict_of("GPU"), "missing");
+	EXPECT_EQ(verdict_of("NIC"), "missing");
+
+	two_sockets();
+	EXPECT_EQ(run({"doctor"}), 0) << out.str();
+	EXPECT_NE(out.str().find("All is well"), std::string::npos);
+	EXPECT_EQ(run({"doctor", "--json"}), 0);
+	EXPECT_EQ(verdict_of("gpu0 batches"), "not known");
+	EXPECT_EQ(verdict_of("gpu0 SVM"), "ok");
+	EXPECT_EQ(parsed()["exit_status"], 0);
+
+	machine.file("proc/sys/kernel/numa_balancing", "1\n");
+	EXPECT_EQ(run({"doctor"}), 20);
+	EXPECT_NE(out.str().find("try: sysctl kernel.numa_balancing=0"), std::string::npos);
+}
+
+TEST_F(CommandLineTest, DoctorFindsNothingWhereAllIsWell)
+{
+	two_sockets();
+	for (const check &one : all_of(well(machine))) {
+		bool acs = one.name.ends_with("to NIC");	// no root, no IOMMU
+
+		EXPECT_EQ(one.is, acs ? verdict::not_known : verdict::ok)
+			<< one.name << ": " << one.found;
+		EXPECT_TRUE(one.remedy.empty()) << one.name << ": " << one.remedy;
+	}
+}
+
+TEST_F(CommandLineTest, DoctorFindsEachFault)
+{
+	struct fault {
+		const char *name;
+		verdict is;
+		void (*make)(facts &);
+	};
+	constexpr auto missing = verdict::missing, slower = verdict::slower;
+	const fault faults[] = {
+		{"io_uring", missing, [](facts &f) { f.uring_errno = EPERM; }},
+		{"amdkfd", missing, [](facts &f) { f.kfd_errno = EACCES; }},
+		{"amdkfd", missing, [](facts &f) { f.kfd_errno = ENOENT; }},
+		{"gpu1 node", missing, [](facts &f) { f.gpus[1].open_errno = EACCES; }},
+		{"gpu1 batches", slower, [](facts &f) { f.gpus[1].batch->ops = 0; }},
+		{"mlx5_0 memory", missing, [](facts &f) { f.nics[0].open_errno = ENODEV; }},
+		{"mlx5_0 memory", slower, [](facts &f) { f.nics[0].on_demand = false; }},
+		{"memlock", missing, [](facts &f) { f.nics[0].on_demand = false; }},
+		{"huge pages", slower, [](facts &f) { f.huge_pages = "never"; }},
+		{"NUMA balancing", slower, [](facts &f) { f.numa_balancing = 1; }},
+	};
+
+	two_sockets();
+	for (const fault &each : faults) {
+		facts of = well(machine);
+
+		each.make(of);
+		check found = find(of, each.name);
+		EXPECT_EQ(found.is, each.is) << each.name;
+		EXPECT_FALSE(found.remedy.empty()) << each.name;
+	}
+}
+
+TEST_F(CommandLineTest, DoctorSeesWhatTheMachineLacks)
+{
+	machine.node(0, "0", "10");
+	auto gpu = machine.gpu("pci0000:00/0000:00:01.0/0000:03:00.0", 128, 0,
+			       16ull << 30, 256ull << 20);
+	machine.file(gpu + "/current_link_width", "8\n");
+	machine.soft_nic("rxe0", "eth0");
+	machine.file("sys/devices/virtual/infiniband/rxe0/ports/1/state", "1: DOWN\n");
+	facts of = well(machine);
+
+	EXPECT_EQ(find(of, "kernel").is, verdict::slower);
+	EXPECT_EQ(find(of, "gpu0 SVM").is, verdict::missing);
+	EXPECT_EQ(find(of, "gpu0 BAR").is, verdict::slower);
+	EXPECT_EQ(find(of, "gpu0 slot").is, verdict::slower);
+	EXPECT_EQ(find(of, "rxe0 port").is, verdict::missing);
+	EXPECT_EQ(find(of, "gpu0 to NIC").is, verdict::slower);
+	EXPECT_NE(find(of, "kernel").remedy.find("series"), std::string::npos);
+}
+
+TEST_F(CommandLineTest, WithoutGpusTheHostIsJudged)
+{
+	machine.soft_nic("rxe0", "eth0");
+	EXPECT_EQ(find(well(machine), "host to NIC").is, verdict::slower);
+	machine.nic("pci0000:00/0000:00:01.0/0000:04:00.0", "mlx5_0");
+	EXPECT_EQ(find(well(machine), "host to NIC").is, verdict::ok);
+}
+
+TEST_F(CommandLineTest, DoctorJudgesByTheBestNic)
+{
+	two_sockets();
+	machine.soft_nic("rxe0", "eth0");
+	check best = find(well(machine), "gpu1 to NIC");
+
+	EXPECT_TRUE(best.found.starts_with("mlx5_1 peer-to-peer")) << best.found;
+	EXPECT_NE(best.found.find("rxe0 by-cpu"), std::string::npos);
+	EXPECT_NE(best.is, verdict::slower);
+}
