@@ -122,7 +122,8 @@ void ask_nics(facts &to)
 		// Without a library of its driver, or without a device file.
 		to.nics[i].open_errno = ENODEV;
 		for (int d = 0; d < n; d++)
-			if (to.machine.nics()[i].name == ibv_get_device_name(list[d]))
+			if (to.machine.nics()[i].name ==
+			    ibv_get_device_name(list[d]))
 				to.nics[i] = ask_nic(list[d]);
 	}
 	if (list)

@@ -24,7 +24,8 @@ check kfd(const facts &of)
 		return {name, verdict::not_known, "could not be asked", ""};
 	if (*of.kfd_errno == 0)
 		return {name, verdict::ok, "/dev/kfd opens", ""};
-	std::string found = std::format("/dev/kfd: {}", std::strerror(*of.kfd_errno));
+	std::string found =
+		std::format("/dev/kfd: {}", std::strerror(*of.kfd_errno));
 	if (*of.kfd_errno == EACCES || *of.kfd_errno == EPERM)
 		return {name, verdict::missing, found, join_render};
 	return {name, verdict::missing, found + ": no memory shared with GPUs",
@@ -37,9 +38,12 @@ check xnack(const facts &of)
 	if (!of.xnack)
 		return {"XNACK", verdict::not_known, "could not be asked", ""};
 	if (*of.xnack)
-		return {"XNACK", verdict::ok, "on: GPUs wait for pages that move", ""};
-	return {"XNACK", verdict::ok, "off: queues of GPUs stop while shared memory moves; "
-		"batches do not need it", ""};
+		return {"XNACK", verdict::ok, "on: GPUs wait for pages that move",
+			""};
+	return {"XNACK", verdict::ok,
+		"off: queues of GPUs stop while shared memory moves; "
+		"batches do not need it",
+		""};
 }
 
 check node(const topology::gpu &g, const gpu_facts &known)
@@ -63,8 +67,10 @@ check batches(const topology::gpu &g, const gpu_facts &known)
 	if (!known.batch)
 		return {name, verdict::not_known, "could not be asked", ""};
 	if (known.batch->ops == 0)
-		return {name, verdict::slower, "none: copies are submitted one by one, by "
-			"AMDGPU_CS", "boot a kernel with the patch series of Sluice"};
+		return {name, verdict::slower,
+			"none: copies are submitted one by one, by "
+			"AMDGPU_CS",
+			"boot a kernel with the patch series of Sluice"};
 	return {name, verdict::ok, std::format(
 		"up to {} operations and {} in one call, on {} engines",
 		known.batch->max_descs, size_text(known.batch->max_bytes),
@@ -77,16 +83,23 @@ check shared(const facts &of, const topology::gpu &g)
 	const auto &kernel = of.machine.running();
 
 	if (g.kfd_id == 0)
-		return {name, verdict::missing, "amdkfd does not know the GPU: it shares no "
-			"memory with processes", "use a kernel with CONFIG_HSA_AMD=y"};
+		return {name, verdict::missing,
+			"amdkfd does not know the GPU: it shares no "
+			"memory with processes",
+			"use a kernel with CONFIG_HSA_AMD=y"};
 	if (!g.svm)
-		return {name, verdict::missing, "it shares no memory with processes",
+		return {name, verdict::missing,
+			"it shares no memory with processes",
 			"use a kernel with CONFIG_HSA_AMD_SVM=y"};
 	if (kernel.symbols && !kernel.kfd_alias)
-		return {name, verdict::slower, "shared memory moves to the host when a NIC "
-			"wants it", "boot a kernel with the patch series of Sluice"};
-	return {name, verdict::ok, kernel.symbols
-		? "shared memory, which a NIC can reach in place" : "shared memory", ""};
+		return {name, verdict::slower,
+			"shared memory moves to the host when a NIC "
+			"wants it",
+			"boot a kernel with the patch series of Sluice"};
+	return {name, verdict::ok,
+		kernel.symbols ? "shared memory, which a NIC can reach in place"
+			       : "shared memory",
+		""};
 }
 
 check bar(const topology::gpu &g)
@@ -96,12 +109,17 @@ check bar(const topology::gpu &g)
 	if (g.vram_bytes == 0)
 		return {name, verdict::not_known, "amdgpu does not tell", ""};
 	if (g.visible_vram_bytes >= g.vram_bytes)
-		return {name, verdict::ok, std::format("all of {} is visible",
-						       size_text(g.vram_bytes)), ""};
-	return {name, verdict::slower, std::format(
-		"{} of {} are visible: the rest moves to the host for peers and the CPU",
-		size_text(g.visible_vram_bytes), size_text(g.vram_bytes)),
-		"turn on resizable BAR (above 4G decoding) in the firmware's setup"};
+		return {name, verdict::ok,
+			std::format("all of {} is visible",
+				    size_text(g.vram_bytes)),
+			""};
+	return {name, verdict::slower,
+		std::format("{} of {} are visible: the rest moves to the host for "
+			    "peers and the CPU",
+			    size_text(g.visible_vram_bytes),
+			    size_text(g.vram_bytes)),
+		"turn on resizable BAR (above 4G decoding) in the firmware's "
+		"setup"};
 }
 
 } // namespace
@@ -116,7 +134,8 @@ check slot_check(const std::string &name, const pci_link &link)
 				    link.gigatransfers,
 				    rate_text(link.bytes_per_second())), ""};
 	return {name + " slot", verdict::slower,
-		std::format("{} lanes, and it could have {}", link.lanes, link.most_lanes),
+		std::format("{} lanes, and it could have {}", link.lanes,
+			    link.most_lanes),
 		"put the card in a slot with more lanes, or seat it anew"};
 }
 
@@ -125,8 +144,10 @@ void check_gpus(const facts &of, checks &to)
 	auto all = of.machine.gpus();
 
 	if (all.empty()) {
-		to.push_back({"GPU", verdict::missing, "none with a render node: only host "
-			      "memory is used", "load amdgpu, if there is an AMD GPU"});
+		to.push_back({"GPU", verdict::missing,
+			      "none with a render node: only host "
+			      "memory is used",
+			      "load amdgpu, if there is an AMD GPU"});
 		return;
 	}
 	to.push_back(kfd(of));
@@ -134,9 +155,10 @@ void check_gpus(const facts &of, checks &to)
 	for (size_t i = 0; i < all.size(); i++) {
 		to.push_back(node(all[i], of.gpus[i]));
 		if (all[i].driver != "amdgpu") {
-			to.push_back({all[i].name + " driver", verdict::missing,
-				      all[i].driver.empty() ? "none" : all[i].driver,
-				      "Sluice moves data only with amdgpu"});
+			to.push_back(
+				{all[i].name + " driver", verdict::missing,
+				 all[i].driver.empty() ? "none" : all[i].driver,
+				 "Sluice moves data only with amdgpu"});
 			continue;
 		}
 		to.push_back(batches(all[i], of.gpus[i]));

@@ -20,16 +20,20 @@ check kernel(const facts &of)
 	std::string found = "Linux " + k.release;
 
 	if (!k.symbols)
-		return {"kernel", verdict::not_known, found + ": /proc/kallsyms does not "
-			"tell whether it has the patch series of Sluice",
+		return {"kernel", verdict::not_known,
+			found + ": /proc/kallsyms does not "
+				"tell whether it has the patch series of Sluice",
 			"mount /proc"};
 	if (k.alias)
-		return {"kernel", verdict::ok, found + ", with the patch series of Sluice",
-			""};
-	return {"kernel", verdict::slower, found + ", without the patch series of Sluice: "
-		"RDMA moves memory that a GPU shares with a process to the host first, and "
-		"GPUs take no batches of copies",
-		"boot a kernel with the series: RDMA reaches such memory in place, and one "
+		return {"kernel", verdict::ok,
+			found + ", with the patch series of Sluice", ""};
+	return {"kernel", verdict::slower,
+		found + ", without the patch series of Sluice: "
+			"RDMA moves memory that a GPU shares with a process to the "
+			"host first, and "
+			"GPUs take no batches of copies",
+		"boot a kernel with the series: RDMA reaches such memory in place, "
+		"and one "
 		"call submits a batch of copies. All works without it as well"};
 }
 
@@ -38,11 +42,13 @@ check p2pdma(const facts &of)
 	const auto &k = of.machine.running();
 
 	if (!k.symbols)
-		return {"P2PDMA", verdict::not_known, "/proc/kallsyms does not tell", ""};
+		return {"P2PDMA", verdict::not_known,
+			"/proc/kallsyms does not tell", ""};
 	if (k.p2pdma)
-		return {"P2PDMA", verdict::ok, "the kernel lets devices reach each other",
-			""};
-	return {"P2PDMA", verdict::slower, "the kernel lets no device reach another",
+		return {"P2PDMA", verdict::ok,
+			"the kernel lets devices reach each other", ""};
+	return {"P2PDMA", verdict::slower,
+		"the kernel lets no device reach another",
 		"build it with CONFIG_PCI_P2PDMA=y"};
 }
 
@@ -51,10 +57,13 @@ check uring(const facts &of)
 	if (!of.uring_errno)
 		return {"io_uring", verdict::not_known, "could not be asked", ""};
 	if (*of.uring_errno == 0)
-		return {"io_uring", verdict::ok, "there is a ring for this process", ""};
+		return {"io_uring", verdict::ok, "there is a ring for this process",
+			""};
 	return {"io_uring", verdict::missing,
-		std::format("no ring for this process: {}", std::strerror(*of.uring_errno)),
-		"sysctl kernel.io_uring_disabled=0; in a container, let its seccomp "
+		std::format("no ring for this process: {}",
+			    std::strerror(*of.uring_errno)),
+		"sysctl kernel.io_uring_disabled=0; in a container, let its "
+		"seccomp "
 		"profile pass io_uring"};
 }
 
@@ -73,8 +82,9 @@ check memlock(const facts &of)
 			? "" : "; memory on demand needs none"), ""};
 	if (*of.memlock >= little_memlock)
 		return {"memlock", verdict::ok, limit, ""};
-	return {"memlock", verdict::missing, limit + ", and a NIC pins memory: transfers "
-		"from larger buffers fail",
+	return {"memlock", verdict::missing,
+		limit + ", and a NIC pins memory: transfers "
+			"from larger buffers fail",
 		"ulimit -l unlimited, or a line in /etc/security/limits.conf"};
 }
 
@@ -82,10 +92,13 @@ check huge_pages(const facts &of)
 {
 	if (of.huge_pages.empty())
 		return {"huge pages", verdict::not_known,
-			"the kernel has no transparent huge pages, or does not tell", ""};
+			"the kernel has no transparent huge pages, or does not "
+			"tell",
+			""};
 	if (of.huge_pages != "never")
 		return {"huge pages", verdict::ok, of.huge_pages, ""};
-	return {"huge pages", verdict::slower, "never: devices translate each 4 KiB",
+	return {"huge pages", verdict::slower,
+		"never: devices translate each 4 KiB",
 		"echo madvise >/sys/kernel/mm/transparent_hugepage/enabled"};
 }
 
@@ -94,8 +107,10 @@ check balancing(const facts &of)
 	if (!of.numa_balancing || *of.numa_balancing == 0)
 		return {"NUMA balancing", verdict::ok, "off", ""};
 	if (of.machine.nodes().size() < 2)
-		return {"NUMA balancing", verdict::ok, "on, but there is one node", ""};
-	return {"NUMA balancing", verdict::slower, "on: it takes pages from devices that "
+		return {"NUMA balancing", verdict::ok, "on, but there is one node",
+			""};
+	return {"NUMA balancing", verdict::slower,
+		"on: it takes pages from devices that "
 		"use them, to see who touches them, and moves them between nodes",
 		"sysctl kernel.numa_balancing=0"};
 }
@@ -114,18 +129,23 @@ check iommu(const facts &of)
 	for (const std::string &mode : modes)
 		text += (text.empty() ? "" : ", ") + mode;
 	if (text.empty())
-		return {"IOMMU", verdict::ok, "none translates for GPUs and NICs", ""};
+		return {"IOMMU", verdict::ok, "none translates for GPUs and NICs",
+			""};
 	if (modes == std::set<std::string>{"identity"})
-		return {"IOMMU", verdict::ok, "identity: nothing is translated", ""};
-	return {"IOMMU", verdict::ok, text + ": it translates what crosses the host bridge; "
-		"to compare, boot with iommu=pt", ""};
+		return {"IOMMU", verdict::ok, "identity: nothing is translated",
+			""};
+	return {"IOMMU", verdict::ok,
+		text + ": it translates what crosses the host bridge; "
+		       "to compare, boot with iommu=pt",
+		""};
 }
 
 } // namespace
 
 void check_host(const facts &of, checks &to)
 {
-	for (auto one : {kernel, uring, p2pdma, iommu, memlock, huge_pages, balancing})
+	for (auto one :
+	     {kernel, uring, p2pdma, iommu, memlock, huge_pages, balancing})
 		to.push_back(one(of));
 }
 

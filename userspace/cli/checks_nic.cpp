@@ -20,9 +20,11 @@ check port(const topology::nic &n)
 			n.interface.empty() ? "not known" : n.interface),
 			"plug in the cable, and ip link set INTERFACE up"};
 	// That it is software is judged with the paths.
-	return {name, verdict::ok, std::format("up, {}, {}{}", bits_text(n.bits_per_second),
-		n.driver.empty() ? "driver not known" : n.driver,
-		n.pci ? "" : " (software: the CPU moves each byte)"), ""};
+	return {name, verdict::ok,
+		std::format("up, {}, {}{}", bits_text(n.bits_per_second),
+			    n.driver.empty() ? "driver not known" : n.driver,
+			    n.pci ? "" : " (software: the CPU moves each byte)"),
+		""};
 }
 
 check registration(const topology::nic &n, const nic_facts &known)
@@ -30,19 +32,23 @@ check registration(const topology::nic &n, const nic_facts &known)
 	const std::string name = n.name + " memory";
 
 	if (known.open_errno.value_or(0) != 0)
-		return {name, verdict::missing, std::format("verbs cannot open it: {}",
-			std::strerror(*known.open_errno)),
-			"install rdma-core's library of its driver (ibverbs-providers), and "
+		return {name, verdict::missing,
+			std::format("verbs cannot open it: {}",
+				    std::strerror(*known.open_errno)),
+			"install rdma-core's library of its driver "
+			"(ibverbs-providers), and "
 			"see that /dev/infiniband/uverbs* may be opened"};
 	if (!known.on_demand)
 		return {name, verdict::not_known, "could not be asked", ""};
-	std::string dmabuf = known.dmabuf ? *known.dmabuf ? "; dma-bufs too" : "; no dma-bufs"
-					  : "";
+	std::string dmabuf =
+		known.dmabuf ? *known.dmabuf ? "; dma-bufs too" : "; no dma-bufs"
+			     : "";
 	if (*known.on_demand)
-		return {name, verdict::ok, "on demand (ODP): nothing is pinned" + dmabuf,
-			""};
-	return {name, verdict::slower, "no paging on demand (ODP): host memory is pinned" +
-		dmabuf, "use a NIC with ODP for RC, as ConnectX-5 and later"};
+		return {name, verdict::ok,
+			"on demand (ODP): nothing is pinned" + dmabuf, ""};
+	return {name, verdict::slower,
+		"no paging on demand (ODP): host memory is pinned" + dmabuf,
+		"use a NIC with ODP for RC, as ConnectX-5 and later"};
 }
 
 } // namespace
@@ -52,8 +58,10 @@ void check_nics(const facts &of, checks &to)
 	auto all = of.machine.nics();
 
 	if (all.empty()) {
-		to.push_back({"NIC", verdict::missing, "none with RDMA: nothing is sent",
-			      "load the driver of the NIC; for a test, rdma link add rxe0 "
+		to.push_back({"NIC", verdict::missing,
+			      "none with RDMA: nothing is sent",
+			      "load the driver of the NIC; for a test, rdma link "
+			      "add rxe0 "
 			      "type rxe netdev INTERFACE"});
 		return;
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The paths that data will take: the best that each GPU has, since that is the one to
-// use.
+// The paths that data will take: the best that each GPU has, since that is the one
+// to use.
 #include <algorithm>
 #include <format>
 #include <map>
@@ -38,8 +38,9 @@ std::vector<way> ways(const topology &t, location from, kind to)
 		if (where.what != to)
 			continue;
 		if (auto by = t.explain(from, where))
-			all.push_back({t.name_of(where), std::move(*by),
-				       to != kind::nic || t.nics()[where.index].active});
+			all.push_back(
+				{t.name_of(where), std::move(*by),
+				 to != kind::nic || t.nics()[where.index].active});
 	}
 	// Of equal ones, that with fewer objections is nearer.
 	std::ranges::stable_sort(all, {}, [](const way &w) {
@@ -68,11 +69,12 @@ check judge(std::string name, const std::vector<way> &all)
 		found += ". Not known: " + joined(best.by.not_known);
 	std::string others;
 	for (const way &other : std::span(all).subspan(1))
-		others += std::format("{}{} {}", others.empty() ? "" : ", ", other.to,
-				      sluice::name(other.by.how));
+		others += std::format("{}{} {}", others.empty() ? "" : ", ",
+				      other.to, sluice::name(other.by.how));
 	if (!others.empty())
 		found += ". Others: " + others;
-	return {std::move(name), verdict_on(best.by), found, joined(best.by.remedies)};
+	return {std::move(name), verdict_on(best.by), found,
+		joined(best.by.remedies)};
 }
 
 /// All pairs of GPUs at once: there may be many, and most are alike.
@@ -96,8 +98,9 @@ std::optional<check> between_gpus(const topology &t)
 	if (pairs.empty())
 		return std::nullopt;
 	for (auto [how, n] : pairs)
-		all.found += std::format("{}{} {} by {}", all.found.empty() ? "" : ", ", n,
-					 n == 1 ? "pair" : "pairs", sluice::name(how));
+		all.found += std::format(
+			"{}{} {} by {}", all.found.empty() ? "" : ", ", n,
+			n == 1 ? "pair" : "pairs", sluice::name(how));
 	return all;
 }
 

@@ -34,14 +34,16 @@ size_t count(const checks &all, verdict is)
 
 std::string summary(const checks &all)
 {
-	size_t slower = count(all, verdict::slower), missing = count(all, verdict::missing);
+	size_t slower = count(all, verdict::slower),
+	       missing = count(all, verdict::missing);
 	size_t unknown = count(all, verdict::not_known);
-	std::string text = slower + missing == 0 ? "All is well" :
+	std::string text = slower + missing + unknown == 0 ? "All is well" :
 		std::format("{} missing, {} slower than could be", missing, slower);
 
 	if (unknown)
 		text += std::format("; {} not known", unknown);
-	return std::format("{}. Exit status {}.", text, static_cast<int>(status_of(all)));
+	return std::format("{}. Exit status {}.", text,
+			   static_cast<int>(status_of(all)));
 }
 
 std::string doctor_text(const checks &all)
@@ -52,10 +54,12 @@ std::string doctor_text(const checks &all)
 	for (const check &one : all)
 		widest = std::max(widest, one.name.size());
 	for (const check &one : all) {
-		text += hanging(std::format("{:<9}  {:<{}}  ", name(one.is), one.name,
-					    widest), one.found);
+		text += hanging(std::format("{:<9}  {:<{}}  ", name(one.is),
+					    one.name, widest),
+				one.found);
 		if (!one.remedy.empty())
-			text += hanging(std::format("{:<{}}", "", widest + 13) + "try: ",
+			text += hanging(std::format("{:<{}}", "", widest + 13) +
+						"try: ",
 					one.remedy);
 	}
 	return text + "\n" + summary(all) + "\n";

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// sluice doctor: facts, which are asked for once, and checks, which only look at them.
+// sluice doctor: facts, which are asked for once, and checks, which only look at
+// them.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +19,7 @@ struct settings;
 /// What an ioctl or a library says of one GPU. Without a value: it was not asked.
 struct gpu_facts {
 	std::optional<int> open_errno;		///< of its render node, 0: it opens
-	std::optional<drm_amdgpu_info_sdma_batch> batch;	///< all 0: no batches
+	std::optional<drm_amdgpu_info_sdma_batch> batch; ///< all 0: no batches
 };
 
 struct nic_facts {

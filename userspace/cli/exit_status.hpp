@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The exit statuses of sluice: one table, by which it exits and which --help prints.
+// The exit statuses of sluice: one table, by which it exits and which --help
+// prints.
 #pragma once
 
 #include <cstdint>

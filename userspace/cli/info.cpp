@@ -29,7 +29,8 @@ constexpr std::array words = {
 	path_words{"dma", "the device has DMA to host memory"},
 	path_words{"bridge", "from device to device through the CPU's host bridge"},
 	path_words{"cpu", "the CPU moves each byte"},
-	path_words{"staged", "to host memory first, and from there in a second step"},
+	path_words{"staged",
+		   "to host memory first, and from there in a second step"},
 	path_words{"none", "not at all"},
 };
 static_assert(words.size() == static_cast<size_t>(path::unreachable) + 1);
@@ -57,7 +58,8 @@ std::string memory_text(const topology::gpu &g)
 std::string section(const char *title, const rows &lines, const char *none)
 {
 	return std::format("\n{}\n{}", title,
-			   lines.empty() ? std::format("  {}\n", none) : aligned(lines));
+			   lines.empty() ? std::format("  {}\n", none)
+					 : aligned(lines));
 }
 
 std::string devices_text(const topology &t)
@@ -68,13 +70,15 @@ std::string devices_text(const topology &t)
 		nodes.push_back({std::format("node{}", n.id), size_text(n.bytes),
 				 "CPUs " + n.cpus});
 	for (const auto &g : t.gpus())
-		gpus.push_back({g.name, g.product.empty() ? g.driver : g.product,
-				memory_text(g), node_text(g.pci.numa_node), g.pci.address,
-				g.render_node.substr(g.render_node.rfind('/') + 1)});
+		gpus.push_back(
+			{g.name, g.product.empty() ? g.driver : g.product,
+			 memory_text(g), node_text(g.pci.numa_node), g.pci.address,
+			 g.render_node.substr(g.render_node.rfind('/') + 1)});
 	for (const auto &n : t.nics())
 		nics.push_back({n.name, n.pci ? n.driver : n.driver + " (software)",
-				bits_text(n.bits_per_second), n.active ? "up" : "down",
-				n.interface, node_text(n.pci ? n.pci->numa_node : -1),
+				bits_text(n.bits_per_second),
+				n.active ? "up" : "down", n.interface,
+				node_text(n.pci ? n.pci->numa_node : -1),
 				n.pci ? n.pci->address : ""});
 	for (const auto &d : t.disks())
 		disks.push_back({d.name, d.model, size_text(d.bytes),
@@ -115,8 +119,11 @@ std::string tables_text(const topology &t)
 	// As many columns as there is room for; the rest in tables below.
 	size_t room = std::max<size_t>(1, columns / (widest + 2) - 1);
 	for (size_t first = 0; first < all.size(); first += room)
-		text += (first ? "\n" : "") + table_text(t, all, std::span(all).subspan(
-			first, std::min(room, all.size() - first)));
+		text += (first ? "\n" : "") +
+			table_text(
+				t, all,
+				std::span(all).subspan(
+					first, std::min(room, all.size() - first)));
 	return text;
 }
 
@@ -219,7 +226,8 @@ std::string info_text(const topology &machine)
 std::string route_text(std::string_view a, std::string_view b, const route &way)
 {
 	std::string text = std::format("{} - {}: {}\n", a, b, name(way.how));
-	auto list = [&text](std::string_view head, const std::vector<std::string> &lines) {
+	auto list = [&text](std::string_view head,
+			    const std::vector<std::string> &lines) {
 		std::string_view now = head;
 		std::string blank(head.size(), ' ');
 

@@ -31,7 +31,8 @@ json pci_json(const pci_function &pci)
 	json ports = json::array();
 
 	for (const pci_port &port : pci.ports)
-		ports.push_back({{"address", port.address}, {"acs", text(port.redirect)}});
+		ports.push_back(
+			{{"address", port.address}, {"acs", text(port.redirect)}});
 	return {
 		{"address", pci.address},
 		{"host_bridge", pci.host_bridge},
@@ -50,8 +51,10 @@ json gpu_json(const topology &t, const topology::gpu &g)
 	json links = json::array();
 
 	for (const auto &link : g.links)
-		links.push_back({{"gpu", t.gpus()[link.gpu].name}, {"hops", link.hops},
-				 {"bytes_per_second", known(link.bytes_per_second)}});
+		links.push_back(
+			{{"gpu", t.gpus()[link.gpu].name},
+			 {"hops", link.hops},
+			 {"bytes_per_second", known(link.bytes_per_second)}});
 	return {
 		{"name", g.name}, {"driver", g.driver}, {"product", g.product},
 		{"render_node", g.render_node}, {"pci", pci_json(g.pci)},
@@ -100,26 +103,33 @@ json info_json(const topology &t)
 	for (const char *list : {"nodes", "gpus", "nics", "disks", "routes"})
 		all[list] = json::array();
 	for (const auto &n : t.nodes())
-		all["nodes"].push_back({{"id", n.id}, {"cpus", n.cpus}, {"bytes", n.bytes},
+		all["nodes"].push_back({{"id", n.id},
+					{"cpus", n.cpus},
+					{"bytes", n.bytes},
 					{"distances", n.distances}});
 	for (const auto &g : t.gpus())
 		all["gpus"].push_back(gpu_json(t, g));
 	for (const auto &n : t.nics())
-		all["nics"].push_back({
-			{"name", n.name}, {"driver", n.driver}, {"interface", n.interface},
-			{"pci", n.pci ? pci_json(*n.pci) : json()},
-			{"software", !n.pci}, {"infiniband", n.infiniband},
-			{"active", n.active},
-			{"bits_per_second", known(n.bits_per_second)}});
+		all["nics"].push_back(
+			{{"name", n.name},
+			 {"driver", n.driver},
+			 {"interface", n.interface},
+			 {"pci", n.pci ? pci_json(*n.pci) : json()},
+			 {"software", !n.pci},
+			 {"infiniband", n.infiniband},
+			 {"active", n.active},
+			 {"bits_per_second", known(n.bits_per_second)}});
 	for (const auto &d : t.disks())
-		all["disks"].push_back({{"name", d.name}, {"model", d.model},
-					{"bytes", d.bytes}, {"pci", pci_json(d.pci)}});
+		all["disks"].push_back({{"name", d.name},
+					{"model", d.model},
+					{"bytes", d.bytes},
+					{"pci", pci_json(d.pci)}});
 	for (size_t i = 0; i < locations.size(); i++)
 		for (size_t j = i + 1; j < locations.size(); j++)
 			if (auto way = t.explain(locations[i], locations[j]))
-				all["routes"].push_back(route_json(
-					t.name_of(locations[i]), t.name_of(locations[j]),
-					*way));
+				all["routes"].push_back(
+					route_json(t.name_of(locations[i]),
+						   t.name_of(locations[j]), *way));
 	return all;
 }
 

@@ -34,8 +34,8 @@ std::string names()
 	return all;
 }
 
-/// The thing, what is wrong with it, and what to do. With --json the one document on
-/// standard output is the error.
+/// The thing, what is wrong with it, and what to do. With --json the one document
+/// on standard output is the error.
 int report(const error &what, const settings &with, std::ostream &err)
 {
 	exit_status status = status_of(what.code());
@@ -77,7 +77,8 @@ void add_common(CLI::App &app, settings &common)
 
 } // namespace
 
-int run_program(int argc, const char *const *argv, std::ostream &out, std::ostream &err)
+int run_program(int argc, const char *const *argv, std::ostream &out,
+		std::ostream &err)
 {
 	CLI::App app("Move data between files, GPUs and machines.", "sluice");
 	settings common{.out = &out};
@@ -106,7 +107,8 @@ int run_program(int argc, const char *const *argv, std::ostream &out, std::ostre
 	auto status = commands[chosen]->run(common);
 	if (status && !out.flush())
 		status = fail(errc::output, "standard output", "cannot be written");
-	return status ? static_cast<int>(*status) : report(status.error(), common, err);
+	return status ? static_cast<int>(*status)
+		      : report(status.error(), common, err);
 }
 
 } // namespace sluice::cli

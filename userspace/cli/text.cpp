@@ -23,7 +23,8 @@ std::string hanging(std::string_view head, std::string_view text)
 		std::string_view word = text.substr(0, end);
 
 		text.remove_prefix(std::min(end + 1, text.size()));
-		if (!line.empty() && head.size() + line.size() + 1 + word.size() > columns)
+		if (!line.empty() &&
+		    head.size() + line.size() + 1 + word.size() > columns)
 			end_line();
 		line += line.empty() ? "" : " ";
 		line += word;
@@ -55,7 +56,8 @@ std::string aligned(const std::vector<std::vector<std::string>> &rows)
 
 std::string size_text(uint64_t bytes)
 {
-	constexpr std::array units = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+	constexpr std::array units = {"B",   "KiB", "MiB", "GiB",
+				      "TiB", "PiB", "EiB"};
 	auto value = static_cast<double>(bytes);
 	size_t unit = 0;
 

@@ -18,7 +18,8 @@ class fake_machine {
 public:
 	fake_machine()
 	{
-		std::string name = std::filesystem::temp_directory_path() / "machine.XXXXXX";
+		std::string name =
+			std::filesystem::temp_directory_path() / "machine.XXXXXX";
 
 		if (!::mkdtemp(name.data()))
 			throw std::runtime_error("mkdtemp");
@@ -49,7 +50,9 @@ public:
 
 		std::filesystem::create_directories(from.parent_path());
 		std::filesystem::create_symlink(
-			std::filesystem::relative(root_ / target, from.parent_path()), from);
+			std::filesystem::relative(root_ / target,
+						  from.parent_path()),
+			from);
 	}
 
 	void kernel(std::string_view release, std::string_view symbols =
@@ -58,7 +61,8 @@ public:
 		std::string text = "0000000000000000 T schedule\n";
 
 		for (size_t at = 0; at < symbols.size();) {
-			size_t end = std::min(symbols.find(' ', at), symbols.size());
+			size_t end =
+				std::min(symbols.find(' ', at), symbols.size());
 			text += std::format("0000000000000000 T {}\n",
 					    symbols.substr(at, end - at));
 			at = end + 1;
@@ -68,14 +72,16 @@ public:
 	}
 	void patched_kernel() const
 	{
-		kernel("7.3.4-sluice", "pci_p2pdma_distance_many dev_pagemap_publish_alias "
-				       "svm_alias_init");
+		kernel("7.3.4-sluice",
+		       "pci_p2pdma_distance_many dev_pagemap_publish_alias "
+		       "svm_alias_init");
 	}
 
 	void cpu(std::string_view vendor, int family) const
 	{
 		file("proc/cpuinfo", std::format("processor\t: 0\nvendor_id\t: {}\n"
-						 "cpu family\t: {}\n\n", vendor, family));
+						 "cpu family\t: {}\n\n",
+						 vendor, family));
 	}
 
 	void node(int id, std::string_view cpus, std::string_view distances,
@@ -85,13 +91,14 @@ public:
 
 		file(directory + "cpulist", std::string(cpus) + "\n");
 		file(directory + "distance", std::string(distances) + "\n");
-		file(directory + "meminfo", std::format("Node {} MemTotal:  {} kB\n", id,
-							gib << 20));
+		file(directory + "meminfo",
+		     std::format("Node {} MemTotal:  {} kB\n", id, gib << 20));
 	}
 
 	/// A PCI function. @p directory: "pci0000:00/0000:00:01.0/0000:01:00.0"
 	std::string pci(std::string_view directory, uint32_t vendor = 0x1022,
-			uint32_t device = 1, uint32_t class_code = 0x060400, int node = -1) const
+			uint32_t device = 1, uint32_t class_code = 0x060400,
+			int node = -1) const
 	{
 		auto path = std::format("sys/devices/{}", directory);
 
@@ -131,12 +138,14 @@ public:
 	}
 
 	std::string gpu(std::string_view directory, int minor, int node = -1,
-			uint64_t vram = 16ull << 30, uint64_t visible = 16ull << 30) const
+			uint64_t vram = 16ull << 30,
+			uint64_t visible = 16ull << 30) const
 	{
 		auto path = pci(directory, 0x1002, 0x74a1, 0x120000, node);
 
 		file(path + "/mem_info_vram_total", std::format("{}\n", vram));
-		file(path + "/mem_info_vis_vram_total", std::format("{}\n", visible));
+		file(path + "/mem_info_vis_vram_total",
+		     std::format("{}\n", visible));
 		driver(path, "amdgpu");
 		auto drm = std::format("{}/drm/renderD{}", path, minor);
 		file(drm + "/dev", "226:128\n");
@@ -151,16 +160,20 @@ public:
 		auto directory = kfd_node(node);
 
 		file(directory + "/gpu_id", std::format("{}\n", id));
-		file(directory + "/properties", std::format(
-			"gfx_target_version 90402\ncapability {}\nlocation_id {}\n"
-			"domain 0\nhive_id {}\nnum_sdma_engines 2\n"
-			"num_sdma_xgmi_engines 14\n", id ? 0x08000000 : 0, location, hive));
+		file(directory + "/properties",
+		     std::format("gfx_target_version 90402\ncapability "
+				 "{}\nlocation_id {}\n"
+				 "domain 0\nhive_id {}\nnum_sdma_engines 2\n"
+				 "num_sdma_xgmi_engines 14\n",
+				 id ? 0x08000000 : 0, location, hive));
 	}
 	void kfd_link(int from, int number, int to, int type, int weight = 15) const
 	{
-		file(std::format("{}/io_links/{}/properties", kfd_node(from), number),
+		file(std::format("{}/io_links/{}/properties", kfd_node(from),
+				 number),
 		     std::format("type {}\nnode_from {}\nnode_to {}\nweight {}\n"
-				 "max_bandwidth 64000\n", type, from, to, weight));
+				 "max_bandwidth 64000\n",
+				 type, from, to, weight));
 	}
 
 	std::string nic(std::string_view directory, std::string_view name,
@@ -169,7 +182,8 @@ public:
 		auto path = pci(directory, 0x15b3, 0x1021, 0x020000, node);
 
 		driver(path, "mlx5_core");
-		rdma(std::format("{}/infiniband/{}", path, name), name, "400 Gb/sec (4X NDR)");
+		rdma(std::format("{}/infiniband/{}", path, name), name,
+		     "400 Gb/sec (4X NDR)");
 		link(std::format("{}/infiniband/{}/device", path, name), path);
 		return path;
 	}
@@ -206,7 +220,8 @@ private:
 		std::filesystem::create_directories(root_ / directory);
 		link(std::string(path) + "/driver", directory);
 	}
-	void rdma(const std::string &path, std::string_view name, std::string_view rate) const
+	void rdma(const std::string &path, std::string_view name,
+		  std::string_view rate) const
 	{
 		file(path + "/ports/1/state", "4: ACTIVE\n");
 		file(path + "/ports/1/link_layer", "Ethernet\n");

@@ -118,13 +118,15 @@ TEST_F(TopologyTest, DevicesAreFoundByAllTheirNames)
 	ASSERT_EQ(t.disks().size(), 1u);
 	EXPECT_EQ(t.disks()[0].model, "Flash 1000");
 	EXPECT_EQ(t.disks()[0].bytes, 2000409264ull * 512);
-	for (auto name : {"gpu0", "0000:03:00.0", "renderD128", "/dev/dri/renderD128"})
+	for (auto name :
+	     {"gpu0", "0000:03:00.0", "renderD128", "/dev/dri/renderD128"})
 		EXPECT_EQ(t.find(name), (location{location::kind::gpu, 0})) << name;
 	EXPECT_EQ(t.find("0000:04:00.0"), (location{location::kind::nic, 0}));
 	auto none = t.find("gpu1");
 	ASSERT_FALSE(none);
 	EXPECT_EQ(none.error().code(), errc::device);
-	EXPECT_NE(none.error().message().find("node0 gpu0 mlx5_0 nvme0n1"), std::string::npos);
+	EXPECT_NE(none.error().message().find("node0 gpu0 mlx5_0 nvme0n1"),
+		  std::string::npos);
 	EXPECT_FALSE(t.find(""));
 	EXPECT_FALSE(t.explain({location::kind::gpu, 1}, {location::kind::gpu, 0}));
 }
@@ -165,6 +167,17 @@ TEST_F(TopologyTest, AcsOnAHostThatDoesNotForwardIsStaged)
 
 	EXPECT_EQ(r.how, path::staged);
 	EXPECT_TRUE(mentions(r.remedies, "pci=disable_acs_redir=0000:02:00.0"));
+}
+
+TEST_F(TopologyTest, AcsOfTheBridgeAboveBothCounts)
+{
+	below_a_switch();
+	machine.cpu("AuthenticAMD", 25);
+	readable(0);
+	machine.acs(up, request_redirect);
+	EXPECT_EQ(between("gpu0", "mlx5_0").how, path::host_bridge);
+	machine.acs(up, 0x13);		// neither of those that redirect
+	EXPECT_EQ(between("gpu0", "mlx5_0").how, path::peer_to_peer);
 }
 
 TEST_F(TopologyTest, AnOrdinaryUserIsToldThatAcsIsNotKnown)
@@ -257,7 +270,8 @@ TEST_F(TopologyTest, SymbolsAreFoundInALongList)
 	std::string filler = "0000000000000000 T schedule\n";
 
 	while (filler.size() < (5 << 20))
-		filler += std::format("0000000000000000 t filler_{}\n", filler.size());
+		filler += std::format("0000000000000000 t filler_{}\n",
+				      filler.size());
 	// One that lies across the end of the first piece.
 	std::string line = "\nffffffffffffffff T dev_pagemap_publish_alias\n";
 	filler.replace((1 << 20) - 30, line.size(), line);
@@ -303,8 +317,9 @@ TEST_F(TopologyTest, SoftNicsReachGpusInPlaceOnAPatchedKernel)
 TEST_F(TopologyTest, AHiveIsLinked)
 {
 	for (int i = 0; i < 3; i++) {
-		machine.gpu(std::format("pci0000:00/0000:00:0{}.0/0000:0{}:00.0", i + 1,
-					i + 1), 128 + i);
+		machine.gpu(std::format("pci0000:00/0000:00:0{}.0/0000:0{}:00.0",
+					i + 1, i + 1),
+			    128 + i);
 		machine.kfd(i + 1, 100 + i, (i + 1) << 8, i < 2 ? 77 : 0);
 	}
 	machine.kfd(0, 0, 0);			// the CPU
@@ -374,6 +389,22 @@ TEST_F(TopologyTest, OtherDriversAreOutOfReach)
 	EXPECT_EQ(between("gpu0", "node0").how, path::unreachable);
 }
 
+TEST_F(TopologyTest, OnlyFunctionsAreGpus)
+{
+	machine.gpu("pci0000:00/0000:00:01.0/0000:03:00.0", 128);
+	// A partition of it, and the device of a hypervisor.
+	for (const std::string path :
+	     {"sys/devices/platform/amdgpu_xcp_0",
+	      "sys/devices/pci0000:00/0000:00:02.0/virtio0"}) {
+		std::string node = std::format("renderD{}", path.size());
+
+		machine.file(path + "/drm/" + node + "/dev", "226:129\n");
+		machine.link(path + "/drm/" + node + "/device", path);
+		machine.link("sys/class/drm/" + node, path + "/drm/" + node);
+	}
+	EXPECT_EQ(read().gpus().size(), 1u);
+}
+
 TEST_F(TopologyTest, AHostileConfigSpaceEnds)
 {
 	below_a_switch();
@@ -393,8 +424,11 @@ TEST_F(TopologyTest, AHostileConfigSpaceEnds)
 TEST_F(TopologyTest, ADiskWithSeveralPathsIsFound)
 {
 	machine.pci("pci0000:00/0000:00:01.0/0000:05:00.0", 0x144d, 1, 0x010802);
-	const std::string subsystem = "sys/devices/virtual/nvme-subsystem/nvme-subsys0";
-	machine.file("sys/devices/pci0000:00/0000:00:01.0/0000:05:00.0/nvme/nvme0/model", "M\n");
+	const std::string subsystem =
+		"sys/devices/virtual/nvme-subsystem/nvme-subsys0";
+	machine.file(
+		"sys/devices/pci0000:00/0000:00:01.0/0000:05:00.0/nvme/nvme0/model",
+		"M\n");
 	machine.file(subsystem + "/nvme0n1/size", "8\n");
 	machine.link(subsystem + "/nvme0",
 		     "sys/devices/pci0000:00/0000:00:01.0/0000:05:00.0/nvme/nvme0");

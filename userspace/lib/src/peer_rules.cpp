@@ -94,11 +94,12 @@ bool peer_rules::listed(const std::string &host_bridge, bool same) const
 {
 	const topology::host_bridge *is = bridge(host_bridge);
 
-	return is && std::ranges::any_of(whitelist, [&](const listed_bridge &entry) {
-		return entry.vendor == is->vendor &&
-		       (entry.device == 0 || entry.device == is->device) &&
-		       (same || !entry.only_inside);
-	});
+	return is &&
+	       std::ranges::any_of(whitelist, [&](const listed_bridge &entry) {
+		       return entry.vendor == is->vendor &&
+			      (entry.device == 0 || entry.device == is->device) &&
+			      (same || !entry.only_inside);
+	       });
 }
 
 bool peer_rules::forwards(const pci_function &a, const pci_function &b) const
@@ -131,7 +132,9 @@ peer_verdict peer_rules::ask(const pci_function &provider,
 {
 	peer_verdict verdict;
 	auto from = way_up(provider), to = way_up(client);
-	auto same = [](const hop &a, const hop &b) { return a.address == b.address; };
+	auto same = [](const hop &a, const hop &b) {
+		return a.address == b.address;
+	};
 	auto at = std::ranges::find_first_of(from, to, same);
 
 	verdict.below_one_port = at != from.end();

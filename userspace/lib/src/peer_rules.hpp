@@ -17,9 +17,9 @@ struct peer_verdict {
 		none,
 	} how = map::none;
 	bool below_one_port = false;		///< a bridge has both below it
-	bool redirected = false;		///< ... but ACS sends them to the host bridge
+	bool redirected = false; ///< ... but ACS sends them to the host bridge
 	bool acs_known = true;
-	std::vector<std::string> redirecting;	///< addresses of the bridges that do
+	std::vector<std::string> redirecting; ///< addresses of the bridges that do
 	/// Links that the data take, for the rate.
 	std::vector<std::pair<std::string, pci_link>> links;
 };
@@ -29,7 +29,8 @@ public:
 	explicit peer_rules(const topology &of) : topology_(of) {}
 
 	/// @param provider whose memory it is
-	peer_verdict ask(const pci_function &provider, const pci_function &client) const;
+	peer_verdict ask(const pci_function &provider,
+			 const pci_function &client) const;
 
 	/// Host bridges of both that the kernel does not list, for people.
 	std::string unlisted(const pci_function &a, const pci_function &b) const;

@@ -8,7 +8,8 @@ namespace sluice {
 
 namespace {
 
-constexpr const char *patched_kernel = "boot a kernel with the patch series of Sluice";
+constexpr const char *patched_kernel =
+	"boot a kernel with the patch series of Sluice";
 constexpr unsigned near = 10;	// as ACPI counts distances
 
 bool is_amd(const topology::gpu &g)
@@ -45,7 +46,8 @@ route router::find(location a, location b) const
 	if (a == b && (a.what == node || a.what == gpu)) {
 		route to{.how = path::same_memory, .limit = "the memory itself"};
 
-		to.steps.push_back(std::format("all of it is in {}", t_.name_of(a)));
+		to.steps.push_back(
+			std::format("all of it is in {}", t_.name_of(a)));
 		return to;
 	}
 	if (a.what == node)
@@ -54,7 +56,7 @@ route router::find(location a, location b) const
 	if (a.what == gpu && !is_amd(t_.gpus_[a.index]))
 		return unknown_driver(t_.gpus_[a.index]);
 	if (a.what == gpu && b.what == gpu)
-		return between_gpus(t_.gpus_[a.index], t_.gpus_[b.index]);
+		return between_gpus(a, b);
 	if (a.what == gpu && b.what == nic)
 		return gpu_and_nic(t_.gpus_[a.index], t_.nics_[b.index]);
 	if (a.what == gpu)
@@ -68,11 +70,13 @@ route router::between_nodes(size_t a, size_t b) const
 	unsigned distance = b < from.distances.size() ? from.distances[b] : 0;
 	route to{.how = path::by_cpu};
 
-	to.steps.push_back(std::format("a CPU copies between node{} and node{}", from.id,
-				       other.id));
-	to.limit = distance ? std::format("the link between the nodes: distance {}, "
-					  "where {} is near", distance, near)
-			    : "the link between the nodes";
+	to.steps.push_back(std::format("a CPU copies between node{} and node{}",
+				       from.id, other.id));
+	to.limit = distance
+			   ? std::format("the link between the nodes: distance {}, "
+					 "where {} is near",
+					 distance, near)
+			   : "the link between the nodes";
 	to.why_not_better.push_back("they are different memory");
 	return to;
 }
@@ -88,61 +92,71 @@ route router::to_node(size_t node, location device) const
 		return unknown_driver(t_.gpus_[device.index]);
 	if (!pci_of(device)) {
 		to.how = path::by_cpu;
-		to.steps.push_back(std::format("the CPU moves data between node{} and "
-					       "the packets of {}", host.id, name));
+		to.steps.push_back(
+			std::format("the CPU moves data between node{} and "
+				    "the packets of {}",
+				    host.id, name));
 		to.limit = "the CPU";
-		to.why_not_better.push_back(name + " is software: it has no DMA engine");
+		to.why_not_better.push_back(name +
+					    " is software: it has no DMA engine");
 		to.remedies.push_back("use a NIC that does RDMA in hardware");
 		return to;
 	}
-	to.steps.push_back(std::format("{} has DMA to the memory of node{}", mover(device),
-				       host.id));
+	to.steps.push_back(std::format("{} has DMA to the memory of node{}",
+				       mover(device), host.id));
 	bound_by_link(to, device);
 	if (own >= 0 && own != host.id && t_.nodes_.size() > 1) {
-		to.why_not_better.push_back(std::format(
-			"{} is at node{}: the data cross the link between the nodes",
-			name, own));
+		to.why_not_better.push_back(
+			std::format("{} is at node{}: the data cross the link "
+				    "between the nodes",
+				    name, own));
 		to.remedies.push_back(std::format("use memory of node{}", own));
 	}
 	return to;
 }
 
-route router::by_xgmi(const gpu &a, const gpu &b, const topology::xgmi_link &link) const
+route router::by_xgmi(const gpu &a, const gpu &b,
+		      const topology::xgmi_link &link) const
 {
 	route to{.how = path::xgmi};
 
-	to.steps.push_back(std::format("an SDMA engine of either copies between the video "
-				       "memory of {} and {}", a.name, b.name));
+	to.steps.push_back(
+		std::format("an SDMA engine of either copies between the video "
+			    "memory of {} and {}",
+			    a.name, b.name));
 	bound(to, std::format("xGMI between {} and {}", a.name, b.name),
 	      link.bytes_per_second);
 	if (link.hops > 1)
-		to.why_not_better.push_back(std::format("the link has {} hops", link.hops));
+		to.why_not_better.push_back(
+			std::format("the link has {} hops", link.hops));
 	return to;
 }
 
-route router::between_gpus(const gpu &a, const gpu &b) const
+route router::between_gpus(location first, location second) const
 {
+	const gpu &a = t_.gpus_[first.index], &b = t_.gpus_[second.index];
+
 	if (!is_amd(b))
 		return unknown_driver(b);
-	auto link = std::ranges::find(a.links, static_cast<size_t>(&b - t_.gpus_.data()),
-				      &topology::xgmi_link::gpu);
+	auto link =
+		std::ranges::find(a.links, second.index, &topology::xgmi_link::gpu);
 	if (link != a.links.end())
 		return by_xgmi(a, b, *link);
 
 	route to;
 	judge_peers(to, b.pci, a.pci);
 	if (to.how == path::staged) {
-		to.steps.push_back(std::format("{} copies to host memory", mover(
-			{location::kind::gpu, static_cast<size_t>(&a - t_.gpus_.data())})));
-		to.steps.push_back(std::format("{} copies from there", mover(
-			{location::kind::gpu, static_cast<size_t>(&b - t_.gpus_.data())})));
+		to.steps = {mover(first) + " copies to host memory",
+			    mover(second) + " copies from there"};
 		return to;
 	}
-	to.steps.push_back(std::format("an SDMA engine of either copies between the video "
-				       "memory of {} and {}, through the BAR of the other",
-				       a.name, b.name));
-	to.why_not_better.push_back("xGMI does not link them; memory that they share with "
-				    "the process (SVM) goes through host memory");
+	to.steps.push_back(
+		std::format("an SDMA engine of either copies between the video "
+			    "memory of {} and {}, through the BAR of the other",
+			    a.name, b.name));
+	to.why_not_better.push_back(
+		"xGMI does not link them; memory that they share with "
+		"the process (SVM) goes through host memory");
 	note_bar(to, a);
 	note_bar(to, b);
 	return to;
@@ -155,20 +169,28 @@ route router::gpu_and_software(const gpu &g, const nic &n) const
 	to.why_not_better.push_back(n.name + " is software: it has no DMA engine");
 	to.remedies.push_back("use a NIC that does RDMA in hardware");
 	if (!t_.kernel_.symbols)
-		to.not_known.push_back("whether the kernel lets peers reach the memory "
-				       "of GPUs in place: /proc/kallsyms tells nothing");
+		to.not_known.push_back(
+			"whether the kernel lets peers reach the memory "
+			"of GPUs in place: /proc/kallsyms tells nothing");
 	if (t_.kernel_.symbols && !t_.kernel_.kfd_alias) {
 		to.how = path::staged;
-		to.limit = "the CPU, and host memory, which each byte crosses twice";
-		to.steps = {std::format("an SDMA engine of {} copies to or from host memory",
-					g.name),
-			    std::format("the CPU moves data between there and the packets "
-					"of {}", n.name)};
+		to.limit =
+			"the CPU, and host memory, which each byte crosses twice";
+		to.steps = {
+			std::format("an SDMA engine of {} copies to or from host "
+				    "memory",
+				    g.name),
+			std::format(
+				"the CPU moves data between there and the packets "
+				"of {}",
+				n.name)};
 		note_alias(to);
 		return to;
 	}
-	to.steps.push_back(std::format("the CPU moves data between the BAR of {} and the "
-				       "packets of {}", g.name, n.name));
+	to.steps.push_back(
+		std::format("the CPU moves data between the BAR of {} and the "
+			    "packets of {}",
+			    g.name, n.name));
 	note_bar(to, g);
 	return to;
 }
@@ -181,12 +203,15 @@ route router::gpu_and_nic(const gpu &g, const nic &n) const
 	route to;
 	judge_peers(to, g.pci, *n.pci);
 	if (to.how == path::staged) {
-		to.steps = {std::format("an SDMA engine of {} copies to or from host memory",
+		to.steps = {std::format("an SDMA engine of {} copies to or from "
+					"host memory",
 					g.name),
 			    std::format("{} has DMA to it there", n.name)};
 	} else {
-		to.steps.push_back(std::format("{} has DMA to the video memory of {}, "
-					       "through its BAR", n.name, g.name));
+		to.steps.push_back(
+			std::format("{} has DMA to the video memory of {}, "
+				    "through its BAR",
+				    n.name, g.name));
 		note_bar(to, g);
 		if (t_.kernel_.symbols && !t_.kernel_.kfd_alias)
 			note_alias(to);
@@ -199,8 +224,9 @@ route router::gpu_and_disk(location a, location b) const
 {
 	route to = by_host_memory(a, b);
 
-	to.why_not_better = {"Linux reads files to memory that has pages which a disk can "
-			     "reach; video memory has none"};
+	to.why_not_better.front() =
+		"Linux reads files to memory that has pages which a "
+		"disk can reach; video memory has none";
 	return to;
 }
 
@@ -210,12 +236,14 @@ route router::by_host_memory(location a, location b) const
 
 	for (location device : {a, b})
 		if (pci_of(device))
-			to.steps.push_back(std::format("{} has DMA to {}", mover(device),
+			to.steps.push_back(std::format("{} has DMA to {}",
+						       mover(device),
 						       memory_near(device)));
 		else
-			to.steps.push_back(std::format("the CPU moves data between host "
-						       "memory and the packets of {}",
-						       t_.name_of(device)));
+			to.steps.push_back(
+				std::format("the CPU moves data between host "
+					    "memory and the packets of {}",
+					    t_.name_of(device)));
 	if (pci_of(a) && pci_of(b)) {
 		bound_by_link(to, a);
 		bound_by_link(to, b);
@@ -225,8 +253,10 @@ route router::by_host_memory(location a, location b) const
 	to.why_not_better.push_back("nothing but host memory is between them");
 	if (node_of(a) >= 0 && node_of(b) >= 0 && node_of(a) != node_of(b))
 		to.why_not_better.push_back(std::format(
-			"{} is at node{} and {} at node{}: the data cross the link between "
-			"the nodes", t_.name_of(a), node_of(a), t_.name_of(b), node_of(b)));
+			"{} is at node{} and {} at node{}: the data cross the link "
+			"between "
+			"the nodes",
+			t_.name_of(a), node_of(a), t_.name_of(b), node_of(b)));
 	return to;
 }
 
@@ -235,20 +265,24 @@ void router::note_bar(route &to, const gpu &g) const
 {
 	if (g.visible_vram_bytes >= g.vram_bytes)
 		return;
-	to.why_not_better.push_back(std::format(
-		"{} of {} of {}'s memory are within its BAR; the rest moves to host memory "
-		"first", gib(g.visible_vram_bytes), gib(g.vram_bytes), g.name));
-	to.remedies.push_back(
-		"turn on resizable BAR (above 4G decoding) in the firmware's setup");
+	to.why_not_better.push_back(
+		std::format("{} of {} of {}'s memory are within its BAR; the rest "
+			    "moves to host memory "
+			    "first",
+			    gib(g.visible_vram_bytes), gib(g.vram_bytes), g.name));
+	to.remedies.push_back("turn on resizable BAR (above 4G decoding) in the "
+			      "firmware's setup");
 }
 
 void router::note_alias(route &to) const
 {
 	const char *why = t_.kernel_.alias
-		? "amdkfd shows the memory that GPUs share with a process to no peer: it "
-		  "moves to host memory first"
-		: "this kernel lets no peer reach memory that a GPU shares with a process "
-		  "(SVM): it moves to host memory first";
+				  ? "amdkfd shows the memory that GPUs share with "
+				    "a process to no peer: it "
+				    "moves to host memory first"
+				  : "this kernel lets no peer reach memory that a "
+				    "GPU shares with a process "
+				    "(SVM): it moves to host memory first";
 
 	to.why_not_better.push_back(why);
 	to.remedies.push_back(patched_kernel);
@@ -261,7 +295,8 @@ void router::note_redirect(route &to, const peer_verdict &verdict) const
 	for (const std::string &address : verdict.redirecting)
 		ports += (ports.empty() ? "" : ";") + address;
 	to.why_not_better.push_back(
-		"one PCI switch has both below it, but ACS sends peers to the host bridge" +
+		"one PCI switch has both below it, but ACS sends peers to the host "
+		"bridge" +
 		(ports.empty() ? std::string() : " at " + ports));
 	// The ports are known to root only.
 	to.remedies.push_back("boot with pci=disable_acs_redir=" + (ports.empty()
@@ -281,8 +316,9 @@ void router::judge_peers(route &to, const pci_function &provider,
 	}
 	bound_by_links(to, verdict);
 	if (!verdict.acs_known)
-		to.not_known.push_back("ACS: only root can read what the bridges do; "
-				       "without it, peers go straight");
+		to.not_known.push_back(
+			"ACS: only root can read what the bridges do; "
+			"without it, peers go straight");
 	switch (verdict.how) {
 	case peer_verdict::map::bus:
 		to.how = path::peer_to_peer;
@@ -290,18 +326,21 @@ void router::judge_peers(route &to, const pci_function &provider,
 	case peer_verdict::map::host_bridge:
 		to.how = path::host_bridge;
 		if (!verdict.redirected)
-			to.why_not_better.push_back("no PCI switch has both below it");
+			to.why_not_better.push_back(
+				"no PCI switch has both below it");
 		break;
 	case peer_verdict::map::none:
 		to.how = path::staged;
 		if (!to.why_not_better.empty())
 			return;
-		to.why_not_better.push_back(std::format(
-			"P2PDMA: the kernel does not know that {} forwards between devices",
-			rules_.unlisted(provider, client)));
-		to.remedies.push_back("put both below one PCI switch, or use a machine "
-				      "whose CPU forwards: AMD since Zen, Xeon since "
-				      "Skylake");
+		to.why_not_better.push_back(
+			std::format("P2PDMA: the kernel does not know that {} "
+				    "forwards between devices",
+				    rules_.unlisted(provider, client)));
+		to.remedies.push_back(
+			"put both below one PCI switch, or use a machine "
+			"whose CPU forwards: AMD since Zen, Xeon since "
+			"Skylake");
 	}
 	if (verdict.redirected)
 		note_redirect(to, verdict);

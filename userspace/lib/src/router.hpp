@@ -21,13 +21,14 @@ private:
 
 	route between_nodes(size_t a, size_t b) const;
 	route to_node(size_t node, location device) const;
-	route between_gpus(const gpu &a, const gpu &b) const;
+	route between_gpus(location first, location second) const;
 	route gpu_and_nic(const gpu &g, const nic &n) const;
 	route gpu_and_software(const gpu &g, const nic &n) const;
 	route gpu_and_disk(location a, location b) const;
 	route by_host_memory(location a, location b) const;
 
-	route by_xgmi(const gpu &a, const gpu &b, const topology::xgmi_link &link) const;
+	route by_xgmi(const gpu &a, const gpu &b,
+		      const topology::xgmi_link &link) const;
 	void judge_peers(route &to, const pci_function &provider,
 			 const pci_function &client) const;
 	void note_redirect(route &to, const peer_verdict &verdict) const;

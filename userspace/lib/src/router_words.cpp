@@ -81,7 +81,8 @@ void router::bound_by_link(route &to, location device) const
 {
 	const pci_function *pci = pci_of(device);
 
-	bound(to, "PCI link of " + t_.name_of(device), pci->link.bytes_per_second());
+	bound(to, "PCI link of " + t_.name_of(device),
+	      pci->link.bytes_per_second());
 	for (const pci_port &port : pci->ports)
 		bound(to, "PCI link of " + label(port.address),
 		      port.link.bytes_per_second());

@@ -17,8 +17,8 @@ public:
 
 	bool has(std::string_view path) const;
 
-	/// The first @p most bytes of a file, without white space at the end. Empty if
-	/// there is none, or it cannot be read.
+	/// The first @p most bytes of a file, without white space at the end. Empty
+	/// if there is none, or it cannot be read.
 	std::string text(std::string_view path, size_t most = 16384) const;
 	std::string bytes(std::string_view path, size_t most) const;
 
@@ -28,8 +28,8 @@ public:
 	/// Names in a directory, in the order of their numbers.
 	std::vector<std::string> list(std::string_view path) const;
 
-	/// The path without links, below the root: "sys/devices/..."; empty if there
-	/// is nothing.
+	/// The path without links, below the root: "sys/devices/..."; empty if
+	/// there is nothing.
 	std::string real(std::string_view path) const;
 
 	/// The last name of where a link points to.
@@ -45,7 +45,10 @@ public:
 				std::span<const std::string_view> wanted) const;
 
 private:
-	std::string full(std::string_view path) const { return root_ + std::string(path); }
+	std::string full(std::string_view path) const
+	{
+		return root_ + std::string(path);
+	}
 
 	std::string root_;		///< without links, ends with a slash
 };

@@ -14,8 +14,8 @@ namespace sluice {
 namespace {
 
 constexpr std::array path_names = {
-	"same-memory", "xgmi", "peer-to-peer", "host-memory", "host-bridge", "by-cpu",
-	"staged", "unreachable",
+	"same-memory", "xgmi",	 "peer-to-peer", "host-memory",
+	"host-bridge", "by-cpu", "staged",	 "unreachable",
 };
 static_assert(path_names.size() == static_cast<size_t>(path::unreachable) + 1);
 
@@ -50,16 +50,18 @@ void topology_reader::read_nodes(topology &to) const
 
 	for (const std::string &entry : files_.list(top)) {
 		topology::node node;
-		auto number = std::from_chars(entry.data() + std::min<size_t>(4, entry.size()),
-					      entry.data() + entry.size(), node.id);
+		auto number = std::from_chars(
+			entry.data() + std::min<size_t>(4, entry.size()),
+			entry.data() + entry.size(), node.id);
 
 		if (!entry.starts_with("node") || number.ec != std::errc())
 			continue;
 		const std::string directory = top + "/" + entry;
 		node.cpus = files_.text(directory + "/cpulist");
 		std::string memory = files_.text(directory + "/meminfo");
-		node.bytes = std::strtoull(field_of(memory, "MemTotal").c_str(), nullptr,
-					   10) << 10;
+		node.bytes = std::strtoull(field_of(memory, "MemTotal").c_str(),
+					   nullptr, 10)
+			     << 10;
 		std::string distances = files_.text(directory + "/distance");
 		for (char *at = distances.data(), *end = at;; at = end) {
 			unsigned long distance = std::strtoul(at, &end, 10);
@@ -105,7 +107,8 @@ result<topology> topology_reader::read(std::string_view root)
 	topology found;
 
 	if (!files_.has("sys/devices"))
-		return fail(errc::system, root, "it has no sys/devices: sysfs is not there");
+		return fail(errc::system, root,
+			    "it has no sys/devices: sysfs is not there");
 	read_kernel(found);
 	read_nodes(found);
 	read_host_bridges(found);
@@ -139,13 +142,15 @@ std::vector<location> topology::locations() const
 std::string topology::name_of(location where) const
 {
 	auto of = [&where](const auto &list) {
-		return where.index < list.size() ? list[where.index].name : std::string();
+		return where.index < list.size() ? list[where.index].name
+						 : std::string();
 	};
 
 	switch (where.what) {
 	case location::kind::node:
 		return where.index < nodes_.size()
-			? std::format("node{}", nodes_[where.index].id) : std::string();
+			       ? std::format("node{}", nodes_[where.index].id)
+			       : std::string();
 	case location::kind::gpu:
 		return of(gpus_);
 	case location::kind::nic:
@@ -169,17 +174,20 @@ result<location> topology::find(std::string_view wanted) const
 		if (where.what == location::kind::gpu) {
 			address = gpus_[where.index].pci.address;
 			render = gpus_[where.index].render_node;
-		} else if (where.what == location::kind::nic && nics_[where.index].pci) {
+		} else if (where.what == location::kind::nic &&
+			   nics_[where.index].pci) {
 			address = nics_[where.index].pci->address;
 		} else if (where.what == location::kind::disk) {
 			address = disks_[where.index].pci.address;
 		}
 		if (wanted == own || wanted == address || wanted == render ||
-		    (!render.empty() && render.ends_with("/" + std::string(wanted))))
+		    (!render.empty() &&
+		     render.ends_with("/" + std::string(wanted))))
 			return where;
 		names += " " + own;
 	}
-	return fail(errc::device, wanted, "there is no such thing; there is" + names);
+	return fail(errc::device, wanted,
+		    "there is no such thing; there is" + names);
 }
 
 } // namespace sluice

@@ -27,8 +27,9 @@ std::string target_name(uint64_t version)
 
 std::string address_of(uint64_t domain, uint64_t location)
 {
-	return std::format("{:04x}:{:02x}:{:02x}.{:x}", domain, location >> 8 & 0xff,
-			   location >> 3 & 0x1f, location & 7);
+	return std::format("{:04x}:{:02x}:{:02x}.{:x}", domain,
+			   location >> 8 & 0xff, location >> 3 & 0x1f,
+			   location & 7);
 }
 
 double megabytes(const std::string &properties, std::string_view key)
@@ -54,10 +55,11 @@ void topology_reader::read_gpus(topology &to) const
 		topology::gpu gpu{.pci = std::move(*function)};
 		gpu.render_node = "/dev/dri/" + entry;
 		gpu.driver = files_.target(directory + "/driver");
-		gpu.vram_bytes =
-			files_.number(directory + "/mem_info_vram_total").value_or(0);
+		gpu.vram_bytes = files_.number(directory + "/mem_info_vram_total")
+					 .value_or(0);
 		gpu.visible_vram_bytes =
-			files_.number(directory + "/mem_info_vis_vram_total").value_or(0);
+			files_.number(directory + "/mem_info_vis_vram_total")
+				.value_or(0);
 		to.gpus_.push_back(std::move(gpu));
 	}
 	std::ranges::sort(to.gpus_, {}, [](const topology::gpu &gpu) {
@@ -73,14 +75,16 @@ void topology_reader::read_kfd(topology &to) const
 	std::vector<std::string> names = files_.list(kfd_nodes);
 
 	for (const std::string &name : names) {
-		std::string properties = files_.text(kfd_nodes + "/" + name + "/properties");
+		std::string properties =
+			files_.text(kfd_nodes + "/" + name + "/properties");
 		auto of = [&properties](std::string_view key) {
 			return sysfs::value(properties, key).value_or(0);
 		};
-		auto gpu = std::ranges::find(to.gpus_, address_of(of("domain"),
-								  of("location_id")),
-					     [](const auto &g) { return g.pci.address; });
-		auto id = files_.number(kfd_nodes + "/" + name + "/gpu_id").value_or(0);
+		auto gpu = std::ranges::find(
+			to.gpus_, address_of(of("domain"), of("location_id")),
+			[](const auto &g) { return g.pci.address; });
+		auto id = files_.number(kfd_nodes + "/" + name + "/gpu_id")
+				  .value_or(0);
 
 		// The first partition speaks for all.
 		if (!id || gpu == to.gpus_.end() || gpu->kfd_id)
@@ -106,10 +110,12 @@ topology_reader::read_links(uint64_t node, const kfd_indices &indices) const
 
 	for (const std::string &link : files_.list(top)) {
 		std::string lines = files_.text(top + "/" + link + "/properties");
-		auto peer = std::ranges::find(indices, sysfs::value(lines, "node_to"),
-					      &kfd_indices::value_type::first);
+		auto peer =
+			std::ranges::find(indices, sysfs::value(lines, "node_to"),
+					  &kfd_indices::value_type::first);
 
-		if (sysfs::value(lines, "type") != xgmi_type || peer == indices.end())
+		if (sysfs::value(lines, "type") != xgmi_type ||
+		    peer == indices.end())
 			continue;
 		uint64_t weight = sysfs::value(lines, "weight").value_or(0);
 		links.push_back({
@@ -149,8 +155,9 @@ void topology_reader::read_nics(topology &to) const
 		to.nics_.push_back(read_nic(name));
 }
 
-/// Where the PCI function of a disk is. One with several paths to it is below none of
-/// them, but below a subsystem that links to its controllers: the first is taken.
+/// Where the PCI function of a disk is. One with several paths to it is below none
+/// of them, but below a subsystem that links to its controllers: the first is
+/// taken.
 std::string topology_reader::pci_of_disk(const std::string &name) const
 {
 	std::string real = files_.real("sys/block/" + name);
@@ -175,7 +182,8 @@ void topology_reader::read_disks(topology &to) const
 		auto function = pci(pci_of_disk(name));
 		uint64_t sectors = files_.number(directory + "/size").value_or(0);
 
-		// A path of a disk with several is hidden; optical drives are empty.
+		// A path of a disk with several is hidden; optical drives are
+		// empty.
 		if (!function || sectors == 0 ||
 		    files_.number(directory + "/hidden").value_or(0))
 			continue;

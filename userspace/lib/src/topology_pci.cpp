@@ -61,7 +61,9 @@ std::vector<std::string_view> parts_of(std::string_view path)
 
 double encoded_share(double gigatransfers)
 {
-	return gigatransfers < 8 ? 8.0 / 10 : gigatransfers < 64 ? 128.0 / 130 : 0.945;
+	return gigatransfers < 8    ? 8.0 / 10
+	       : gigatransfers < 64 ? 128.0 / 130
+				    : 0.945;
 }
 
 } // namespace
@@ -110,15 +112,17 @@ acs topology_reader::redirect(const std::string &directory) const
 	if (at == 0)
 		return acs::direct;
 	uint32_t control = word(space, at + acs_control, 2);
-	return control & (acs_request_redirect | acs_completion_redirect | acs_egress)
-		? acs::redirected : acs::direct;
+	return control & (acs_request_redirect | acs_completion_redirect |
+			  acs_egress)
+		       ? acs::redirected
+		       : acs::direct;
 }
 
 std::optional<pci_function> topology_reader::pci(const std::string &real) const
 {
 	pci_function pci;
 	std::string directory;
-	std::vector<std::string> chain;		// directories from the root port down
+	std::vector<std::string> chain; // directories from the root port down
 
 	for (auto part : parts_of(real)) {
 		directory += directory.empty() ? "" : "/";
@@ -141,8 +145,8 @@ std::optional<pci_function> topology_reader::pci(const std::string &real) const
 	std::string group = files_.target(own + "/iommu_group");
 	std::from_chars(group.data(), group.data() + group.size(), pci.iommu_group);
 	if (pci.iommu_group >= 0)
-		pci.iommu_mode = files_.text("sys/kernel/iommu_groups/" + group + "/type",
-					     32);
+		pci.iommu_mode = files_.text(
+			"sys/kernel/iommu_groups/" + group + "/type", 32);
 	pci.redirect = redirect(own);
 	pci.link = link(own);
 	for (size_t i = chain.size() - 1; i-- > 0;)
@@ -161,19 +165,23 @@ void topology_reader::read_host_bridges(topology &to) const
 		topology::host_bridge bridge{.name = name};
 		std::string directory = "sys/devices/" + name;
 		auto names = files_.list(directory);
-		auto first = std::ranges::min_element(names, {}, [](const std::string &n) {
-			return std::pair(!is_pci_address(n), n);
-		});
+		auto first = std::ranges::min_element(
+			names, {}, [](const std::string &n) {
+				return std::pair(!is_pci_address(n), n);
+			});
 
 		if (first != names.end() && is_pci_address(*first)) {
 			directory += "/" + *first;
 			uint64_t class_code =
 				files_.number(directory + "/class").value_or(0);
-			if (first->ends_with(":00.0") || class_code >> 8 == 0x0604) {
+			if (first->ends_with(":00.0") ||
+			    class_code >> 8 == 0x0604) {
 				bridge.vendor = static_cast<uint32_t>(
-					files_.number(directory + "/vendor").value_or(0));
+					files_.number(directory + "/vendor")
+						.value_or(0));
 				bridge.device = static_cast<uint32_t>(
-					files_.number(directory + "/device").value_or(0));
+					files_.number(directory + "/device")
+						.value_or(0));
 			}
 		}
 		to.bridges_.push_back(std::move(bridge));

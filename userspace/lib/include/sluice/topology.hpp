@@ -39,7 +39,8 @@ struct pci_link {
 	double gigatransfers = 0;	///< per second and lane; 0: not known
 	unsigned lanes = 0, most_lanes = 0;
 
-	/// Bytes per second in each direction, without what packets cost. 0: not known.
+	/// Bytes per second in each direction, without what packets cost. 0: not
+	/// known.
 	double bytes_per_second() const noexcept;
 };
 
@@ -68,7 +69,7 @@ struct route {
 	std::string limit;			///< what bounds its rate
 	double bytes_per_second = 0;		///< that bound; 0: not known
 	std::vector<std::string> why_not_better;
-	std::vector<std::string> remedies;	///< empty: there is nothing to be done
+	std::vector<std::string> remedies;	///< empty: nothing can be done
 	std::vector<std::string> not_known;	///< what could not be read
 };
 
@@ -87,7 +88,7 @@ public:
 		int id = 0;
 		std::string cpus;		///< "0-63"
 		uint64_t bytes = 0;
-		std::vector<unsigned> distances;	///< to each of nodes(); 10 is near
+		std::vector<unsigned> distances;	///< to each of nodes()
 	};
 	struct xgmi_link {
 		size_t gpu = 0;			///< index in gpus()
@@ -95,17 +96,17 @@ public:
 		double bytes_per_second = 0;
 	};
 	struct gpu {
-		std::string name;		///< "gpu0", in the order of addresses
+		std::string name;		///< "gpu0", by address
 		std::string driver;		///< "amdgpu"
 		std::string render_node;	///< "/dev/dri/renderD128"
-		std::string product;		///< "gfx942"; empty: amdkfd does not know it
+		std::string product;		///< "gfx942"; empty: not known
 		pci_function pci;
 		uint64_t vram_bytes = 0;
 		uint64_t visible_vram_bytes = 0;	///< within the BAR
 		uint32_t kfd_id = 0;		///< 0: amdkfd does not know it
-		uint64_t hive = 0;		///< of GPUs that xGMI links; 0: none
+		uint64_t hive = 0;		///< linked by xGMI; 0: none
 		unsigned engines = 0;		///< SDMA, all kinds
-		bool svm = false;		///< it can share memory of a process
+		bool svm = false;		///< shares memory of processes
 		std::vector<xgmi_link> links;
 	};
 	struct nic {
@@ -127,14 +128,14 @@ public:
 		std::string release;
 		bool symbols = false;	///< the three below are known
 		bool p2pdma = false;	///< CONFIG_PCI_P2PDMA
-		bool alias = false;	///< peers can reach device-private memory in place
+		bool alias = false;	///< peers can reach device-private memory
 		bool kfd_alias = false;	///< amdkfd lets them
-		bool cpu_forwards = false;	///< between any two of its root ports
+		bool cpu_forwards = false;	///< between its root ports
 		bool iommu = false;
 	};
 
-	/// Look at the machine. Without GPUs, NICs or disks there are none: no error.
-	/// errc::system if @p root has no sys directory.
+	/// Look at the machine. Without GPUs, NICs or disks there are none: no
+	/// error. errc::system if @p root has no sys directory.
 	/// @param root where sys and proc are
 	static result<topology> read(std::string_view root = "/");
 
@@ -164,7 +165,7 @@ private:
 	friend class peer_rules;
 	struct host_bridge {
 		std::string name;
-		uint32_t vendor = 0, device = 0;	///< by which the kernel knows it
+		uint32_t vendor = 0, device = 0;	///< as P2PDMA takes them
 	};
 
 	std::vector<node> nodes_;
