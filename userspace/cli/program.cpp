@@ -21,6 +21,8 @@ struct entry {
 constexpr std::array table = {
 	entry{"info", "what is in this machine, and the path between any two of it",
 	      make_info},
+	entry{"send", "send files to another machine", make_send},
+	entry{"recv", "receive what another machine sends", make_recv},
 	entry{"doctor", "what this machine lacks to move data fast, and what to do",
 	      make_doctor},
 };

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: MIT
+#include <fcntl.h>
+#include <filesystem>
+#include <format>
+#include <sys/stat.h>
+
+#include "sluice/unique_fd.hpp"
+#include "transfer.hpp"
+
+namespace sluice::cli {
+
+namespace {
+
+struct opened_file {
+	unique_fd fd;
+	stream_source source;
+};
+
+// Standard input is duplicated, so that all are closed alike.
+result<opened_file> open_source(const std::string &path)
+{
+	opened_file f;
+	struct stat st {};
+
+	f.fd = unique_fd(path == "-" ? ::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3)
+				     : ::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+	if (!f.fd || ::fstat(f.fd.get(), &st) < 0)
+		return fail_errno(path, "open", errno, errc::input);
+	if (S_ISDIR(st.st_mode))
+		return fail(errc::input, path, "it is a directory; name its files");
+	f.source.name = path == "-" ? "stdin"
+				    : std::filesystem::path(path).filename().string();
+	f.source.file = f.fd.get();
+	f.source.size = S_ISREG(st.st_mode) ? static_cast<uint64_t>(st.st_size)
+					    : stream_source::unknown;
+	return f;
+}
+
+class send_command : public command {
+public:
+	void add_options(CLI::App &to) override;
+	result<exit_status> run(const settings &with) override;
+
+private:
+	result<exit_status> send_all(session &s, reports &told,
+				     std::vector<opened_file> files);
+
+	send_options options_;
+};
+
+void send_command::add_options(CLI::App &to)
+{
+	to.add_option("FILE", options_.files, "files, or - for standard input")
+		->required();
+	to.add_option("--to", options_.host, "host of the receiver")->required();
+	to.add_flag("!--no-checksum", options_.checksum, "no CRC-32C for each chunk");
+	to.add_flag("!--no-digest", options_.digest,
+		    "do not compare a SHA-256 in the end");
+	add_transfer_options(to, options_);
+}
+
+result<exit_status> send_command::run(const settings &with)
+{
+	std::vector<opened_file> files;
+	reports told(with, options_);
+
+	// A file that is not there is told before anybody is asked to wait.
+	for (const std::string &path : options_.files) {
+		auto f = open_source(path);
+		if (!f)
+			return std::unexpected(f.error());
+		files.push_back(std::move(*f));
+	}
+	auto s = session::open(options_);
+	if (!s)
+		return std::unexpected(s.error());
+	s->stream.checksum = options_.checksum;
+	s->stream.digest = options_.digest;
+	return send_all(*s, told, std::move(files));
+}
+
+result<exit_status> send_command::send_all(session &s, reports &told,
+					   std::vector<opened_file> files)
+{
+	auto to = endpoint::connect(s.context, s.card, options_.host, options_.port,
+				    s.endpoint,
+				    after(std::chrono::seconds(options_.timeout_s)));
+	if (!to)
+		return std::unexpected(to.error());
+	auto out = sender::make(s.context, *to, s.card, s.stream_of());
+	if (!out)
+		return std::unexpected(out.error());
+	for (opened_file &f : files) {
+		auto name = f.source.name;
+		auto report = run_task(s, out->send(std::move(f.source)), name,
+				       out->progress(), options_.quiet);
+		if (!report)
+			return std::unexpected(report.error());
+		told.add(*report);
+	}
+	if (auto done = out->finish().run(s.context); !done)
+		return std::unexpected(done.error());
+	return told.end();
+}
+
+} // namespace
+
+std::unique_ptr<command> make_send()
+{
+	return std::make_unique<send_command>();
+}
+
+} // namespace sluice::cli

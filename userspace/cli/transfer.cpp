@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: MIT
+#include "transfer.hpp"
+
+#include <cstdio>
+#include <format>
+#include <fstream>
+#include <unistd.h>
+
+#include "json_text.hpp"
+
+namespace sluice::cli {
+
+namespace {
+
+constexpr data_path paths[] = {data_path::device_alias, data_path::device_dmabuf,
+			       data_path::host, data_path::staged};
+
+double seconds(clock::duration d)
+{
+	return std::chrono::duration<double>(d).count();
+}
+
+double megabytes_a_second(uint64_t bytes, clock::duration in)
+{
+	return in.count() ? static_cast<double>(bytes) / seconds(in) / 1e6 : 0;
+}
+
+std::string row(const char *name, const std::string &value)
+{
+	return std::format("{:<20} {}\n", name, value);
+}
+
+// A token of its own line end is a mistake that everybody makes once.
+result<std::string> read_token(const std::string &path)
+{
+	std::ifstream file(path);
+	std::string token;
+
+	if (!file || !std::getline(file, token) || token.empty())
+		return fail(errc::input, path, "it has no token in its first line");
+	return token;
+}
+
+result<std::optional<data_path>> required(const std::string &path)
+{
+	std::string all;
+
+	if (path.empty())
+		return std::nullopt;
+	for (data_path p : paths) {
+		if (path == name(p))
+			return p;
+		all += std::format(" {}", name(p));
+	}
+	return fail(errc::usage, "--require", path + " is none of" + all);
+}
+
+std::string table(const stream_report &r)
+{
+	std::string t;
+
+	t += row("name", r.name);
+	t += row("bytes", r.resumed ? std::format("{} and {} that were there", r.bytes,
+						  r.resumed)
+				    : std::to_string(r.bytes));
+	t += row("path", name(r.path));
+	t += row("whole time", std::format("{:.3f} s, {:.1f} MB/s", seconds(r.total),
+					   megabytes_a_second(r.bytes, r.total)));
+	t += row("of all pieces", std::format(
+		"storage {:.3f} s, engines {:.3f} s, wire {:.3f} s, checks {:.3f} s",
+		seconds(r.storage), seconds(r.engine), seconds(r.wire),
+		seconds(r.check)));
+	t += row("pieces", std::format("{}, {} at once at most", r.pieces,
+				       r.most_in_flight));
+	t += row("waits for a grant", std::format("{} ({:.3f} s)", r.waits_for_grant,
+						  seconds(r.granted_late)));
+	if (r.migrations)
+		t += row("migrations", std::format(
+			"{} pages in, {} out{}", r.migrations->migrated_in,
+			r.migrations->migrated_out,
+			r.migrations->lost_events ? ", at least" : ""));
+	t += row("system calls", std::to_string(r.system_calls));
+	if (r.digest)
+		t += row("SHA-256", to_string(*r.digest) + ", equal at both ends");
+	return t;
+}
+
+nlohmann::ordered_json json_of(const stream_report &r)
+{
+	nlohmann::ordered_json j = {
+		{"name", r.name},
+		{"bytes", r.bytes},
+		{"resumed_bytes", r.resumed},
+		{"path", name(r.path)},
+		{"seconds", {{"total", seconds(r.total)},
+			     {"storage", seconds(r.storage)},
+			     {"engine", seconds(r.engine)},
+			     {"wire", seconds(r.wire)},
+			     {"check", seconds(r.check)},
+			     {"grant_wait", seconds(r.granted_late)}}},
+		{"mb_per_s", megabytes_a_second(r.bytes, r.total)},
+		{"pieces", r.pieces},
+		{"most_in_flight", r.most_in_flight},
+		{"grant_waits", r.waits_for_grant},
+		{"system_calls", r.system_calls},
+	};
+
+	if (r.migrations)
+		j["migrations"] = {{"in", r.migrations->migrated_in},
+				   {"out", r.migrations->migrated_out},
+				   {"lost_events", r.migrations->lost_events}};
+	if (r.digest)
+		j["sha256"] = to_string(*r.digest);
+	return j;
+}
+
+} // namespace
+
+result<session> session::open(const transfer_options &o)
+{
+	auto path = required(o.require);
+	if (!path)
+		return std::unexpected(path.error());
+	auto c = context::open();
+	if (!c)
+		return std::unexpected(c.error());
+	std::optional<device> gpu;
+	if (!o.gpu.empty()) {
+		auto opened = device::open(*c, o.gpu);
+		if (!opened)
+			return std::unexpected(opened.error());
+		gpu.emplace(std::move(*opened));
+	}
+	auto card = nic::open(*c, o.nic);
+	if (!card)
+		return std::unexpected(card.error());
+	session s(std::move(*c), std::move(gpu), std::move(*card));
+	s.stream = {.piece = o.piece, .chunk = o.chunk, .pieces = o.pieces,
+		    .gpu = nullptr, .require = *path,
+		    .patience = std::chrono::seconds(o.timeout_s)};
+	if (!o.token_file.empty()) {
+		auto token = read_token(o.token_file);
+		if (!token)
+			return std::unexpected(token.error());
+		s.endpoint.token = *token;
+	}
+	return s;
+}
+
+progress_line::progress_line(std::string name, bool quiet)
+	: name_(std::move(name)), on_(!quiet && ::isatty(STDERR_FILENO))
+{
+}
+
+progress_line::~progress_line()
+{
+	if (on_)
+		std::fputs("\r\033[K", stderr);
+}
+
+void progress_line::show(const stream_progress &p)
+{
+	auto now = clock::now();
+
+	if (!on_ || now - shown_ < std::chrono::milliseconds(200))
+		return;
+	shown_ = now;
+	// What was there already took no time.
+	uint64_t moved = p.bytes - first_.emplace(first_.value_or(p.bytes));
+	double rate = megabytes_a_second(moved, now - began_);
+	std::string text = std::format("{}  {:.1f} MB  {:.1f} MB/s", name_,
+				       static_cast<double>(p.bytes) / 1e6, rate);
+	if (p.size != stream_source::unknown && p.size && rate > 0)
+		text += std::format(
+			"  {} %  {:.0f} s left", p.bytes * 100 / p.size,
+			static_cast<double>(p.size - p.bytes) / 1e6 / rate);
+	std::fprintf(stderr, "\r\033[K%s", text.c_str());
+	std::fflush(stderr);
+}
+
+reports::reports(const settings &with, const transfer_options &o)
+	: with_(with), options_(o), all_(nlohmann::ordered_json::array())
+{
+}
+
+void reports::add(const stream_report &r)
+{
+	all_.push_back(json_of(r));
+	if (!with_.json && !options_.quiet)
+		*with_.out << table(r) << "\n";
+}
+
+result<exit_status> reports::end()
+{
+	if (with_.json)
+		*with_.out << json_text(all_);
+	if (options_.report.empty())
+		return exit_status::ok;
+	std::ofstream file(options_.report);
+	if (!(file << json_text(all_)).flush())
+		return fail_errno(options_.report, "report", errno, errc::output);
+	return exit_status::ok;
+}
+
+void add_transfer_options(CLI::App &to, transfer_options &o)
+{
+	to.add_option("--nic", o.nic, "RDMA device; default: the only one");
+	to.add_option("--gpu", o.gpu,
+		      "keep pieces in this GPU's memory: 0000:03:00.0, or 0");
+	to.add_option("--port", o.port, "port of the receiver")
+		->check(CLI::Range(1, 65535))->capture_default_str();
+	to.add_option("--token-file", o.token_file,
+		      "its first line is what both sides have to know");
+	to.add_option("--piece", o.piece, "bytes of memory granted at a time")
+		->transform(CLI::AsSizeValue(false))->capture_default_str();
+	to.add_option("--chunk", o.chunk, "bytes of one RDMA write, and of a CRC")
+		->transform(CLI::AsSizeValue(false))->capture_default_str();
+	to.add_option("--pieces", o.pieces, "pieces that this side has memory for")
+		->check(CLI::Range(2, 64))->capture_default_str();
+	to.add_option("--require", o.require,
+		      "fail rather than take a slower path: device-alias, "
+		      "device-dmabuf, host");
+	to.add_option("--timeout", o.timeout_s, "seconds in which nothing moves")
+		->check(CLI::Range(1, 86400))->capture_default_str();
+	to.add_option("--report", o.report, "write what was moved to this file");
+	to.add_flag("--quiet", o.quiet, "print no table and no progress");
+}
+
+} // namespace sluice::cli
