@@ -511,6 +511,26 @@ TEST_F(RdmaTest, CutLink)
 			      "ping -c1 -w10 10.77.0.2 >/dev/null"), 0);
 }
 
+TEST_F(RdmaTest, RemovedCard)
+{
+	listen();
+	process other({"hold", port()});
+	auto with = std::make_unique<endpoint>(accept());
+
+	ASSERT_EQ(std::system("rdma link delete rxe-a &"), 0);
+	auto why = end_of(*with);
+	EXPECT_EQ(why.code(), errc::device) << why.message();
+	auto nobody = door->accept(after(5s));
+	ASSERT_FALSE(nobody);
+	EXPECT_EQ(nobody.error().code(), errc::device) << nobody.error().message();
+	with.reset();
+	door.reset();
+	card.reset();
+	ring.reset();
+	ASSERT_EQ(std::system("while rdma link show rxe-a/1 >/dev/null 2>&1; do sleep 0.1; "
+			      "done; rdma link add rxe-a type rxe netdev veth-a"), 0);
+}
+
 struct HostileTest : RdmaTest, ::testing::WithParamInterface<const char *> {};
 
 TEST_P(HostileTest, EndsInProtocolAndTheListenerGoesOn)

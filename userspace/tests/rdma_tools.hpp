@@ -2,6 +2,7 @@
 // What the tests of RDMA and their peers, which are processes of their own, share.
 #pragma once
 
+#include <algorithm>
 #include <cstring>
 #include <span>
 #include <string>
@@ -45,7 +46,7 @@ inline bool filled(std::span<const std::byte> memory, uint32_t seed)
 	std::vector<std::byte> expected(memory.size());
 
 	fill(expected, seed);
-	return std::memcmp(memory.data(), expected.data(), memory.size()) == 0;
+	return std::ranges::equal(memory, expected);
 }
 
 /// Send so many messages of all sizes and receive as many, both at once. What is

@@ -275,7 +275,8 @@ void card::on_device_event(const ibv_async_event &event) noexcept
 		break;
 	case IBV_EVENT_CQ_ERR:
 		static_cast<card_user *>(event.element.cq->cq_context)
-			->fail({errc::device, info.name, "a completion queue overflowed"});
+			->fail({errc::device, info.name,
+				"a completion queue overflowed"});
 		break;
 	case IBV_EVENT_PORT_ERR:
 		fail_all(std::format("its port {} went down", event.element.port_num));

@@ -53,8 +53,9 @@ attempt try_address(const std::shared_ptr<detail::card> &card,
 		return {.made = {}, .failure = started.error()};
 	while (!made->over() && made->now() != connection::state::up) {
 		if (clock::now() >= until)
-			return {.made = {}, .failure = error(errc::timeout, made->peer(),
-				"it does not answer in time"), .again = true};
+			return {.made = {}, .failure = error(
+					errc::timeout, made->peer(),
+					"it does not answer in time"), .again = true};
 		if (auto ok = reap(card->in, until); !ok)
 			return {.made = {}, .failure = ok.error()};
 	}
@@ -94,7 +95,8 @@ connection_result connect_to(const std::shared_ptr<detail::card> &card,
 			    last.code() == errc::timeout)
 				last = *one.failure;
 			// Who is there and does not want us is not asked elsewhere.
-			if (last.code() == errc::denied || last.code() == errc::protocol)
+			if (last.code() == errc::denied ||
+			    last.code() == errc::protocol)
 				return std::unexpected(last);
 		}
 		if (!again || clock::now() + pause >= until)
@@ -105,7 +107,10 @@ connection_result connect_to(const std::shared_ptr<detail::card> &card,
 
 } // namespace
 
-endpoint::endpoint(std::unique_ptr<connection> c) noexcept : connection_(std::move(c)) {}
+endpoint::endpoint(std::unique_ptr<connection> c) noexcept
+	: connection_(std::move(c))
+{
+}
 endpoint::endpoint(endpoint &&) noexcept = default;
 endpoint &endpoint::operator=(endpoint &&) noexcept = default;
 endpoint::~endpoint() = default;

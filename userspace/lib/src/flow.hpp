@@ -22,10 +22,10 @@
 //
 // 1. There is a receive for each message. Of the messages that were sent and whose
 // receive is not posted anew, at most N are data, since a receive is granted after it
-// is posted; one is the first; one is a credit message, one a ping and one a pong, since
-// the next of each is sent after something that was sent when its receive was posted
-// anew. (A pong comes before the next ping of the other side, which comes before the
-// next pong.) That is N + 4, and a receive takes whatever message comes.
+// is posted; at most one is the first, one a credit message, one a ping and one a
+// pong, since the next of each is sent after something that was sent when its receive
+// was posted anew. (A pong comes before the next ping of the other side, which comes
+// before the next pong.) That is N + 4, and a receive takes whatever message comes.
 //
 // 2. Nobody waits for a credit for ever. Let A wait with data to send, and all else
 // have arrived. B grants with everything that it sends; it owes a credit message when

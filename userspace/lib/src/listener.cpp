@@ -99,7 +99,8 @@ result<void> door::bind(const sockaddr_storage &to)
 		return sluice::fail(errc::device, text_of(*address),
 				    "it is an address of another card");
 	if (rdma_listen(id_.get(), most_arriving))
-		return fail_errno(text_of(*address), "cannot listen", errno, errc::device);
+		return fail_errno(text_of(*address), "cannot listen", errno,
+				  errc::device);
 	return {};
 }
 

@@ -67,7 +67,8 @@ result<std::vector<sockaddr_storage>> resolve(context &in, std::string_view host
 	auto told = in.ready(q->done.get(), POLLIN);
 	if (auto ready = told.wait_until(until); !ready) {
 		if (ready.error().code() == errc::timeout)
-			return fail(errc::timeout, host, "its address is not found in time");
+			return fail(errc::timeout, host,
+				    "its address is not found in time");
 		return std::unexpected(ready.error());
 	}
 	if (q->status)

@@ -40,18 +40,18 @@ std::string number_text(const sockaddr &address, uint16_t port)
 
 std::string text_of(const sockaddr &address)
 {
-	if (address.sa_family == AF_INET6)
-		return number_text(address, ntohs(reinterpret_cast<const sockaddr_in6 &>(
-						  address).sin6_port));
-	return number_text(address, ntohs(reinterpret_cast<const sockaddr_in &>(
-					  address).sin_port));
+	// The port is at the same place in both.
+	auto &v4 = reinterpret_cast<const sockaddr_in &>(address);
+
+	return number_text(address, ntohs(v4.sin_port));
 }
 
 result<void> check_options(const endpoint_options &options)
 {
 	if (options.messages < 1 || options.messages > most_messages)
 		return sluice::fail(errc::usage, "endpoint",
-			std::format("messages must be between 1 and {}", most_messages));
+			std::format("messages must be between 1 and {}",
+				    most_messages));
 	if (options.depth < 1 || options.depth > most_depth)
 		return sluice::fail(errc::usage, "endpoint",
 			std::format("depth must be between 1 and {}", most_depth));
@@ -64,7 +64,8 @@ result<void> check_options(const endpoint_options &options)
 	return {};
 }
 
-connection::connection(std::shared_ptr<card> c, const endpoint_options &options) noexcept
+connection::connection(std::shared_ptr<card> c,
+		       const endpoint_options &options) noexcept
 	: card_(std::move(c)), in_(card_->in), options_(options),
 	  receives_(options.messages + flow::reserve),
 	  sends_(std::max(2 * options.messages, least_sends)), flow_(options.messages),
@@ -84,7 +85,8 @@ connection::connection(std::shared_ptr<card> c, const endpoint_options &options)
 connection::~connection()
 {
 	if (!cause_)
-		cause_.emplace(errc::cancelled, peer_, "this side closed the connection");
+		cause_.emplace(errc::cancelled, peer_,
+			       "this side closed the connection");
 	close();
 	in_.forget(flusher_);
 	card_->remove(*this);
@@ -181,7 +183,7 @@ void connection::not_connected(const cm_event &event) noexcept
 	if (event.status == -ENODEV)
 		return fail(errc::device, "no RDMA device has a way to it", ENODEV);
 	unanswered_ = true;
-	fail(errc::peer_lost, "it does not answer", event.status < 0 ? -event.status : 0);
+	fail(errc::peer_lost, "it does not answer", std::max(-event.status, 0));
 }
 
 void connection::refused(const cm_event &event) noexcept
@@ -311,7 +313,8 @@ result<void> connection::answered(const cm_event &event)
 	auto answer = wire::read_answer(event.data);
 
 	if (!answer)
-		return sluice::fail(errc::protocol, peer_, "it answers what we don't know");
+		return sluice::fail(errc::protocol, peer_,
+				    "it answers what we don't know");
 	answer_ = *answer;
 	auto of_listener = wire::prove(options_.token, wire::side::listener, greeting_,
 				       answer_);

@@ -332,7 +332,7 @@ void connection::broken(const work &w, const ibv_wc &wc) noexcept
 		return fail(errc::peer_lost, "its card does not answer any more");
 	case IBV_WC_REM_ACCESS_ERR:
 		return fail(errc::denied, std::format(
-			"it lets us not {} {} bytes at {:#x}: not its memory, or revoked",
+			"we may not {} {} bytes at {:#x}: revoked, or not its",
 			w.what == action::read ? "read" : "write", w.length, w.remote));
 	case IBV_WC_REM_INV_REQ_ERR:
 	case IBV_WC_REM_OP_ERR:
@@ -358,8 +358,9 @@ void connection::receive_broken(const ibv_wc &wc) noexcept
 	case IBV_WC_REM_INV_REQ_ERR:
 	case IBV_WC_REM_ACCESS_ERR:
 	case IBV_WC_REM_OP_ERR:
-		return fail(errc::protocol, std::format("our card refused what it sent: {}",
-						ibv_wc_status_str(wc.status)));
+		return fail(errc::protocol,
+			    std::format("our card refused what it sent: {}",
+					ibv_wc_status_str(wc.status)));
 	default:
 		return fail(errc::device, std::format("our card {}: {}", card_name(),
 						ibv_wc_status_str(wc.status)));
@@ -376,7 +377,8 @@ void connection::received(const ibv_wc &wc) noexcept
 	if (over() && cause_->code() == errc::protocol)
 		return;
 	heard_ = clock::now();
-	if (wc.opcode != IBV_WC_RECV || (wc.wc_flags & (IBV_WC_WITH_IMM | IBV_WC_WITH_INV)))
+	if (wc.opcode != IBV_WC_RECV ||
+	    (wc.wc_flags & (IBV_WC_WITH_IMM | IBV_WC_WITH_INV)))
 		return fail(errc::protocol, "a message with immediate data");
 	if (wc.byte_len > wire::most_bytes)
 		return fail(errc::protocol, "a message that is too long");
@@ -416,7 +418,8 @@ void connection::handle_first(const header &head, uint16_t slot) noexcept
 					 answer_);
 		wire::mac said;
 
-		std::memcpy(said.data(), receive_slot(slot) + header::size, said.size());
+		std::memcpy(said.data(), receive_slot(slot) + header::size,
+			    said.size());
 		if (!right || !wire::same(*right, said))
 			return fail(errc::denied, "it does not know the token");
 	}
@@ -481,7 +484,8 @@ void connection::on_broken(ibv_event_type what) noexcept
 		return fail(errc::denied, "it used memory that it has no right to");
 	if (what == IBV_EVENT_QP_REQ_ERR)
 		return fail(errc::protocol, "it asked our card for nonsense");
-	fail(errc::device, std::format("our card {} broke the connection", card_name()));
+	fail(errc::device,
+	     std::format("our card {} broke the connection", card_name()));
 }
 
 } // namespace sluice::detail

@@ -85,8 +85,8 @@ struct header {
 	kind what = kind::data;
 	uint16_t length = 0;		///< of what follows
 	uint32_t sequence = 0;		///< number of the message, from 0
-	uint32_t granted = 0;		///< data messages that the sender will take, so far
-	uint32_t credits_seen = 0;	///< credit messages that the sender has received
+	uint32_t granted = 0;		///< data messages that its sender takes, so far
+	uint32_t credits_seen = 0;	///< credit messages that its sender received
 };
 
 /// The most bytes that a message has.
