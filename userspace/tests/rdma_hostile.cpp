@@ -81,12 +81,12 @@ public:
 		     memory_[4096] == static_cast<std::byte>(kind::welcome), "welcome");
 	}
 
-	void send(kind what, uint16_t length)
+	void send(kind what, uint16_t length, ibv_wr_opcode by = IBV_WR_SEND)
 	{
 		wire::encode({.what = what, .length = length, .sequence = sequence_++,
 			      .granted = 4, .credits_seen = 0},
 			     std::span<std::byte, 16>(memory_, 16));
-		post(IBV_WR_SEND, wire::header::size + length);
+		post(by, wire::header::size + length);
 	}
 
 	void post(ibv_wr_opcode what, size_t length, uint64_t there = 0,
@@ -198,7 +198,7 @@ int after_proof(raw_client &c, std::string_view what)
 	else if (what == "type")
 		c.send(kind{99}, 0);
 	else if (what == "immediate")
-		c.post(IBV_WR_SEND_WITH_IMM, 16);
+		c.send(kind::data, 0, IBV_WR_SEND_WITH_IMM);	// else it is sane
 	else if (what == "write-immediate")
 		c.post(IBV_WR_RDMA_WRITE_WITH_IMM, 0);
 	else if (what == "second-proof")

@@ -531,22 +531,32 @@ TEST_F(RdmaTest, RemovedCard)
 			      "done; rdma link add rxe-a type rxe netdev veth-a"), 0);
 }
 
-struct HostileTest : RdmaTest, ::testing::WithParamInterface<const char *> {};
+/// What a peer does wrong, and what is said about it.
+struct wrong {
+	const char *what, *said;
+};
+
+struct HostileTest : RdmaTest, ::testing::WithParamInterface<wrong> {};
 
 TEST_P(HostileTest, EndsInProtocolAndTheListenerGoesOn)
 {
 	listen({.messages = 4});
-	process other({"hostile", port(), GetParam()});
+	process other({"hostile", port(), GetParam().what});
 	auto with = accept();
 	auto why = end_of(with);
 
-	EXPECT_EQ(why.code(), errc::protocol) << why.message();
+	EXPECT_EQ(why.code(), errc::protocol);
+	EXPECT_NE(why.message().find(GetParam().said), std::string_view::npos)
+		<< why.message();
 	EXPECT_EQ(other.wait(*ring), 0);
 	works();
 }
 
 INSTANTIATE_TEST_SUITE_P(Messages, HostileTest, ::testing::Values(
-	"long", "short", "type", "immediate", "write-immediate", "second-proof"));
+	wrong{"long", "more than 1040"}, wrong{"short", "too short"},
+	wrong{"type", "unknown type"}, wrong{"immediate", "immediate"},
+	wrong{"write-immediate", "immediate"},
+	wrong{"second-proof", "a first message that is not one"}));
 
 TEST_F(RdmaTest, MoreMessagesThanCredits)
 {
