@@ -128,9 +128,13 @@ stream_report stream_end::end()
 	return std::move(report_);
 }
 
+// Memory that was granted is taken back only by a receiver that is on its way out.
 void stream_end::give_up(error reason) noexcept
 {
-	if (!why_)
+	if (!why_ && reason.code() == errc::denied)
+		why_ = error(errc::peer_lost, endpoint_.peer(),
+			     "it took back the memory that it had granted, or died");
+	else if (!why_)
 		why_ = std::move(reason);
 	changed_.notify();
 }
@@ -270,10 +274,23 @@ task<result<void>> stream_end::say(const wire::bytes &message)
 	co_return {};
 }
 
-task<void> stream_end::say_failed(const error &reason)
+task<result<void>> stream_end::await_workers()
 {
+	while (finished_ < options_.pieces && !broken())
+		(void)co_await changed_.wait();
+	if (broken())
+		co_return why();
+	workers_.clear();
+	co_return {};
+}
+
+// What a peer is told is best effort: it may be the one that is gone.
+task<void> stream_end::fail_with(const error &reason)
+{
+	give_up(reason);
 	(void)co_await endpoint_.send(
 		wire::encode_text(wire::type::failed, reason.message()).span());
+	workers_.clear();
 }
 
 task<result<std::span<const std::byte>>> stream_end::hear()

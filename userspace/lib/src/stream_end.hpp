@@ -63,6 +63,11 @@ protected:
 	/// Something moved.
 	void moved() noexcept;
 
+	/// Wait for the workers, or until all give up.
+	task<result<void>> await_workers();
+	/// Tell the peer, and let go of all.
+	task<void> fail_with(const error &why);
+
 	/// Give up if nothing moves for too long.
 	task<void> watch_over();
 	/// Wait until @p count is @p value, or all give up.
@@ -84,8 +89,6 @@ protected:
 	task<result<void>> digest_of(int file, uint64_t size, sha256 &sum);
 
 	task<result<void>> say(const wire::bytes &message);
-	/// Tell the peer that this end gives up. Best effort.
-	task<void> say_failed(const error &why);
 	/// The next message, in message_.
 	task<result<std::span<const std::byte>>> hear();
 	/// What a peer says that it gives up is.
@@ -113,6 +116,11 @@ protected:
 	uint64_t calls_before_ = 0;
 	std::optional<device_counters> counters_before_;
 	data_path path_ = data_path::host;
+
+	/// One for each piece in memory. They stay while the peer is told why this end
+	/// gives up: with them goes the peer's right to write, and then the connection.
+	std::vector<task<void>> workers_;
+	uint64_t finished_ = 0;		///< of them
 };
 
 } // namespace sluice::detail

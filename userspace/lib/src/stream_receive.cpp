@@ -49,7 +49,6 @@ private:
 	uint64_t expected_ = 0;		///< offset of the next piece
 	uint64_t granted_ = 0, arrived_ = 0, checked_ = 0, written_ = 0;
 	uint64_t stored_ = 0;		///< pieces so far, in order
-	uint64_t finished_ = 0;		///< workers
 	bool sequential_ = false;	///< the sink has no offsets
 	std::optional<wire::end_message> ended_;
 };
@@ -291,15 +290,9 @@ task<void> receiving::worker(unsigned slot)
 
 task<result<void>> receiving::carry_all()
 {
-	std::vector<task<void>> workers;
-
 	for (unsigned slot = 0; slot < options_.pieces; slot++)
-		workers.push_back(worker(slot));
-	while (finished_ < options_.pieces && !broken())
-		(void)co_await changed_.wait();
-	if (broken())
-		co_return why();
-	co_return {};
+		workers_.push_back(worker(slot));
+	co_return co_await await_workers();
 }
 
 task<result<void>> receiving::close()
@@ -361,9 +354,8 @@ task<result<stream_report>> receiving::receive(stream_sink sink)
 	if (broken())
 		step = why();
 	if (!step) {
-		give_up(step.error());
-		co_await say_failed(step.error());
-		co_return std::unexpected(step.error());
+		co_await fail_with(step.error());
+		co_return why();
 	}
 	report_.resumed = expected_ - report_.bytes;
 	co_return end();

@@ -50,7 +50,6 @@ private:
 	uint64_t next_ = 0;		///< piece that nobody carries yet
 	uint64_t fetched_ = 0;		///< pieces read, where they are read in order
 	uint64_t examined_ = 0, posted_ = 0;	///< pieces so far, in order
-	uint64_t finished_ = 0;		///< workers
 	uint64_t last_ack_ = 0;
 	bool accepted_ = false;
 	bool in_order_ = false;		///< the source has no offsets
@@ -314,17 +313,10 @@ task<void> sending::worker(unsigned slot)
 
 task<result<void>> sending::carry_all()
 {
-	std::vector<task<void>> workers;
-
 	next_ = fetched_ = examined_ = posted_ = finished_ = 0;
 	for (unsigned slot = 0; slot < options_.pieces; slot++)
-		workers.push_back(worker(slot));
-	while (finished_ < options_.pieces && !broken())
-		(void)co_await changed_.wait();
-	// If all give up, what is under way is drained as the workers go.
-	if (broken())
-		co_return why();
-	co_return {};
+		workers_.push_back(worker(slot));
+	co_return co_await await_workers();
 }
 
 task<result<void>> sending::close()
@@ -380,9 +372,8 @@ task<result<stream_report>> sending::send(stream_source source)
 	if (broken())
 		step = why();
 	if (!step) {
-		give_up(step.error());
-		co_await say_failed(step.error());
-		co_return std::unexpected(step.error());
+		co_await fail_with(step.error());
+		co_return why();
 	}
 	co_return end();
 }
