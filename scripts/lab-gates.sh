@@ -67,17 +67,28 @@ exec "$@" -Wno-unknown-warning-option
 END
 }
 
+# What user space has copies of.
+uapi_headers="drivers/misc/peer_test/peer_test_uapi.h include/uapi/drm/amdgpu_drm.h"
+
+mini_uapi()
+{
+	local header
+	for header in $uapi_headers; do
+		cp "$mini_linux/$header" "$mini/userspace/uapi/"
+	done
+}
+
 mini_base()
 {
 	local real_tools="scripts/checkpatch.pl scripts/spelling.txt
 		scripts/const_structs.checkpatch scripts/kernel-doc tools/docs
-		tools/lib/python drivers/misc/peer_test/peer_test_uapi.h"
+		tools/lib/python $uapi_headers"
 
 	mkdir -p "$mini_linux/scripts/kconfig" "$mini"/{cache,userspace/uapi,patches}
 	ln -s "$TOP/scripts" "$TOP/config" "$TOP/KERNEL_BASE" "$mini/"
 	# shellcheck disable=SC2086
 	git -C "$LINUX" archive HEAD $real_tools | tar -x -C "$mini_linux"
-	cp "$mini_linux/drivers/misc/peer_test/peer_test_uapi.h" "$mini/userspace/uapi/"
+	mini_uapi
 	printf '#!/bin/sh\n' >"$mini_linux/scripts/kconfig/merge_config.sh"
 	chmod +x "$mini_linux/scripts/kconfig/merge_config.sh"
 	echo 'obj-m := mini.o' >"$mini_linux/Kbuild"
@@ -329,7 +340,7 @@ finds_old_uapi()
 {
 	spoil '$a/* more */' userspace/uapi/peer_test_uapi.h
 	finds uapi uAPI "scripts/update-uapi"
-	cp "$mini_linux/drivers/misc/peer_test/peer_test_uapi.h" "$mini/userspace/uapi/"
+	mini_uapi
 }
 
 # The second patch of 02-two has a defect, which a third mends.
@@ -343,6 +354,19 @@ bisect_finds()
 	out=$(mini_bisect) && { echo "$out"; return 1; }
 	echo "$out"
 	grep -A 99 "FAIL 02-two/0002" <<<"$out" | grep -q "$2"
+}
+
+# A file of 02-two that nothing builds, not even in the end.
+bisect_finds_unbuilt()
+{
+	local out
+	mini_clean
+	printf '// SPDX-License-Identifier: GPL-2.0\nint x;\n' >"$mini_linux/other.c"
+	mini_commit "mini: Add a file and forget it"
+	mini_export
+	out=$(mini_bisect) && { echo "$out"; return 1; }
+	echo "$out"
+	grep -q "no Makefile beside it names other.c" <<<"$out"
 }
 
 bisect_finds_error() { bisect_finds "$two s/return x;/return y;/" "error: .y. undeclared"; }
