@@ -69,8 +69,8 @@ static inline uint64_t va(const void *at)
 }
 
 static inline int run_descs(struct _test_data_svm *self,
-		     const struct drm_amdgpu_sdma_desc *d, unsigned int n,
-		     uint32_t *index)
+			    const struct drm_amdgpu_sdma_desc *d,
+			    unsigned int n, uint32_t *index)
 {
 	struct drm_amdgpu_sdma_batch batch = batch_of(&self->gpu, d, n);
 	int ret = batch_run(&self->gpu, &batch);
@@ -81,8 +81,9 @@ static inline int run_descs(struct _test_data_svm *self,
 }
 
 /* One copy, the second descriptor. @index: of the one at fault. */
-static inline int copy_flags(struct _test_data_svm *self, uint64_t src, uint64_t dst,
-		      uint64_t size, uint32_t flags, uint32_t *index)
+static inline int copy_flags(struct _test_data_svm *self, uint64_t src,
+			     uint64_t dst, uint64_t size, uint32_t flags,
+			     uint32_t *index)
 {
 	struct drm_amdgpu_sdma_desc d[] = {
 		fill_desc(VRAM_VA + SIZE - PAGE, 4, 0),
@@ -94,7 +95,7 @@ static inline int copy_flags(struct _test_data_svm *self, uint64_t src, uint64_t
 }
 
 static inline int copy(struct _test_data_svm *self, uint64_t src, uint64_t dst,
-		uint64_t size)
+		       uint64_t size)
 {
 	return copy_flags(self, src, dst, size, 0, NULL);
 }

@@ -47,11 +47,6 @@
 
 static_assert(sizeof(u64) * BITS_PER_BYTE >= MAX_GPU_INSTANCE);
 
-/* Each GPU of a mask; there may be one for each bit. */
-#define for_each_gpu(i, gpus)						\
-	for ((i) = 0; (i) < MAX_GPU_INSTANCE; (i)++)			\
-		if ((gpus) & BIT_ULL(i))
-
 static struct kfd_svm_window *to_window(struct interval_tree_node *node)
 {
 	return container_of(node, struct kfd_svm_window, pages);
@@ -179,8 +174,9 @@ bool kfd_svm_windows_busy(struct svm_range_list *svms,
 {
 	u32 i;
 
-	for_each_gpu(i, leave->gpus)
-		if (!dma_resv_test_signaled(jobs_of(svms, i),
+	for (i = 0; i < MAX_GPU_INSTANCE; i++)
+		if (leave->gpus & BIT_ULL(i) &&
+		    !dma_resv_test_signaled(jobs_of(svms, i),
 					    DMA_RESV_USAGE_WRITE))
 			return true;
 	return false;
@@ -217,8 +213,9 @@ static bool is_recovery(struct svm_range_list *svms, u64 gpus)
 {
 	u32 i;
 
-	for_each_gpu(i, gpus)
-		if (amdgpu_reset_domain_unmaps(pdd_of(svms, i)->dev->adev->reset_domain))
+	for (i = 0; i < MAX_GPU_INSTANCE; i++)
+		if (gpus & BIT_ULL(i) &&
+		    amdgpu_reset_domain_unmaps(pdd_of(svms, i)->dev->adev->reset_domain))
 			return true;
 	return false;
 }
@@ -239,9 +236,11 @@ void kfd_svm_windows_wait(struct svm_range_list *svms,
 
 	if (!leave->gpus || is_recovery(svms, leave->gpus))
 		return;
-	for_each_gpu(i, leave->gpus)
-		dma_resv_wait_timeout(jobs_of(svms, i), DMA_RESV_USAGE_WRITE,
-				      false, MAX_SCHEDULE_TIMEOUT);
+	for (i = 0; i < MAX_GPU_INSTANCE; i++)
+		if (leave->gpus & BIT_ULL(i))
+			dma_resv_wait_timeout(jobs_of(svms, i),
+					      DMA_RESV_USAGE_WRITE, false,
+					      MAX_SCHEDULE_TIMEOUT);
 	kfd_svm_windows_remove(svms, leave);
 }
 
