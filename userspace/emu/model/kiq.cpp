@@ -111,6 +111,7 @@ bool Kiq::doorbell(u32 dword, u64 value)
 void Kiq::reset()
 {
 	on_ = false;
+	started_ = false;
 	wptr_ = rptr_ = 0;
 	for (unsigned q = 0; q < queues; q++)
 		word(q, reg::hqd_active) = 0;
