@@ -61,6 +61,18 @@ u32 small_number(const Words &w, size_t i)
 	return static_cast<u32>(v);
 }
 
+// Longer than any limit of the driver's. A thread that pauses does nothing else.
+constexpr u64 longest_pause_us = 10'000'000;
+
+u64 pause_us(const Words &w, size_t i)
+{
+	u64 v = number(w, i);
+
+	if (v > longest_pause_us)
+		throw Failure{std::format("at most {} us", longest_pause_us)};
+	return v;
+}
+
 std::string stats(Endpoint &e)
 {
 	std::string out = std::format("{{\"engines\":{},", e.gpu().engines());
@@ -89,7 +101,7 @@ std::string irq(Endpoint &e, const Words &w)
 	else if (what == "duplicate")
 		e.irq_gate().duplicate = small_number(w, 2);
 	else if (what == "delay")
-		e.irq_gate().delay_us = number(w, 2);
+		e.irq_gate().delay_us = pause_us(w, 2);
 	else
 		throw Failure{"irq: drop, duplicate or delay"};
 	return {};
@@ -106,7 +118,7 @@ void disturb(Endpoint &e, EngineFaults &f, const Words &w)
 		f.slow_ns = 0;
 		e.kick();
 	} else if (what == "slow") {
-		f.slow_ns = number(w, 3) * 1000;
+		f.slow_ns = pause_us(w, 3) * 1000;
 	} else if (what == "corrupt-fences") {
 		f.corrupt_fences = small_number(w, 3);
 	} else {

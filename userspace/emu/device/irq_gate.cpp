@@ -43,8 +43,9 @@ void IrqGate::run(std::stop_token stop)
 			return;
 		auto due = late_.front();
 		late_.pop_front();
+		// Until then, or until it is to stop: then it is late no more.
+		wake_.wait_until(guard, stop, due, [] { return false; });
 		guard.unlock();
-		std::this_thread::sleep_until(due);
 		deliver_();
 		guard.lock();
 	}

@@ -174,6 +174,27 @@ TEST_F(DeviceTest, ControlCommands)
 	EXPECT_EQ(run("reset-stats"), "ok\n");
 }
 
+TEST_F(DeviceTest, PausesAreBounded)
+{
+	EXPECT_EQ(run("irq delay 10000000"), "ok\n");
+	EXPECT_EQ(run("irq delay 10000001"), "error: at most 10000000 us\n");
+	EXPECT_EQ(run("engine 0 slow 18446744073709551615"),
+		  "error: at most 10000000 us\n");
+	EXPECT_EQ(endpoints[0]->gpu().engine(0).faults().slow_ns, 0u);
+}
+
+// Who ends a device does not wait for interrupts that are late.
+TEST(IrqGateTest, EndsInTheMiddleOfADelay)
+{
+	auto start = std::chrono::steady_clock::now();
+	{
+		IrqGate gate([] {});
+		gate.delay_us = 10'000'000;
+		gate.raise();
+	}
+	EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(5));
+}
+
 TEST_F(DeviceTest, ControlErrors)
 {
 	for (const char *line :
