@@ -247,6 +247,12 @@ task<void> nap(context &c, clock::duration d, int &count)
 	count++;
 }
 
+task<void> await(operation &op, int &count)
+{
+	(void)co_await op;
+	count++;
+}
+
 task<int> two_naps(context &c)
 {
 	int count = 0;
@@ -286,6 +292,33 @@ TEST_F(ContextTest, ATaskThatIsDestroyedInTheQueueIsNotResumed)
 	{
 		auto napping = nap(*ring, 1ms, count);
 		(void)ring->sleep_until(after(50ms)).wait();
+	}
+	ASSERT_TRUE(ring->run_once(deadline{}));
+	EXPECT_EQ(count, 0);
+}
+
+// The operation is somebody else's, and lives on.
+TEST_F(ContextTest, AnOperationDoesNotResumeATaskThatIsDestroyed)
+{
+	int count = 0;
+	auto op = start();
+
+	{ auto waiting = await(op, count); }
+	put("abc");
+	EXPECT_EQ(op.wait(), 3u);
+	ASSERT_TRUE(ring->run_once(deadline{}));
+	EXPECT_EQ(count, 0);
+}
+
+TEST_F(ContextTest, AnOperationThatIsDoneDoesNotResumeATaskThatIsDestroyed)
+{
+	int count = 0;
+	auto op = start();
+	{
+		auto waiting = await(op, count);
+
+		put("abc");
+		EXPECT_EQ(op.wait(), 3u);
 	}
 	ASSERT_TRUE(ring->run_once(deadline{}));
 	EXPECT_EQ(count, 0);

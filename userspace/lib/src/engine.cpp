@@ -73,13 +73,18 @@ void engine::finish(op_state &op, result<size_t> outcome) noexcept
 		awake_.push_back(&op);
 }
 
+void engine::leave_asleep(op_state &op) noexcept
+{
+	op.waiter = {};
+	std::erase(awake_, &op);
+}
+
 void engine::give_back(op_state *op) noexcept
 {
 	if (op == &none_left_)
 		return;
-	// Its coroutine goes away before it was told.
 	if (op->waiter)
-		std::erase(awake_, op);
+		leave_asleep(*op);
 	op->next = free_;
 	free_ = op;
 }

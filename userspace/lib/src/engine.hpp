@@ -56,6 +56,8 @@ public:
 	op_state *take() noexcept;
 	/// It is over: keep the outcome, let go of the memory, wake who waits.
 	void finish(op_state &op, result<size_t> outcome) noexcept;
+	/// The coroutine that waits for it goes away.
+	void leave_asleep(op_state &op) noexcept;
 	/// Nobody asks for it any more.
 	void give_back(op_state *op) noexcept;
 

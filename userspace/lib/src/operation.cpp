@@ -50,9 +50,22 @@ int operation::fd() const noexcept
 	return state_ ? state_->in->fd() : -1;
 }
 
-void operation::await_suspend(std::coroutine_handle<> waiter) noexcept
+void operation::awaiter::await_suspend(std::coroutine_handle<> waiter) noexcept
 {
-	state_->waiter = waiter;
+	waits_for_ = of_.state_;
+	waits_for_->waiter = waiter;
+}
+
+result<size_t> operation::awaiter::await_resume() noexcept
+{
+	waits_for_ = nullptr;
+	return of_.wait();
+}
+
+operation::awaiter::~awaiter()
+{
+	if (waits_for_)
+		waits_for_->in->leave_asleep(*waits_for_);
 }
 
 // A device may write to the memory, and the kernel to the state, until it is done. So

@@ -55,10 +55,23 @@ public:
 	/// Readable when something in its context has completed, for poll(2).
 	int fd() const noexcept;
 
-	// For co_await: see task.hpp. The awaiting coroutine owns the operation.
-	bool await_ready() noexcept { return poll(); }
-	void await_suspend(std::coroutine_handle<> waiter) noexcept;
-	result<size_t> await_resume() noexcept { return wait(); }
+	/// For co_await: see task.hpp. It is part of the coroutine that waits: if
+	/// that goes away first, the operation has nobody to wake any more.
+	class awaiter {
+	public:
+		explicit awaiter(operation &of) noexcept : of_(of) {}
+		awaiter(const awaiter &) = delete;
+		~awaiter();
+
+		bool await_ready() noexcept { return of_.poll(); }
+		void await_suspend(std::coroutine_handle<> waiter) noexcept;
+		result<size_t> await_resume() noexcept;
+
+	private:
+		operation &of_;
+		detail::op_state *waits_for_ = nullptr;	///< while it does
+	};
+	awaiter operator co_await() noexcept { return awaiter(*this); }
 
 private:
 	void drain() noexcept;
