@@ -20,12 +20,14 @@ struct way {
 	bool usable;		///< its port is up
 };
 
+// Two devices may lack the same: it is said once.
 std::string joined(const std::vector<std::string> &texts)
 {
 	std::string all;
 
-	for (const std::string &text : texts)
-		all += (all.empty() ? "" : "; ") + text;
+	for (auto text = texts.begin(); text != texts.end(); ++text)
+		if (std::find(texts.begin(), text, *text) == text)
+			all += (all.empty() ? "" : "; ") + *text;
 	return all;
 }
 

@@ -63,7 +63,9 @@ std::string table(const stream_report &r)
 	t += row("bytes", r.resumed ? std::format("{} and {} that were there", r.bytes,
 						  r.resumed)
 				    : std::to_string(r.bytes));
-	t += row("path", name(r.path));
+	t += row("path", r.path_reason.empty()
+				 ? std::string(name(r.path))
+				 : std::format("{}: {}", name(r.path), r.path_reason));
 	t += row("whole time", std::format("{:.3f} s, {:.1f} MB/s", seconds(r.total),
 					   megabytes_a_second(r.bytes, r.total)));
 	t += row("of all pieces", std::format(
@@ -92,6 +94,7 @@ nlohmann::ordered_json json_of(const stream_report &r)
 		{"bytes", r.bytes},
 		{"resumed_bytes", r.resumed},
 		{"path", name(r.path)},
+		{"path_reason", r.path_reason},
 		{"seconds", {{"total", seconds(r.total)},
 			     {"storage", seconds(r.storage)},
 			     {"engine", seconds(r.engine)},

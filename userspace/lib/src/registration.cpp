@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include <format>
 
+#include "advise.hpp"
 #include "card.hpp"
 #include "try.hpp"
 
@@ -173,6 +174,29 @@ uint32_t registration::local_key() const noexcept
 uint32_t registration::remote_key() const noexcept
 {
 	return data_->region().rkey;
+}
+
+result<void> registration::prefetch() const
+{
+	const ibv_mr &region = data_->region();
+	auto size = memory().size();
+	auto address = memory().address();
+
+	if (path() != registration_path::on_demand)
+		return fail(errc::unsupported, "prefetch",
+			    std::format("the memory is registered {}", name(path())));
+	// One entry has a length of 32 bits.
+	for (size_t at = 0, most = size_t{1} << 30; at < size; at += most) {
+		ibv_sge part = {.addr = address + at,
+				.length = static_cast<uint32_t>(
+					std::min(most, size - at)),
+				.lkey = region.lkey};
+
+		if (int err = detail::find_pages(region, part))
+			return fail_errno(ibv_get_device_name(region.context->device),
+					  "ibv_advise_mr", err, errc::device);
+	}
+	return {};
 }
 
 result<registration> nic::register_memory(const slice &memory, remote rights)

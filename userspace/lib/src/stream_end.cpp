@@ -58,21 +58,32 @@ result<void> stream_end::prepare(remote rights)
 // says so, unless that is not allowed.
 result<void> stream_end::find_path(remote rights)
 {
-	std::string because;
-
 	if (options_.gpu) {
-		path_ = data_path::staged;
-		auto trial = options_.gpu->svm(page_size);
-		auto reached = trial ? card_.register_memory(*trial, rights)
-				     : std::unexpected(trial.error());
-		if (reached && reached->path() == registration_path::on_demand)
-			path_ = data_path::device_alias;
-		else if (!reached)
-			because = reached.error().message();
+		auto in_place = try_in_place(rights);
+
+		path_ = in_place ? data_path::device_alias : data_path::staged;
+		if (!in_place)
+			because_ = in_place.error().message();
 	}
 	if (options_.require && *options_.require != path_)
 		return fail(errc::no_path, card_.info().name,
-			    required(*options_.require, path_, because));
+			    required(*options_.require, path_, because_));
+	return {};
+}
+
+result<void> stream_end::try_in_place(remote rights)
+{
+	device &gpu = *options_.gpu;
+
+	SLUICE_TRY(auto trial, gpu.svm(page_size));
+	SLUICE_TRY(auto reached, card_.register_memory(trial, rights));
+	SLUICE_TRY(auto before, gpu.counters());
+	SLUICE_CHECK(reached.prefetch());
+	SLUICE_TRY(auto now, gpu.counters());
+	if (now.migrated_out != before.migrated_out)
+		return fail(errc::no_path, gpu.info().address,
+			    "its memory moves to the host when the card reaches for "
+			    "it: no peer reaches it where it is");
 	return {};
 }
 
@@ -104,6 +115,7 @@ void stream_end::begin(std::string source, uint64_t size)
 	report_ = {};
 	report_.name = std::move(source);
 	report_.path = path_;
+	report_.path_reason = because_;
 	progress_ = {.bytes = 0, .size = size};
 	why_.reset();
 	sum_ = {};
@@ -115,7 +127,7 @@ void stream_end::begin(std::string source, uint64_t size)
 			counters_before_ = *now;
 }
 
-stream_report stream_end::end()
+result<stream_report> stream_end::end()
 {
 	report_.total = clock::now() - began_;
 	report_.system_calls = context_.system_calls() - calls_before_;
@@ -125,6 +137,11 @@ stream_report stream_end::end()
 				now->migrated_in - counters_before_->migrated_in,
 				now->migrated_out - counters_before_->migrated_out,
 				now->lost_events - counters_before_->lost_events};
+	if (options_.require == data_path::device_alias && report_.migrations &&
+	    report_.migrations->migrated_out)
+		return fail(errc::no_path, report_.name, std::format(
+			"{} pages moved from the GPU to the host on their way",
+			report_.migrations->migrated_out));
 	return std::move(report_);
 }
 

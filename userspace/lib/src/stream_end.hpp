@@ -48,13 +48,16 @@ public:
 	const stream_progress &progress() const noexcept { return progress_; }
 
 protected:
-	/// A registration that is of no use but to know the path.
+	/// Which path it will be, by a trial.
 	result<void> find_path(remote rights);
+	/// Have the card reach for memory in the GPU: why it does not stay there.
+	result<void> try_in_place(remote rights);
 	result<void> make_pieces();
 	result<piece_memory> make_piece();
 
 	void begin(std::string name, uint64_t size);
-	stream_report end();
+	/// errc::no_path if the required path was not kept to.
+	result<stream_report> end();
 
 	/// All give up, for this reason; the first one counts.
 	void give_up(error why) noexcept;
@@ -116,6 +119,7 @@ protected:
 	uint64_t calls_before_ = 0;
 	std::optional<device_counters> counters_before_;
 	data_path path_ = data_path::host;
+	std::string because_;		///< it is no better
 
 	/// One for each piece in memory. They stay while the peer is told why this end
 	/// gives up: with them goes the peer's right to write, and then the connection.

@@ -66,6 +66,10 @@ public:
 	/// For a peer: with the address and size of memory().
 	uint32_t remote_key() const noexcept;
 
+	/// Have the card find all of the memory now, as it does on demand else.
+	/// errc::unsupported if it is not registered on demand, errc::device.
+	result<void> prefetch() const;
+
 	detail::registration_data *inside() const noexcept { return data_.get(); }
 	/// For operations, which keep it in place.
 	std::shared_ptr<detail::registration_data> share() const noexcept

@@ -93,6 +93,7 @@ struct stream_report {
 	uint64_t resumed = 0;		///< were there already
 	uint64_t pieces = 0;
 	data_path path = data_path::host;	///< of this end
+	std::string path_reason;	///< why it is staged; else empty
 	clock::duration total{};
 	clock::duration storage{};	///< reading or writing, summed over pieces
 	clock::duration engine{};	///< copies by the GPU's engines, summed
