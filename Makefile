@@ -27,15 +27,6 @@ ifeq ($(TESTED),)
 $(error KERNEL=$(KERNEL): say "series" or "stock")
 endif
 
-# The demo's memory: that of two emulated GPUs or, with GPU=none or a TOPOLOGY,
-# that of two test devices.
-GPU ?= mi300x
-ifeq ($(filter none mi300x,$(GPU)),)
-$(error GPU=$(GPU): say "mi300x" or "none")
-endif
-DEMO_MEMORY := $(if $(TOPOLOGY),--topology $(TOPOLOGY),$(if \
-	$(filter mi300x,$(GPU)),--memory gpu))
-
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .PHONY: help buildroot tree whole-tree export apply check-series check-bisect kernel vm \
@@ -44,7 +35,7 @@ DEMO_MEMORY := $(if $(TOPOLOGY),--topology $(TOPOLOGY),$(if \
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
 	@echo
-	@echo 'Variables: FILE= GPU= TOPOLOGY= (demo), KDIR= or LINUX_TARBALL= (base kernel),'
+	@echo 'Variables: FILE= KV=1 TOPOLOGY=unreachable (demo), KDIR= or LINUX_TARBALL= (base kernel),'
 	@echo 'FLAVOUR=debug (kernel, vm), GPUS= ENGINES= CMD= (vm), KERNEL=stock (test),'
 	@echo 'CLOCK=wall (bench), SECONDS= (fuzz), MUTATIONS=, MUTANTS=, GATES= (check-series),'
 	@echo 'SERIES= (tree, kernel, vm, test, test-debug, apply, mbox, check-series, check-bisect),'
@@ -80,9 +71,9 @@ vm: kernel ## boot it, with GPUS= emulated GPUs, and open a shell or run CMD=
 		--setup 'userspace/emu/guest/run true',scripts/vm --topology $(or $(TOPOLOGY),bridge)) \
 		--flavour $(FLAVOUR) $(if $(CMD),-- bash -c "$$CMD")
 
-demo: kernel ## move FILE= by RDMA from the memory of one GPU= to that of another
+demo: kernel ## send FILE= through the memory of two GPUs, or a KV cache (KV=1)
 	@$(ENTER) scripts/userspace
-	@scripts/demo $(DEMO_MEMORY) $(DEMO_ARGS) $(if $(FILE),'$(FILE)')
+	@scripts/demo $(if $(TOPOLOGY),--topology $(TOPOLOGY)) $(if $(KV),--kv) $(DEMO_ARGS) $(if $(FILE),'$(FILE)')
 
 test: tree ## every test, on the plain kernel (KERNEL=stock: the base's; SERIES=: its own)
 	@$(ENTER) scripts/kernel $(TESTED)

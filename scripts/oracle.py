@@ -1,237 +1,159 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Hash what arrived in a device's memory, from outside of the guest.
+"""Compare from outside of the guest what arrived with FILE, and tell how it came.
 
-The memory of the guest's device is a file on this machine (the BAR of QEMU's
-ivshmem device). The receiver in the guest says, over a virtio serial port,
-where in the BAR each piece of the transferred file lies, and waits until it was
-read here. At the end the digest must be that of the file that was sent.
-The protocol is described in userspace/xfer/cli/oracle.hpp.
+The digests of both files are computed here, and must be those that `sluice send` and
+`sluice recv` report. The video memory of the guest's GPUs are files on this machine:
+pages of FILE are looked for in them.
 
-Exit status: 0 all of FILE is there, 1 anything else.
+Exit status: 0 what arrived is FILE, 7 it is not, 3 something cannot be read.
 """
 
 import argparse
 import hashlib
+import json
+import mmap
 import os
-import socket
+import pathlib
 import sys
 
-MAX_LINE = 4096
-BLOCK = 1 << 20
+PAGE = 4096
 
 
-class Failure(Exception):
-    """Something to tell the user, and the receiver."""
-
-    def __init__(self, kind, text):
-        super().__init__(text)
-        self.kind = kind
-
-
-def parse(line):
-    """Split "verb key=value ..." into the verb and a dictionary."""
-    words = line.split(" ")
-    fields = {}
-    for i, word in enumerate(words[1:], 1):
-        key, equals, value = word.partition("=")
-        if not key or not equals:
-            raise Failure("protocol", f"not a message: {line!r}")
-        if key == "text":
-            fields[key] = " ".join(words[i:])[len("text="):]
-            break
-        fields[key] = value
-    return words[0], fields
-
-
-def number(fields, key):
-    value = fields.get(key, "")
-    if not value.isascii() or not value.isdigit():
-        raise Failure("protocol", f"{key}={value!r} is not a number")
-    return int(value)
-
-
-def hash_file(path):
+def digest(path):
     with open(path, "rb") as f:
         return hashlib.file_digest(f, "sha256").hexdigest()
 
 
-class Oracle:
-    """The state of one transfer: what was hashed so far."""
-
-    def __init__(self, bar, size, digest, corrupt=False):
-        self.bar = bar          # file behind the BAR, or None
-        self.size = size        # of the file that is sent
-        self.digest = digest    # its SHA-256
-        self.corrupt = corrupt
-        self.sha256 = hashlib.sha256()
-        self.hashed = 0
-        self.pieces = 0
-
-    def extents(self, stream, count, length):
-        """The places of a piece: they must add up to its length."""
-        found = []
-        for _ in range(count):
-            verb, fields = stream.receive()
-            if verb != "extent":
-                raise Failure("protocol", f"{verb!r} instead of an extent")
-            found.append((number(fields, "offset"), number(fields, "length")))
-        if sum(n for _, n in found) != length:
-            raise Failure("protocol", "the extents are not the piece")
-        return found
-
-    def flip(self, bar, offset):
-        """Change one bit, as broken hardware would."""
-        byte = os.pread(bar, 1, offset)
-        os.pwrite(bar, bytes([byte[0] ^ 1]), offset)
-        self.corrupt = False
-        print(f"oracle: SLUICE_CORRUPT: changed byte {offset} of the BAR",
-              file=sys.stderr)
-
-    def hash_extent(self, bar, offset, length):
-        if offset + length > os.fstat(bar).st_size:
-            raise Failure("protocol", f"extent {offset}+{length} is not in "
-                          "the BAR")
-        while length:
-            data = os.pread(bar, min(length, BLOCK), offset)
-            if not data:
-                raise Failure("device", "the BAR file became shorter")
-            self.sha256.update(data)
-            offset += len(data)
-            length -= len(data)
-
-    def piece(self, stream, fields):
-        index, length = number(fields, "index"), number(fields, "length")
-        if index != self.pieces:
-            raise Failure("protocol", f"piece {index} instead of {self.pieces}")
-        if self.bar is None:
-            raise Failure("usage", "this oracle was given no BAR")
-        extents = self.extents(stream, number(fields, "extents"), length)
-        bar = os.open(self.bar, os.O_RDWR if self.corrupt else os.O_RDONLY)
-        try:
-            if self.corrupt:
-                self.flip(bar, extents[0][0])
-            for offset, n in extents:
-                self.hash_extent(bar, offset, n)
-        finally:
-            os.close(bar)
-        self.hashed += length
-        self.pieces += 1
-        stream.send(f"checked index={index}")
-
-    def compare(self, length, found):
-        if length != self.size:
-            raise Failure("corrupt", f"{length} bytes arrived, FILE has "
-                          f"{self.size}")
-        if found != self.digest:
-            raise Failure("corrupt", "what arrived is not FILE: SHA-256 "
-                          f"{found}, not {self.digest}")
-        return found
-
-    def finish(self, fields):
-        if self.hashed != number(fields, "length"):
-            raise Failure("protocol", f"{self.hashed} bytes were hashed")
-        return self.compare(self.hashed, self.sha256.hexdigest())
-
-    def claim(self, fields):
-        """Without a BAR: the receiver hashed its memory by itself."""
-        if self.corrupt:
-            raise Failure("usage", "SLUICE_CORRUPT: there is no BAR to change")
-        return self.compare(number(fields, "length"), fields.get("sha256"))
-
-    def run(self, stream):
-        """Serve one transfer. Returns the digest."""
-        while True:
-            verb, fields = stream.receive()
-            if verb == "piece":
-                self.piece(stream, fields)
-                continue
-            if verb == "finish":
-                digest = self.finish(fields)
-            elif verb == "claim":
-                digest = self.claim(fields)
-            else:
-                raise Failure("protocol", f"unknown message {verb!r}")
-            stream.send(f"digest sha256={digest}")
-            return digest
-
-
-class Stream:
-    """Lines over a connected socket."""
-
-    def __init__(self, connection):
-        self.connection = connection
-        self.buffer = b""
-
-    def receive(self):
-        while b"\n" not in self.buffer:
-            if len(self.buffer) > MAX_LINE:
-                raise Failure("protocol", "line too long")
-            data = self.connection.recv(65536)
-            if not data:
-                raise Failure("peer-lost", "the guest ended before the "
-                              "transfer did")
-            self.buffer += data
-        line, self.buffer = self.buffer.split(b"\n", 1)
-        return parse(line.decode("ascii", "replace"))
-
-    def send(self, line):
-        self.connection.sendall(line.encode("ascii") + b"\n")
-
-
-def listen(path):
-    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    listener.bind(path)
-    listener.listen(1)
-    return listener
-
-
-def drain(connection):
-    """Closing now could lose the last answer: wait until the guest ends."""
-    while connection.recv(MAX_LINE):
-        pass
-
-
-def serve(oracle, connection):
-    stream = Stream(connection)
-    try:
-        digest = oracle.run(stream)
-    except Failure as e:
-        try:
-            stream.send(f"error kind={e.kind} text={e}")
-            drain(connection)
-        except OSError:
-            pass
-        print(f"oracle: {e}", file=sys.stderr)
-        return 1
-    print(f"oracle: {oracle.size} bytes in {oracle.pieces} pieces: {digest}",
+def flip(path):
+    """Change one bit, as broken hardware would."""
+    with open(path, "r+b") as f:
+        byte = f.read(1)
+        f.seek(0)
+        f.write(bytes([byte[0] ^ 1]))
+    print("oracle: SLUICE_CORRUPT: changed the first byte of what arrived",
           file=sys.stderr)
-    drain(connection)
-    return 0
+
+
+def pages_of(path):
+    """The distinct pages of a file, without those of one byte only."""
+    with open(path, "rb") as f:
+        pages = {page for page in iter(lambda: f.read(PAGE), b"")
+                 if len(page) == PAGE}
+    return {page for page in pages if page.count(page[0]) != PAGE}
+
+
+def data_ranges(fd, size):
+    """The parts of a sparse file that were ever written."""
+    at = 0
+    while at < size:
+        try:
+            at = os.lseek(fd, at, os.SEEK_DATA)
+        except OSError:
+            return
+        end = os.lseek(fd, at, os.SEEK_HOLE)
+        yield at, end
+        at = end
+
+
+def found_in(memory, pages):
+    """How many of the pages are in a GPU's memory."""
+    found = set()
+    with open(memory, "rb") as f:
+        size = os.fstat(f.fileno()).st_size
+        with mmap.mmap(f.fileno(), size, access=mmap.ACCESS_READ) as m:
+            for start, end in data_ranges(f.fileno(), size):
+                for at in range(start // PAGE * PAGE, end, PAGE):
+                    page = m[at:at + PAGE]
+                    if page in pages:
+                        found.add(page)
+    return len(found)
+
+
+def rows(report):
+    """One line for each figure: its name, the sender's, the receiver's."""
+    ends = report["sender"], report["receiver"]
+
+    def both(what):
+        return [str(what(end)) for end in ends]
+
+    def moved(end):
+        m = end.get("migrations")
+        if not m:
+            return "no GPU"
+        lost = ", at least" if m["lost_events"] else ""
+        return f"{m['in']} in, {m['out']} out{lost}"
+
+    def rate(end):
+        return f"{end['seconds']['total']:.2f} s, {end['mb_per_s']:.1f} MB/s"
+
+    return [
+        ("bytes", *both(lambda e: e["bytes"])),
+        ("path", *both(lambda e: e["path"])),
+        ("migrated pages", *both(moved)),
+        ("FILE's pages in the GPU", *map(str, report["pages_in_gpu"])),
+        ("pieces, at once", *both(lambda e: f"{e['pieces']}, "
+                                  f"{e['most_in_flight']}")),
+        ("waits for a grant", *both(lambda e: e["grant_waits"])),
+        ("system calls", *both(lambda e: e["system_calls"])),
+        ("whole time", *both(rate)),
+    ]
+
+
+def show(report):
+    print(f"\n  {'':25}{'sender':22}receiver")
+    for name, a, b in rows(report):
+        print(f"  {name:25}{a:22}{b}")
+    if report["receiver"]["path_reason"]:
+        print(f"\n  {report['receiver']['path']}, for at the receiver "
+              f"{report['receiver']['path_reason']}")
+    print(f"\n  {'SHA-256':25}{report['sha256']}")
+    print("  computed by              both ends and, from FILE and what arrived, "
+          "the host")
+
+
+def compare(report, arrived):
+    """What is wrong, or None."""
+    told = {report[end]["sha256"] for end in ("sender", "receiver")}
+    if arrived != report["sha256"]:
+        return (f"what arrived is not FILE: SHA-256 {arrived}, not "
+                f"{report['sha256']}")
+    if told != {arrived}:
+        return f"an end reports another SHA-256: {' and '.join(told)}"
+    return None
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--file", required=True, help="the file that is sent")
-    parser.add_argument("--bar", help="the file behind the receiver's BAR")
-    parser.add_argument("--socket", required=True,
-                        help="Unix socket to listen on")
+    parser.add_argument("--file", required=True)
+    parser.add_argument("--arrived", required=True)
+    parser.add_argument("--memory", nargs=2, required=True,
+                        help="video memory of the sender's and the receiver's GPU")
+    parser.add_argument("--run", required=True, type=pathlib.Path,
+                        help="folder with send.json and recv.json, and for "
+                        "report.json")
     parser.add_argument("--corrupt", action="store_true",
-                        default=os.environ.get("SLUICE_CORRUPT", "0")
-                        not in ("", "0"),
-                        help="change one byte of the BAR before hashing it, "
-                        "to see this program fail; also by SLUICE_CORRUPT=1")
+                        help="change one byte of what arrived before")
     args = parser.parse_args()
 
     try:
-        listener = listen(args.socket)
-        oracle = Oracle(args.bar, os.path.getsize(args.file),
-                        hash_file(args.file), args.corrupt)
-        connection, _ = listener.accept()
-    except OSError as e:
-        print(f"oracle: {e}", file=sys.stderr)
-        return 1
-    return serve(oracle, connection)
+        if args.corrupt:
+            flip(args.arrived)
+        report = {"sender": json.loads((args.run / "send.json").read_text())[0],
+                  "receiver": json.loads((args.run / "recv.json").read_text())[0],
+                  "sha256": digest(args.file)}
+        arrived = digest(args.arrived)
+        pages = pages_of(args.file)
+        report["pages_in_gpu"] = [found_in(m, pages) for m in args.memory]
+        (args.run / "report.json").write_text(json.dumps(report, indent=2))
+    except OSError as why:
+        print(f"oracle: {why}", file=sys.stderr)
+        return 3
+    show(report)
+    wrong = compare(report, arrived)
+    if wrong:
+        print(f"oracle: {wrong}", file=sys.stderr)
+    return 7 if wrong else 0
 
 
 if __name__ == "__main__":
