@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: MIT
+// Blocks of a KV cache, as a server of language models moves them from where prompts
+// are read (prefill) to where answers are written (decode).
+//
+// A cache is cut into blocks of so many tokens, and a sequence has some of them,
+// wherever there was room. Each block has a part in the K and in the V plane of each
+// layer. So one sequence is hundreds of small pieces of memory. A stream gathers them
+// by one batch for each of its pieces, sends them, and scatters them at the other end,
+// where other blocks are free:
+//
+//	auto source = kv_source(layout, cache, blocks);		// prefill
+//	co_await sender.send(*source);
+//
+//	auto offer = co_await receiver.next();			// decode
+//	if (auto fits = kv_fits(**offer, layout, free.size()); fits)
+//		co_await receiver.receive(*kv_sink(layout, cache, free));
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "sluice/stream.hpp"
+
+namespace sluice {
+
+/// Where the parts of a block are. Block b of plane p of layer l begins at
+/// (l * planes + p) * plane_stride + b * block_stride, in bytes.
+struct kv_layout {
+	unsigned layers = 1;
+	unsigned planes = 2;		///< K and V; 1 where they are together
+	uint32_t blocks = 0;		///< in each plane
+	size_t block_bytes = 0;		///< of a block in one plane
+	size_t block_stride = 0;	///< 0: block_bytes, one behind the other
+	size_t plane_stride = 0;	///< 0: blocks * block_stride
+
+	/// Bytes of one block in all planes and layers: what is sent of it.
+	uint64_t bytes_each() const noexcept;
+	/// Bytes that a cache has at least.
+	uint64_t size() const noexcept;
+	/// errc::usage names what does not fit: no blocks, parts that overlap, more
+	/// than @p cache has.
+	result<void> check(const slice &cache) const;
+};
+
+/// What a stream sends: @p blocks of @p cache, layer by layer, each plane for itself,
+/// in this order. errc::usage, with index() of the block that is at fault.
+result<stream_source> kv_source(const kv_layout &layout, const slice &cache,
+				std::span<const uint32_t> blocks);
+
+/// Where a stream puts them; as many, in the same order. A block may be named once.
+result<stream_sink> kv_sink(const kv_layout &layout, const slice &cache,
+			    std::span<const uint32_t> blocks);
+
+/// Is @p offer that of @p count blocks of this shape? The strides and the size of the
+/// cache may differ. errc::protocol says both shapes.
+result<void> kv_fits(const stream_offer &offer, const kv_layout &layout, size_t count);
+
+} // namespace sluice
