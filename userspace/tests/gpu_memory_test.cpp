@@ -80,6 +80,57 @@ TEST_F(GpuMemoryTest, DevicesAreNamed)
 	EXPECT_GT(gpus[0].limits().operations, 512u);
 }
 
+// Of a GPU's own memory the file has one object, which is there as long as somebody
+// uses it.
+TEST_F(GpuMemoryTest, DmabufsAreExportedAndImported)
+{
+	for (device &by : gpus) {
+		buffer memory = good(gpus[0].vram(size));
+		unique_fd dmabuf = good(memory.export_dmabuf());
+		buffer again = good(by.import_dmabuf(dmabuf.get()));
+		batch in, back;
+
+		dmabuf = {};
+		EXPECT_EQ(again.kind(), memory::vram);
+		EXPECT_EQ(again.size(), size);
+		EXPECT_NE(again.address(), memory.address());
+		in.copy(memory, host);
+		run(gpus[0], in);
+		ASSERT_TRUE(again.mapped());
+		EXPECT_BYTES(again.bytes(), host.bytes());
+		back.copy(out, again);
+		run(by, back);
+		EXPECT_BYTES(out.bytes(), host.bytes());
+		// Each may go first.
+		again = {};
+		std::memset(out.data(), 0, size);
+		back.clear();
+		back.copy(out, memory);
+		run(gpus[0], back);
+		EXPECT_BYTES(out.bytes(), host.bytes());
+		again = good(by.import_dmabuf(good(memory.export_dmabuf()).get()));
+		back.clear();
+		in.clear();
+		memory = {};
+		std::memset(out.data(), 0, size);
+		back.copy(out, again);
+		run(by, back);
+		EXPECT_BYTES(out.bytes(), host.bytes());
+	}
+}
+
+TEST_F(GpuMemoryTest, WhatIsNoDmabufIsRefused)
+{
+	unique_fd file(::open("/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
+
+	EXPECT_EQ(gpus[0].import_dmabuf(-1).error().code(), errc::usage);
+	EXPECT_EQ(gpus[0].import_dmabuf(file.get()).error().code(), errc::usage);
+	ASSERT_EQ(::ftruncate(file.get(), size), 0);
+	EXPECT_EQ(gpus[0].import_dmabuf(file.get()).error().code(), errc::device);
+	EXPECT_EQ(host.export_dmabuf().error().code(), errc::unsupported);
+	EXPECT_EQ(buffer().export_dmabuf().error().code(), errc::usage);
+}
+
 TEST_F(GpuMemoryTest, OneGpuIsOpenedTwice)
 {
 	buffer memory = good(gpus[0].vram(size));

@@ -2,6 +2,7 @@
 #include "sluice/buffer.hpp"
 
 #include <cstdio>
+#include <fcntl.h>
 #include <new>
 #include <numaif.h>
 #include <sys/mman.h>
@@ -101,6 +102,21 @@ result<std::vector<int>> buffer::nodes() const
 	for (int &node : status)
 		node = std::max(node, -1);
 	return status;
+}
+
+result<unique_fd> buffer::export_dmabuf() const
+{
+	if (!block_)
+		return fail(errc::usage, "buffer", "no buffer to export");
+	if (kind() != memory::vram)
+		return fail(errc::unsupported, "buffer", "only video memory is a "
+			    "dma-buf; take it from device::vram()");
+	int own = block_->dmabuf();
+	unique_fd copy(own < 0 ? -1 : ::fcntl(own, F_DUPFD_CLOEXEC, 0));
+	if (!copy)
+		return fail_errno("buffer", "export as a dma-buf", errno,
+				  errc::device);
+	return copy;
 }
 
 result<void> buffer::verify_node(int node) const

@@ -40,6 +40,11 @@ result<buffer> device::svm(size_t size, bool move)
 	return memory;
 }
 
+result<buffer> device::import_dmabuf(int dmabuf)
+{
+	return detail::import_dmabuf(gpu_->node(), dmabuf);
+}
+
 result<void> device::attach(const buffer &memory)
 {
 	return attach_memory(gpu_->node(), memory, path() == engine_path::command);

@@ -103,17 +103,12 @@ result<std::unique_ptr<gem_mapping>> import_host(gpu_node &node,
 result<std::unique_ptr<gem_mapping>> import_vram(gpu_node &node,
 						 memory_block &block)
 {
-	drm_prime_handle args{};
+	int dmabuf = block.dmabuf();
 
-	args.fd = block.dmabuf();
-	if (args.fd < 0)
+	if (dmabuf < 0)
 		return fail(errc::device, node.name(),
 			    "the other GPU's memory cannot be exported");
-	if (int err = call(node.file.get(), DRM_IOCTL_PRIME_FD_TO_HANDLE, &args))
-		return fail_errno(node.name(), "another GPU's memory: "
-				  "DRM_IOCTL_PRIME_FD_TO_HANDLE", -err,
-				  errc::device);
-	return std::make_unique<gem_mapping>(node, args.handle);
+	return gem_mapping::import(node, dmabuf, "another GPU's memory");
 }
 
 result<void> attach_object(gpu_node &node, memory_block &block)
@@ -207,9 +202,10 @@ std::byte *reserved_range::data() const noexcept
 }
 
 vram_block::vram_block(gpu_node &node, reserved_range range,
-		       std::unique_ptr<gem_mapping> object, size_t size) noexcept
+		       std::unique_ptr<gem_mapping> object, size_t size,
+		       bool seen) noexcept
 	: memory_block(memory::vram, range.data(), size), node_(node),
-	  range_(std::move(range)), object_(std::move(object))
+	  range_(std::move(range)), object_(std::move(object)), seen_(seen)
 {
 }
 
@@ -243,7 +239,40 @@ result<buffer> make_vram(gpu_node &node, size_t size)
 	if (visible(node))
 		SLUICE_CHECK(map_for_cpu(*object, range, whole));
 	return buffer(new vram_block(node, std::move(range), std::move(object),
-				     whole));
+				     whole, visible(node)));
+}
+
+namespace {
+
+// The CPU's mapping is the exporter's affair, who may refuse it: the GPU reaches the
+// memory all the same. Refused at the place itself, it might leave a hole there.
+bool map_dmabuf(int dmabuf, const reserved_range &range, size_t size)
+{
+	constexpr int access = PROT_READ | PROT_WRITE;
+	void *trial = ::mmap(nullptr, size, access, MAP_SHARED, dmabuf, 0);
+
+	if (trial == MAP_FAILED)
+		return false;
+	::munmap(trial, size);
+	return ::mmap(range.data(), size, access, MAP_SHARED | MAP_FIXED, dmabuf,
+		      0) != MAP_FAILED;
+}
+
+} // namespace
+
+result<buffer> import_dmabuf(gpu_node &node, int dmabuf)
+{
+	off_t end = ::lseek(dmabuf, 0, SEEK_END);
+	auto size = static_cast<size_t>(std::max<off_t>(end, 0));
+
+	if (!size || size % page_size)
+		return fail(errc::usage, node.name(), "the descriptor is no dma-buf "
+			    "of whole pages");
+	SLUICE_TRY(auto object, gem_mapping::import(node, dmabuf, "the dma-buf"));
+	SLUICE_TRY(auto range, map_somewhere(*object, size));
+	bool seen = map_dmabuf(dmabuf, range, size);
+	return buffer(new vram_block(node, std::move(range), std::move(object), size,
+				     seen));
 }
 
 result<buffer> make_svm(gpu_node &node, size_t size)

@@ -41,9 +41,12 @@ result<void> map_for_cpu(const gem_mapping &object, const reserved_range &range,
 /// Video memory.
 class vram_block : public memory_block {
 public:
+	/// @param seen the CPU may touch it
 	vram_block(gpu_node &node, reserved_range range,
-		   std::unique_ptr<gem_mapping> object, size_t size) noexcept;
+		   std::unique_ptr<gem_mapping> object, size_t size,
+		   bool seen) noexcept;
 	int dmabuf() noexcept override;
+	bool mapped() const noexcept override { return seen_; }
 	const gem_mapping &object() const noexcept { return *object_; }
 
 private:
@@ -53,9 +56,12 @@ private:
 	std::unique_ptr<gem_mapping> object_;
 	std::mutex lock_;
 	unique_fd dmabuf_;
+	const bool seen_;
 };
 
 result<buffer> make_vram(gpu_node &node, size_t size);
+/// Somebody else's memory.
+result<buffer> import_dmabuf(gpu_node &node, int dmabuf);
 /// Memory of the process that prefers to be in the GPU; not moved there yet.
 result<buffer> make_svm(gpu_node &node, size_t size);
 

@@ -140,6 +140,34 @@ unique_fd find_open_file(const std::string &render_node,
 	return {};
 }
 
+gem_mapping::gem_mapping(gpu_node &node, uint32_t object)
+	: attachment(&node), handle(object), node_(node)
+{
+	std::lock_guard guard(node.users_lock);
+
+	node.users[object]++;
+}
+
+// Under the lock: nobody closes the object between its number and its counting.
+result<std::unique_ptr<gem_mapping>> gem_mapping::import(gpu_node &node, int dmabuf,
+							 std::string_view what)
+{
+	drm_prime_handle args{};
+
+	args.fd = dmabuf;
+	std::unique_lock guard(node.users_lock);
+	if (int err = call(node.file.get(), DRM_IOCTL_PRIME_FD_TO_HANDLE, &args))
+		return fail_errno(node.name(), std::string(what) +
+				  ": DRM_IOCTL_PRIME_FD_TO_HANDLE", -err,
+				  errc::device);
+	node.users[args.handle]++;
+	guard.unlock();
+	auto object = std::make_unique<gem_mapping>(node, args.handle);
+	guard.lock();
+	node.users[args.handle]--;
+	return object;
+}
+
 int gem_mapping::map(uint64_t address, size_t size) noexcept
 {
 	drm_amdgpu_gem_va args{};
@@ -172,6 +200,11 @@ gem_mapping::~gem_mapping()
 		args.map_size = size_;
 		(void)call(node_.file.get(), DRM_IOCTL_AMDGPU_GEM_VA, &args);
 	}
+	std::lock_guard guard(node_.users_lock);
+	auto it = node_.users.find(handle);
+	if (--it->second)
+		return;
+	node_.users.erase(it);
 	(void)call(node_.file.get(), DRM_IOCTL_GEM_CLOSE, &gone);
 }
 

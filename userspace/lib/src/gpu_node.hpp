@@ -8,7 +8,9 @@
 // as it likes.
 #pragma once
 
+#include <map>
 #include <memory>
+#include <mutex>
 
 #include <amdgpu_drm.h>
 #include <linux/kfd_ioctl.h>
@@ -26,6 +28,10 @@ struct gpu_node {
 	drm_amdgpu_info_sdma_batch caps{};	///< of batches
 	/// Why it cannot be used, if it cannot.
 	result<void> usable;
+	/// How many use an object of the file: to import what is in the file already
+	/// gives the number that it has.
+	std::map<uint32_t, unsigned> users;
+	std::mutex users_lock;
 
 	const std::string &name() const noexcept { return what.address; }
 	/// Does it share memory of the process?
@@ -40,11 +46,15 @@ result<gpu_node *> find_node(std::string_view name);
 unique_fd find_open_file(const std::string &render_node,
 			 bool (*accepts)(void *, int), void *data);
 
-/// An object of a node's file, mapped in its address space: it ends both.
+/// An object of a node's file, mapped in its address space: it ends the mapping, and
+/// the object with the last mapping.
 class gem_mapping : public attachment {
 public:
-	gem_mapping(gpu_node &node, uint32_t object) noexcept
-		: attachment(&node), handle(object), node_(node) {}
+	/// Of an object that is new in the file.
+	gem_mapping(gpu_node &node, uint32_t object);
+	/// Of a dma-buf. @p what it is, for errors
+	static result<std::unique_ptr<gem_mapping>> import(gpu_node &node, int dmabuf,
+							   std::string_view what);
 	~gem_mapping() override;
 
 	/// Map all of it. -EADDRINUSE if the process shares memory there.

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "sluice/error.hpp"
+#include "sluice/unique_fd.hpp"
 
 namespace sluice {
 
@@ -80,6 +81,9 @@ public:
 
 	/// The number of the dma-buf that this is, made at need; -1: it is none.
 	virtual int dmabuf() noexcept { return -1; }
+
+	/// May the CPU touch it?
+	virtual bool mapped() const noexcept { return true; }
 
 	void attach(std::unique_ptr<attachment> made) noexcept
 	{
@@ -163,6 +167,15 @@ public:
 
 	/// Part of it. @p offset + @p length must not be above size().
 	slice part(size_t offset, size_t length) const noexcept;
+
+	/// May the CPU touch bytes()? Not where only part of a GPU's video memory is
+	/// visible to it.
+	bool mapped() const noexcept { return block_ && block_->mapped(); }
+
+	/// A dma-buf of all of it, for another process or driver; the descriptor is
+	/// the caller's, and keeps the memory, not this object.
+	/// errc::unsupported if it is not video memory; errc::device.
+	result<unique_fd> export_dmabuf() const;
 
 	/// How many references there are: to memory that nobody uses, one.
 	unsigned users() const noexcept { return block_ ? block_->users() : 0; }

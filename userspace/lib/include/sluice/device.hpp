@@ -76,6 +76,13 @@ public:
 	/// errc::unsupported without amdkfd's SVM.
 	result<buffer> svm(size_t size, bool prefetch = true);
 
+	/// Memory of another driver or process, given as a dma-buf, in reach of this
+	/// GPU and, if its exporter lets it be mapped, of the CPU. It is of the kind
+	/// vram, wherever it is.
+	/// errc::usage if it is no dma-buf; errc::device.
+	/// @param dmabuf stays the caller's, who may close it then
+	result<buffer> import_dmabuf(int dmabuf);
+
 	/// Let this GPU's engines reach a host, SVM or (of another GPU) video memory
 	/// buffer, where it is. It stays so for the life of the buffer.
 	result<void> attach(const buffer &memory);
