@@ -1,0 +1,847 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * libsluice for C: move buffers between files, the memory of GPUs and other machines.
+ *
+ * docs/c-api.md is the picture; the C++ headers in sluice/ are what this calls.
+ *
+ * Return values. Functions that return int give 0, or a negative number of errno.
+ * sluice_last_error() tells more: what failed, by name, and what to do. Results go
+ * through the last argument, which is untouched after an error. The numbers:
+ *
+ *	-EINVAL		an argument makes no sense; the error names it
+ *	-ENOMEM		there is not enough memory
+ *	-EIO		a device failed or is missing
+ *	-EOPNOTSUPP	the kernel, the device or this library cannot do it
+ *	-ENOLINK	no path, or none as good as was required
+ *	-EBUSY		too much is under way; the same may do later
+ *	-EINPROGRESS	not done by the deadline: it goes on
+ *	-ETIMEDOUT	given up for lack of time
+ *	-ESTALE		what it was prepared for is not there any more
+ *	-ECANCELED	somebody cancelled it
+ *	-ECONNRESET	the peer went away
+ *	-EREMOTEIO	the peer reported an error and gave up
+ *	-EACCES		the peer did not prove that it may
+ *	-EPROTO		the peer broke the protocol
+ *	-EBADMSG	the data that arrived are not the data that were sent
+ *
+ * and what a system call gave, e.g. -EBADF of a file, -ENOSPC of a full disk.
+ *
+ * Handles are made by functions whose last argument is a pointer to one, and end by
+ * the free or close of their kind, which take NULL as well. They may end in any
+ * order: each keeps what it needs. A free of an operation waits until no device
+ * touches its memory any more.
+ *
+ * Threads. A context and all that was opened on it (operations, devices, prepared
+ * batches, cards, listeners, endpoints, streams) belong to one thread at a time.
+ * Buffers may be used by all threads, and so may topologies. Different contexts
+ * have nothing to do with each other.
+ * A fork()ed child must not use what its parent opened.
+ *
+ * Time is in nanoseconds of CLOCK_MONOTONIC; sizes and offsets are in bytes.
+ *
+ * Structures with a `size` grow in later versions. Set it to sizeof of the structure
+ * and what you do not use to 0; a 0 stands for the default. What you give may be
+ * longer than the library knows if the rest is 0. Text in them ends with a 0 byte,
+ * and is cut where it is too long.
+ *
+ * The ABI: symbols and structures do not change within libsluice.so.0; there may
+ * be more of them.
+ */
+#ifndef SLUICE_H
+#define SLUICE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#if defined(__GNUC__)
+#define SLUICE_API __attribute__((visibility("default")))
+#else
+#define SLUICE_API
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define SLUICE_VERSION_MAJOR 0
+#define SLUICE_VERSION_MINOR 1
+
+/* The version of the library that runs, "0.1". Any thread. */
+SLUICE_API const char *sluice_version(void);
+
+/* ---------------------------------------------------------------- errors */
+
+enum sluice_error_code {
+	SLUICE_ERROR_NONE,
+	SLUICE_ERROR_USAGE,		/* asked for what makes no sense */
+	SLUICE_ERROR_SYSTEM,		/* a system call failed otherwise */
+	SLUICE_ERROR_INPUT,		/* a file that is read */
+	SLUICE_ERROR_OUTPUT,		/* a file that is written */
+	SLUICE_ERROR_DEVICE,		/* it is missing, refuses, or failed */
+	SLUICE_ERROR_UNSUPPORTED,
+	SLUICE_ERROR_NO_PATH,
+	SLUICE_ERROR_BUSY,
+	SLUICE_ERROR_STALE,
+	SLUICE_ERROR_PEER_LOST,
+	SLUICE_ERROR_PEER_ERROR,
+	SLUICE_ERROR_DENIED,
+	SLUICE_ERROR_PROTOCOL,
+	SLUICE_ERROR_TIMEOUT,
+	SLUICE_ERROR_CANCELLED,
+	SLUICE_ERROR_CORRUPT
+};
+
+#define SLUICE_NO_INDEX UINT32_MAX
+
+/* Made by the library; `size` says how much of it is there. */
+struct sluice_error {
+	size_t size;
+	int32_t code;		/* enum sluice_error_code */
+	int32_t returned;	/* what the function returned: a negative errno */
+	int32_t system_errno;	/* of the system call behind it, or 0 */
+	uint32_t index;		/* of the element at fault, e.g. of a batch, or
+				 * SLUICE_NO_INDEX */
+	const char *where;	/* the thing that failed: a file, a device, a peer */
+	const char *message;	/* "where: what is wrong with it" */
+	const char *remedy;	/* what to do about it */
+};
+
+/*
+ * The last error of a function that this thread called; never NULL. One that
+ * succeeds changes nothing. It is the library's, and changes with the next error of
+ * this thread.
+ */
+SLUICE_API const struct sluice_error *sluice_last_error(void);
+
+/* A short name of an enum sluice_error_code: "timeout". "?" if there is none such. */
+SLUICE_API const char *sluice_error_name(int code);
+
+/* ------------------------------------------------------------------ time */
+
+/* No limit, where a deadline is asked for. What is in the past, e.g. 0: do not wait. */
+#define SLUICE_NEVER INT64_MAX
+
+/* The deadline that is @ns nanoseconds from now. Any thread. */
+SLUICE_API int64_t sluice_after(int64_t ns);
+
+/* --------------------------------------------------------------- handles */
+
+typedef struct sluice_context sluice_context;
+typedef struct sluice_operation sluice_operation;
+typedef struct sluice_buffer sluice_buffer;
+typedef struct sluice_device sluice_device;
+typedef struct sluice_batch sluice_batch;
+typedef struct sluice_prepared sluice_prepared;
+typedef struct sluice_nic sluice_nic;
+typedef struct sluice_listener sluice_listener;
+typedef struct sluice_endpoint sluice_endpoint;
+typedef struct sluice_sender sluice_sender;
+typedef struct sluice_receiver sluice_receiver;
+typedef struct sluice_topology sluice_topology;
+
+/*
+ * Part of a buffer. It never grows. What takes one looks at it during the call only,
+ * and keeps the buffer's memory itself if it needs it.
+ */
+struct sluice_slice {
+	sluice_buffer *buffer;
+	uint64_t offset;
+	uint64_t length;	/* SLUICE_TO_END: up to the end of the buffer */
+};
+
+#define SLUICE_TO_END UINT64_MAX
+
+/* --------------------------------------------------------------- context */
+
+struct sluice_context_options {
+	size_t size;
+	uint32_t operations;	/* under way at once, at most; 1 to 65536; 0: 1024 */
+	uint32_t reserved;
+};
+
+/*
+ * Open a context: one io_uring, and the only thing that waits.
+ * @options: NULL for the default
+ * -EOPNOTSUPP if this process may not have an io_uring.
+ */
+SLUICE_API int sluice_context_open(const struct sluice_context_options *options,
+				   sluice_context **context);
+
+/* What hangs on it goes on, and keeps it. */
+SLUICE_API void sluice_context_close(sluice_context *context);
+
+/*
+ * Take in what has completed; wait for something if nothing has. Streams move in
+ * here, and in the poll and wait of any operation of the context.
+ * @completed: how many operations; 0 at the deadline. May be NULL.
+ */
+SLUICE_API int sluice_context_wait(sluice_context *context, int64_t deadline,
+				   uint32_t *completed);
+
+/*
+ * A descriptor that is readable when something has completed, for another event
+ * loop, which then calls sluice_context_wait(context, 0, NULL). The context's own:
+ * do not close it. Call sluice_context_submit() before you wait for it.
+ * Or a negative errno.
+ */
+SLUICE_API int sluice_context_fd(const sluice_context *context);
+
+/* Give the kernel what was started. Whatever waits does so by itself. */
+SLUICE_API int sluice_context_submit(sluice_context *context);
+
+#define SLUICE_CURRENT UINT64_MAX	/* offset: at the file's position, as of a pipe */
+
+/*
+ * Read from a file into memory, or write. As read(2) and write(2), fewer bytes may
+ * be transferred than asked for, 1 GiB at most: the operation's value tells.
+ * @file: a descriptor, which must stay open until the operation is done
+ * To start it fails by bad arguments only; the operation has all other errors.
+ */
+SLUICE_API int sluice_context_read(sluice_context *context, int file,
+				   const struct sluice_slice *to, uint64_t offset,
+				   sluice_operation **operation);
+SLUICE_API int sluice_context_write(sluice_context *context, int file,
+				    const struct sluice_slice *from, uint64_t offset,
+				    sluice_operation **operation);
+
+/* Have all that was written to a file on its medium. */
+SLUICE_API int sluice_context_sync(sluice_context *context, int file,
+				   sluice_operation **operation);
+
+/* Wait until events of a descriptor (POLLIN, ...) are there: they are the value. */
+SLUICE_API int sluice_context_ready(sluice_context *context, int file, short events,
+				    sluice_operation **operation);
+
+/* Done at a point in time. */
+SLUICE_API int sluice_context_sleep(sluice_context *context, int64_t until,
+				    sluice_operation **operation);
+
+/*
+ * Let the reads, writes and batches that are started between these two begin one
+ * after the other, each when the one before has succeeded in full, without a wake-up
+ * in between. If one fails, those behind it end with -ECANCELED.
+ * @length: how many there will be, at most
+ * begin: -EBUSY if a chain is open already. end: -EINVAL if none is.
+ */
+SLUICE_API int sluice_chain_begin(sluice_context *context, uint32_t length);
+SLUICE_API int sluice_chain_end(sluice_context *context);
+
+/* ------------------------------------------------------------- operation */
+
+/* 1: done; 0: under way; or -EINVAL. Takes in what has completed; does not wait. */
+SLUICE_API int sluice_operation_poll(sluice_operation *operation);
+
+/*
+ * Wait until it is done; again gives the same again.
+ * @deadline: SLUICE_NEVER, sluice_after(...) or 0
+ * @value: bytes, where nothing else is said. May be NULL.
+ * -EINPROGRESS at the deadline, else its error.
+ */
+SLUICE_API int sluice_operation_wait(sluice_operation *operation, int64_t deadline,
+				     uint64_t *value);
+
+/*
+ * Ask to stop it. It is done only when it says so, and may have succeeded. That of a
+ * stream ends at once, and with it the sender or receiver.
+ */
+SLUICE_API int sluice_operation_cancel(sluice_operation *operation);
+
+/* Cancel it if it is not done, and wait until nothing touches its memory. */
+SLUICE_API void sluice_operation_free(sluice_operation *operation);
+
+/* ---------------------------------------------------------------- buffer */
+
+enum sluice_memory {
+	SLUICE_MEMORY_HOST,	/* of the process */
+	SLUICE_MEMORY_SVM,	/* the same, shared with a GPU: it moves there and back */
+	SLUICE_MEMORY_VRAM	/* video memory, or what a dma-buf gave */
+};
+
+#define SLUICE_HOST_ON_NODE	1u	/* near the NUMA node `numa_node` */
+#define SLUICE_HOST_SMALL_PAGES	2u	/* do not ask for huge pages */
+
+struct sluice_host_options {
+	size_t size;
+	uint32_t flags;		/* SLUICE_HOST_* */
+	int32_t numa_node;
+};
+
+/*
+ * Zeroed memory of the process. It is freed when neither a handle nor an operation,
+ * registration or stream uses it any more.
+ * @size: bytes; whole pages are taken
+ * @options: NULL for the default
+ * -EINVAL, -ENOMEM; -EIO if there is no such node.
+ */
+SLUICE_API int sluice_buffer_host(uint64_t size,
+				  const struct sluice_host_options *options,
+				  sluice_buffer **buffer);
+
+SLUICE_API void sluice_buffer_free(sluice_buffer *buffer);
+
+/* Bytes, whole pages; 0 for NULL. */
+SLUICE_API uint64_t sluice_buffer_size(const sluice_buffer *buffer);
+
+/* enum sluice_memory, or -EINVAL. */
+SLUICE_API int sluice_buffer_kind(const sluice_buffer *buffer);
+
+/*
+ * Its address for the CPU; GPUs see it at the same one. It is good for as long as
+ * the handle. To touch SVM memory that is in a GPU brings it back.
+ * -EOPNOTSUPP if the CPU cannot reach this memory.
+ */
+SLUICE_API int sluice_buffer_map(const sluice_buffer *buffer, void **data);
+
+/*
+ * A dma-buf of all of it. @dmabuf is the caller's, who closes it.
+ * -EOPNOTSUPP if it is not SLUICE_MEMORY_VRAM.
+ */
+SLUICE_API int sluice_buffer_export(const sluice_buffer *buffer, int *dmabuf);
+
+/* Are all its pages on a NUMA node? -EIO, with the index of the first that is not. */
+SLUICE_API int sluice_buffer_verify_node(const sluice_buffer *buffer, int node);
+
+/* ---------------------------------------------------------------- device */
+
+struct sluice_device_info {
+	size_t size;
+	char address[32];	/* PCI, "0000:03:00.0" */
+	char render_node[64];	/* "/dev/dri/renderD128" */
+	char product[32];	/* "gfx942" */
+	int32_t numa_node;	/* -1: not known */
+	uint32_t kfd_id;	/* amdkfd's gpu_id; 0: it does not know it */
+	uint64_t vram_bytes;
+	uint64_t visible_vram_bytes;	/* within the CPU's reach */
+};
+
+/* How many GPUs of amdgpu there are. Any thread. */
+SLUICE_API int sluice_device_count(uint32_t *count);
+
+/* Of one of them, by address in order. -EIO if there is no such. Any thread. */
+SLUICE_API int sluice_device_info_at(uint32_t index, struct sluice_device_info *info);
+
+/*
+ * Open a GPU.
+ * @name: a PCI address, "0000:03:00.0", or an index, "0"
+ * -EIO if there is no such GPU, the user may not open it, or something else in the
+ * process has its address space. HIP in the same process must be initialised before.
+ */
+SLUICE_API int sluice_device_open(sluice_context *context, const char *name,
+				  sluice_device **device);
+SLUICE_API void sluice_device_close(sluice_device *device);
+SLUICE_API int sluice_device_get_info(const sluice_device *device,
+				      struct sluice_device_info *info);
+
+#define SLUICE_LIMIT_PREPARED		1u	/* batches can be prepared */
+#define SLUICE_LIMIT_RING		2u	/* batches go by the ring */
+#define SLUICE_LIMIT_USER_MEMORY	4u	/* host memory can be named */
+#define SLUICE_LIMIT_SVM		8u	/* SVM memory can be named */
+#define SLUICE_LIMIT_COMMAND		16u	/* batches go by AMDGPU_CS: the kernel
+						 * has no better way */
+
+struct sluice_limits {
+	size_t size;
+	uint32_t operations;	/* in one batch */
+	uint32_t broadcast;	/* destinations of one broadcast */
+	uint32_t engines;	/* mask of engines for batches */
+	uint32_t wait_engines;	/* of those, for batches with waits */
+	uint64_t bytes;		/* moved by one batch */
+	uint64_t queued_bytes;	/* under way on one engine */
+	int64_t wait_ns;	/* all waits of a batch together */
+	uint32_t flags;		/* SLUICE_LIMIT_* */
+	uint32_t reserved;
+};
+
+/* What this GPU and kernel can do in one batch. */
+SLUICE_API int sluice_device_limits(const sluice_device *device,
+				    struct sluice_limits *limits);
+
+struct sluice_counters {
+	size_t size;
+	uint64_t migrated_in;	/* pages to video memory, since it was opened */
+	uint64_t migrated_out;	/* pages back to the host */
+	uint64_t lost_events;	/* not 0: the two above are lower bounds */
+};
+
+/* Pages of this process that migrated. -EOPNOTSUPP without amdkfd. */
+SLUICE_API int sluice_device_counters(const sluice_device *device,
+				      struct sluice_counters *counters);
+
+/* Zeroed video memory. @size: bytes; whole pages. -EIO if there is not enough. */
+SLUICE_API int sluice_device_vram(sluice_device *device, uint64_t size,
+				  sluice_buffer **buffer);
+
+#define SLUICE_SVM_STAY	1u	/* do not move it to video memory now */
+
+/*
+ * Memory of the process that this GPU shares, and that prefers its video memory.
+ * @flags: SLUICE_SVM_*
+ * -EOPNOTSUPP without amdkfd's SVM.
+ */
+SLUICE_API int sluice_device_svm(sluice_device *device, uint64_t size, uint32_t flags,
+				 sluice_buffer **buffer);
+
+/*
+ * Memory of another process or driver, given as a dma-buf.
+ * @dmabuf: stays the caller's, who may close it then
+ * -EINVAL if it is none; -EIO if the GPU cannot reach it.
+ */
+SLUICE_API int sluice_device_import(sluice_device *device, int dmabuf,
+				    sluice_buffer **buffer);
+
+/*
+ * Let this GPU's engines reach a host, SVM or another GPU's buffer, where it is. It
+ * stays so for the life of the buffer.
+ */
+SLUICE_API int sluice_device_attach(sluice_device *device, sluice_buffer *buffer);
+
+/* Move pages of SVM memory to video memory, or back. -EIO if some stay behind. */
+SLUICE_API int sluice_device_prefetch(sluice_device *device,
+				      const struct sluice_slice *memory);
+SLUICE_API int sluice_device_bring_back(sluice_device *device,
+					const struct sluice_slice *memory);
+
+/* ----------------------------------------------------------------- batch */
+
+/*
+ * Operations for the SDMA engines, to be run together. They run in any order and
+ * in parallel until one behind a barrier, a wait or a signal (write, add): that one
+ * begins after all before it have ended.
+ *
+ * A batch keeps the buffers that it names. It can be submitted again, or changed,
+ * when the operation before is done. The first mistake in what was added is returned
+ * at once, by all that is added later, and by submit and prepare, with the index of
+ * the operation that was added wrongly; sluice_batch_clear() forgets it.
+ *
+ * @expected: how many operations it has room for; more may be added, and allocate
+ */
+SLUICE_API int sluice_batch_create(uint32_t expected, sluice_batch **batch);
+SLUICE_API void sluice_batch_free(sluice_batch *batch);
+SLUICE_API int sluice_batch_clear(sluice_batch *batch);
+
+/* Both have the same length, at any alignment. */
+SLUICE_API int sluice_batch_copy(sluice_batch *batch, const struct sluice_slice *to,
+				 const struct sluice_slice *from);
+SLUICE_API int sluice_batch_swap(sluice_batch *batch, const struct sluice_slice *a,
+				 const struct sluice_slice *b);
+
+struct sluice_rectangle {
+	size_t size;
+	uint64_t row_bytes;
+	uint64_t rows;
+	uint64_t to_pitch;	/* bytes from one row to the next */
+	uint64_t from_pitch;
+};
+
+SLUICE_API int sluice_batch_copy_rectangle(sluice_batch *batch,
+					   const struct sluice_slice *to,
+					   const struct sluice_slice *from,
+					   const struct sluice_rectangle *shape);
+
+/* The same bytes to 2 to 8 destinations of the same length. */
+SLUICE_API int sluice_batch_broadcast(sluice_batch *batch,
+				      const struct sluice_slice *to, size_t count,
+				      const struct sluice_slice *from);
+
+/* @value again and again. */
+SLUICE_API int sluice_batch_fill(sluice_batch *batch, const struct sluice_slice *to,
+				 uint32_t value);
+
+enum sluice_compare {
+	SLUICE_EQUAL,
+	SLUICE_NOT_EQUAL,
+	SLUICE_GREATER_EQUAL,
+	SLUICE_LESS_EQUAL
+};
+
+/*
+ * Wait until (the 32 bits at @word & @mask) COMPARE @value, for at most @limit_ns;
+ * else the batch's operation ends with -ETIMEDOUT.
+ * @how: enum sluice_compare
+ */
+SLUICE_API int sluice_batch_wait(sluice_batch *batch, const struct sluice_slice *word,
+				 int how, uint32_t value, uint32_t mask,
+				 int64_t limit_ns);
+
+/* Signals: write 64 bits, or add to them atomically, behind all before. */
+SLUICE_API int sluice_batch_write(sluice_batch *batch, const struct sluice_slice *word,
+				  uint64_t value);
+SLUICE_API int sluice_batch_add(sluice_batch *batch, const struct sluice_slice *word,
+				uint64_t value);
+
+/* The next operation begins after all before it have ended. */
+SLUICE_API int sluice_batch_barrier(sluice_batch *batch);
+
+enum sluice_record_status {
+	SLUICE_RECORD_DONE = 1,
+	SLUICE_RECORD_SKIPPED = 2,	/* behind a wait that gave up */
+	SLUICE_RECORD_FAILED = 3
+};
+
+/* What an engine notes of an operation. The hardware's: it never grows. */
+struct sluice_record {
+	uint64_t start;		/* GPU clock counter */
+	uint64_t unused[3];
+	uint64_t end;
+	uint32_t status;	/* enum sluice_record_status */
+	uint32_t engine;	/* its instance */
+	uint64_t unused2[2];
+};
+
+/* Have a struct sluice_record of the next operation written to @where. */
+SLUICE_API int sluice_batch_record(sluice_batch *batch,
+				   const struct sluice_slice *where);
+
+/*
+ * Not 0: bring SVM memory that the engine cannot reach to where it can, for all
+ * operations of this batch. Without it such memory is an error.
+ */
+SLUICE_API int sluice_batch_fault_in(sluice_batch *batch, int yes);
+
+enum sluice_place {
+	SLUICE_PLACE_AUTOMATIC,
+	SLUICE_PLACE_ONE_ENGINE,	/* back to back on one */
+	SLUICE_PLACE_FAN_OUT		/* in equal shares on all allowed ones */
+};
+
+/* @how: enum sluice_place. @engines: mask of those allowed; 0: all */
+SLUICE_API int sluice_batch_place(sluice_batch *batch, int how, uint32_t engines);
+
+/* Not 0: -EBUSY instead of waiting for room. */
+SLUICE_API int sluice_batch_nonblocking(sluice_batch *batch, int yes);
+
+/* How many operations it has, and bytes that they move; 0 for NULL. */
+SLUICE_API uint64_t sluice_batch_count(const sluice_batch *batch);
+SLUICE_API uint64_t sluice_batch_bytes(const sluice_batch *batch);
+
+struct sluice_outcome {
+	size_t size;
+	uint64_t engines;	/* mask of engines that it was given to */
+	uint64_t vram_bytes;	/* read and written in the GPU's own memory */
+	uint64_t system_bytes;	/* the same in the host's memory */
+	uint64_t peer_bytes;	/* the same in other devices' memory */
+};
+
+/* Of the last submission, when its operation is done. */
+SLUICE_API int sluice_batch_outcome(const sluice_batch *batch,
+				    struct sluice_outcome *outcome);
+
+/*
+ * Run a batch. The operation's value is the bytes that it moves. Its errors have
+ * the index of the failing operation of the batch where it is known.
+ * -EINVAL, -EBUSY (too much in flight), -ETIMEDOUT (a wait gave up), -EIO (a hang
+ * or a reset).
+ */
+SLUICE_API int sluice_device_submit(sluice_device *device, sluice_batch *batch,
+				    sluice_operation **operation);
+
+/*
+ * Check a batch and build its packets once, to run it often. The batch may go or
+ * change then. -EOPNOTSUPP on a kernel without batches.
+ */
+SLUICE_API int sluice_device_prepare(sluice_device *device, const sluice_batch *batch,
+				     sluice_prepared **prepared);
+
+/*
+ * Runs go in the order of the calls, 64 at once at most. -ESTALE if a mapping that it
+ * names has changed: prepare it again.
+ */
+SLUICE_API int sluice_prepared_run(sluice_prepared *prepared,
+				   sluice_operation **operation);
+SLUICE_API uint64_t sluice_prepared_bytes(const sluice_prepared *prepared);
+SLUICE_API void sluice_prepared_free(sluice_prepared *prepared);
+
+/* ------------------------------------------------------------------- nic */
+
+#define SLUICE_NIC_INFINIBAND	1u	/* else RoCE */
+#define SLUICE_NIC_ACTIVE	2u
+#define SLUICE_NIC_ON_DEMAND	4u	/* reads and writes memory on demand */
+#define SLUICE_NIC_DMABUF	8u	/* may register dma-bufs */
+#define SLUICE_NIC_SOFTWARE	16u
+
+struct sluice_nic_info {
+	size_t size;
+	char name[64];		/* "mlx5_0", "rxe0" */
+	char driver[64];
+	char address[32];	/* PCI; empty: it is made of software */
+	char interface[32];	/* network interface of port 1, if any */
+	int32_t numa_node;	/* -1: not known */
+	uint32_t flags;		/* SLUICE_NIC_* */
+};
+
+/* RDMA devices. Any thread. info_at: -EIO if there is no such. */
+SLUICE_API int sluice_nic_count(uint32_t *count);
+SLUICE_API int sluice_nic_info_at(uint32_t index, struct sluice_nic_info *info);
+
+/*
+ * @name: "rxe0"; NULL or empty: the only one that there is, else -EINVAL names them
+ * -EIO if there is no such.
+ */
+SLUICE_API int sluice_nic_open(sluice_context *context, const char *name,
+			       sluice_nic **nic);
+SLUICE_API void sluice_nic_close(sluice_nic *nic);
+SLUICE_API int sluice_nic_get_info(const sluice_nic *nic, struct sluice_nic_info *info);
+
+/* -------------------------------------------------------------- endpoint */
+
+#define SLUICE_MAX_MESSAGE 1024
+
+struct sluice_endpoint_options {
+	size_t size;
+	/* What both sides have to know, at most 1024 bytes; not sent in the clear.
+	 * Let it be long and random. NULL: none. Looked at during the call only. */
+	const char *token;
+	size_t token_length;	/* 0: up to the 0 byte */
+	uint32_t messages;	/* of the peer received at once; 1 to 1024; 0: 32 */
+	uint32_t depth;		/* writes under way at once; 1 to 4096; 0: 128 */
+	int64_t silence_ns;	/* without a sign of life: the peer is lost. 30 ms at
+				 * least; 0: 10 s */
+};
+
+/*
+ * Connect to a listener by rdma_cm; tries all addresses of @host.
+ * @host: a name or address that the card has a way to
+ * @options: NULL for the default
+ * -ECONNRESET (nobody answers), -EACCES (another token), -ETIMEDOUT, -EIO.
+ */
+SLUICE_API int sluice_endpoint_connect(sluice_nic *nic, const char *host,
+				       uint16_t port,
+				       const struct sluice_endpoint_options *options,
+				       int64_t deadline, sluice_endpoint **endpoint);
+
+/* Ends the connection, unless a stream still uses it. */
+SLUICE_API void sluice_endpoint_close(sluice_endpoint *endpoint);
+
+/* "10.0.0.1:7471"; the endpoint's, and as long there. "" for NULL. */
+SLUICE_API const char *sluice_endpoint_peer(const sluice_endpoint *endpoint);
+
+/* 0: it is up. Else the error that ended it. */
+SLUICE_API int sluice_endpoint_alive(const sluice_endpoint *endpoint);
+
+/*
+ * Send a message of SLUICE_MAX_MESSAGE bytes at most; it is copied. Done when the
+ * peer's card has it. Do not use it where a stream goes.
+ * -EINVAL, -EBUSY (as many are under way as may be).
+ */
+SLUICE_API int sluice_endpoint_send(sluice_endpoint *endpoint, const void *message,
+				    size_t length, sluice_operation **operation);
+
+/* Receive a message into memory that the CPU reaches: its length is the value. */
+SLUICE_API int sluice_endpoint_receive(sluice_endpoint *endpoint,
+				       const struct sluice_slice *to,
+				       sluice_operation **operation);
+
+/*
+ * Listen for peers.
+ * @host: address to listen on; NULL or empty: all that the card has
+ * @port: 0: any, see sluice_listener_port()
+ * @options: NULL for the default
+ */
+SLUICE_API int sluice_listener_open(sluice_nic *nic, const char *host, uint16_t port,
+				    const struct sluice_endpoint_options *options,
+				    sluice_listener **listener);
+SLUICE_API void sluice_listener_close(sluice_listener *listener);
+
+/* 0 for NULL. */
+SLUICE_API uint16_t sluice_listener_port(const sluice_listener *listener);
+
+/*
+ * Wait for a peer that proves that it knows the token; others are turned away, and do
+ * not end the wait. -ETIMEDOUT at the deadline.
+ */
+SLUICE_API int sluice_listener_accept(sluice_listener *listener, int64_t deadline,
+				      sluice_endpoint **endpoint);
+
+/* ---------------------------------------------------------------- stream */
+
+/* The way that bytes take between memory and the card. */
+enum sluice_data_path {
+	SLUICE_PATH_ANY,
+	SLUICE_PATH_DEVICE_ALIAS,	/* the card reaches video memory in place */
+	SLUICE_PATH_DEVICE_DMABUF,	/* the same through a dma-buf */
+	SLUICE_PATH_HOST,		/* host memory is what was asked for */
+	SLUICE_PATH_STAGED,		/* video memory, but through host memory */
+	SLUICE_PATHS = 8		/* room for more */
+};
+
+/* "device-alias"; "?" if there is none such. */
+SLUICE_API const char *sluice_path_name(int path);
+
+#define SLUICE_STREAM_NO_CHECKSUM	1u	/* no CRC-32C of each chunk */
+#define SLUICE_STREAM_NO_DIGEST		2u	/* no SHA-256 of all */
+
+struct sluice_stream_options {
+	size_t size;
+	uint64_t piece;		/* bytes granted at a time; whole pages, up to 1 GiB;
+				 * 0: 4 MiB */
+	uint64_t chunk;		/* bytes of one RDMA write; whole pages, at most 128 to
+				 * a piece; 0: 1 MiB, or a piece if that is less */
+	uint32_t pieces;	/* that this end has memory for; 2 to 64; 0: 4 */
+	uint32_t flags;		/* SLUICE_STREAM_*; the sender decides */
+	sluice_device *gpu;	/* keep pieces in its memory; NULL: in the host's */
+	int64_t patience_ns;	/* nothing moves for that long: -ETIMEDOUT; 0: 30 s */
+	uint32_t require;	/* enum sluice_data_path: -ENOLINK if this end cannot
+				 * use this one */
+	uint32_t reserved;
+};
+
+/* Where data come from: a file or memory, which is gathered in its order. */
+struct sluice_source {
+	size_t size;
+	const char *name;	/* what the receiver is told */
+	const struct sluice_slice *memory;	/* NULL: a file */
+	size_t count;		/* slices of memory */
+	uint64_t bytes;		/* of a file; SLUICE_UNKNOWN: until it ends, as a pipe.
+				 * Memory: leave it 0 */
+	int32_t file;		/* a descriptor, open until it is done */
+	uint32_t reserved;
+};
+
+#define SLUICE_UNKNOWN UINT64_MAX
+
+/* Where data go to: a file, or memory, which is filled in its order. */
+struct sluice_sink {
+	size_t size;
+	const struct sluice_slice *memory;	/* NULL: a file */
+	size_t count;
+	uint64_t have;		/* bytes that a file has already, from a transfer that
+				 * broke off: compared, and not sent again */
+	int32_t file;		/* a descriptor, open until it is done */
+	uint32_t reserved;
+};
+
+#define SLUICE_REPORT_MIGRATIONS	1u	/* the three counters are known */
+#define SLUICE_REPORT_DIGEST		2u	/* `sha256` is there, and equal at both
+						 * ends */
+
+/* What a stream did. Time is whole: waiting included. */
+struct sluice_report {
+	size_t size;
+	char name[256];
+	uint64_t bytes;		/* moved by this stream */
+	uint64_t resumed;	/* were there already */
+	uint64_t pieces;
+	uint64_t bytes_by_path[SLUICE_PATHS];	/* enum sluice_data_path, of this end */
+	int64_t total_ns;	/* from the first byte asked for to the last in place */
+	int64_t storage_ns;	/* reading or writing, summed over pieces */
+	int64_t engine_ns;	/* copies by the GPU's engines, summed */
+	int64_t wire_ns;	/* RDMA, or until a piece came, summed */
+	int64_t check_ns;	/* CRC and SHA-256 */
+	int64_t grant_wait_ns;	/* pieces waited for their grant, summed */
+	uint64_t grant_waits;	/* how many */
+	uint64_t migrated_in;	/* pages, while it ran */
+	uint64_t migrated_out;
+	uint64_t lost_events;	/* not 0: the two above are lower bounds */
+	uint64_t system_calls;	/* of the ring, while it ran */
+	uint32_t most_in_flight;	/* pieces under way at once */
+	uint32_t flags;		/* SLUICE_REPORT_* */
+	uint8_t sha256[32];
+};
+
+/* How far it is, at any time. */
+struct sluice_progress {
+	size_t size;
+	uint64_t bytes;		/* in their place at the far end */
+	uint64_t total;		/* SLUICE_UNKNOWN if so */
+};
+
+struct sluice_offer {
+	size_t size;
+	char name[256];		/* printable, without '/', not "." or ".." */
+	uint64_t bytes;		/* or SLUICE_UNKNOWN */
+};
+
+/*
+ * The sending end. It keeps the endpoint. One operation at a time: -EBUSY. After one
+ * that failed or was cancelled there is nothing to do but to free it: -ECANCELED.
+ * @options: NULL for the default
+ * -EINVAL, -ENOLINK, -EIO.
+ */
+SLUICE_API int sluice_sender_create(sluice_endpoint *endpoint,
+				    const struct sluice_stream_options *options,
+				    sluice_sender **sender);
+SLUICE_API void sluice_sender_free(sluice_sender *sender);
+
+/* Send one source. Its value is the bytes that were moved. */
+SLUICE_API int sluice_sender_send(sluice_sender *sender,
+				  const struct sluice_source *source,
+				  sluice_operation **operation);
+
+/* Say that there are no more. */
+SLUICE_API int sluice_sender_finish(sluice_sender *sender,
+				    sluice_operation **operation);
+
+/* Of the last source that was sent in full; -EINVAL: there is none. */
+SLUICE_API int sluice_sender_report(const sluice_sender *sender,
+				    struct sluice_report *report);
+SLUICE_API int sluice_sender_progress(const sluice_sender *sender,
+				      struct sluice_progress *progress);
+
+/* The receiving end. The same rules. */
+SLUICE_API int sluice_receiver_create(sluice_endpoint *endpoint,
+				      const struct sluice_stream_options *options,
+				      sluice_receiver **receiver);
+SLUICE_API void sluice_receiver_free(sluice_receiver *receiver);
+
+/*
+ * Wait for the next offer. Its value is 1, and sluice_receiver_offer() has it; or 0:
+ * the sender has no more.
+ */
+SLUICE_API int sluice_receiver_next(sluice_receiver *receiver,
+				    sluice_operation **operation);
+SLUICE_API int sluice_receiver_offer(const sluice_receiver *receiver,
+				     struct sluice_offer *offer);
+
+/* Take what was offered. Its value is the bytes that were moved. */
+SLUICE_API int sluice_receiver_receive(sluice_receiver *receiver,
+				       const struct sluice_sink *sink,
+				       sluice_operation **operation);
+
+/* Tell the sender that it is not wanted, and why. */
+SLUICE_API int sluice_receiver_refuse(sluice_receiver *receiver, const char *why,
+				      sluice_operation **operation);
+
+SLUICE_API int sluice_receiver_report(const sluice_receiver *receiver,
+				      struct sluice_report *report);
+SLUICE_API int sluice_receiver_progress(const sluice_receiver *receiver,
+					struct sluice_progress *progress);
+
+/* -------------------------------------------------------------- topology */
+
+enum sluice_format {
+	SLUICE_TEXT,		/* lines for people, which may change */
+	SLUICE_JSON		/* a document, as `sluice info --json A B` has it */
+};
+
+/*
+ * Look at the machine, as an ordinary user can. Any thread.
+ * @root: where sys and proc are; NULL: "/"
+ */
+SLUICE_API int sluice_topology_read(const char *root, sluice_topology **topology);
+SLUICE_API void sluice_topology_free(sluice_topology *topology);
+
+/*
+ * The names of what there is, nodes, GPUs, cards and disks: "node0", "gpu0",
+ * "mlx5_0". The topology's, and as long there. NULL behind the last one.
+ */
+SLUICE_API const char *sluice_topology_name(const sluice_topology *topology,
+					    uint32_t index);
+
+/*
+ * The path that data take between two of them, what bounds it, and what would make it
+ * better.
+ * @a, @b: a name, a PCI address or a render node. -EIO names what there is.
+ * @format: enum sluice_format
+ * @text: the caller's, who frees it by sluice_free()
+ */
+SLUICE_API int sluice_topology_explain(const sluice_topology *topology, const char *a,
+				       const char *b, int format, char **text);
+
+/* Free text that a function gave. */
+SLUICE_API void sluice_free(char *text);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* SLUICE_H */

@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: MIT
+// What the parts of the C API share: handles, errors, structures that grow.
+//
+// A handle has a counted reference to what it stands for, and that one to what it
+// hangs on: so handles may end in any order.
+#pragma once
+
+#include <cstring>
+#include <exception>
+#include <format>
+#include <memory>
+#include <new>
+#include <optional>
+
+#include "sluice.h"
+#include "sluice/device.hpp"
+#include "sluice/endpoint.hpp"
+#include "sluice/nic.hpp"
+#include "try.hpp"
+
+namespace sluice::c {
+
+/// A context, and the streams that run in it.
+struct ring {
+	explicit ring(context opened) noexcept : it(std::move(opened)) {}
+
+	context it;
+	std::optional<context::chain> chain;
+	unsigned tasks = 0;	///< coroutines that are not done
+};
+
+struct gpu {
+	std::shared_ptr<ring> in;
+	device it;
+};
+
+struct card {
+	std::shared_ptr<ring> in;
+	nic it;
+};
+
+struct peer {
+	std::shared_ptr<card> by;
+	endpoint it;
+	std::string name;	///< with its 0 byte
+};
+
+/// Keep an error as the thread's last one; what to return for it.
+int remember(const error &why) noexcept;
+int no_memory() noexcept;
+
+/// Run the inside of a function. Nothing that is thrown gets out.
+template <class Body> int guarded(Body &&body) noexcept
+{
+	try {
+		result<void> done = body();
+		return done ? 0 : remember(done.error());
+	} catch (const std::bad_alloc &) {
+		return no_memory();
+	} catch (const std::exception &why) {
+		return remember(error(errc::system, "libsluice", why.what()));
+	} catch (...) {
+		return remember(error(errc::system, "libsluice",
+				      "something was thrown"));
+	}
+}
+
+/// errc::usage if it is NULL.
+inline result<void> given(const void *pointer, std::string_view name)
+{
+	if (pointer)
+		return {};
+	return fail(errc::usage, name, "it is NULL");
+}
+
+template <class... T> result<void> all_given(std::string_view names, const T *...all)
+{
+	result<void> good;
+	auto check = [&](const void *pointer) {
+		std::string_view name = names.substr(0, names.find(' '));
+
+		names.remove_prefix(std::min(names.size(), name.size() + 1));
+		if (good)
+			good = given(pointer, name);
+	};
+
+	(check(all), ...);
+	return good;
+}
+
+/// The size of a structure in the first version that had it. One that has grown
+/// has a specialisation.
+template <class T> inline constexpr size_t first_size = sizeof(T);
+
+/// Nothing is as long as this: a size that is longer was never set.
+inline constexpr size_t most_size = 4096;
+
+template <class T> result<void> check_size(const T &s, std::string_view name)
+{
+	if (s.size >= first_size<T> && s.size <= most_size)
+		return {};
+	return fail(errc::usage, name, std::format(
+		"its size is {}, not {} to {}: set it to sizeof", s.size,
+		first_size<T>, most_size));
+}
+
+/// What the caller has put in a structure, shorter or longer than the one here.
+/// NULL: all is 0.
+template <class T> result<T> taken(const T *from, std::string_view name)
+{
+	T s{};
+
+	if (!from)
+		return s;
+	SLUICE_CHECK(check_size(*from, name));
+	auto *bytes = reinterpret_cast<const unsigned char *>(from);
+	for (size_t i = sizeof(T); i < from->size; i++)
+		if (bytes[i])
+			return fail(errc::unsupported, name, std::format(
+				"byte {} is set, and this libsluice knows {}", i,
+				sizeof(T)));
+	std::memcpy(&s, from, std::min(from->size, sizeof(T)));
+	return s;
+}
+
+/// Fill in the caller's structure, shorter or longer than the one here.
+template <class T> result<void> give(T *to, const T &s, std::string_view name)
+{
+	SLUICE_CHECK(given(to, name));
+	SLUICE_CHECK(check_size(*to, name));
+	size_t size = to->size;
+
+	std::memset(static_cast<void *>(to), 0, size);
+	std::memcpy(static_cast<void *>(to), &s, std::min(size, sizeof(T)));
+	to->size = size;
+	return {};
+}
+
+template <size_t n> void put_text(char (&to)[n], std::string_view text) noexcept
+{
+	size_t length = std::min(text.size(), n - 1);
+
+	std::memcpy(to, text.data(), length);
+	to[length] = '\0';
+}
+
+inline result<void> known_flags(uint32_t flags, uint32_t known, std::string_view name)
+{
+	if (!(flags & ~known))
+		return {};
+	return fail(errc::usage, name, std::format("flags {:#x} are not known",
+						   flags & ~known));
+}
+
+inline result<void> not_reserved(uint32_t reserved, std::string_view name)
+{
+	if (!reserved)
+		return {};
+	return fail(errc::usage, name, "`reserved` must be 0");
+}
+
+inline deadline deadline_of(int64_t ns)
+{
+	return deadline(std::chrono::nanoseconds(ns));
+}
+
+/// Nanoseconds; 0: @p otherwise.
+inline result<clock::duration> duration_of(int64_t ns, clock::duration otherwise,
+					   std::string_view name)
+{
+	if (ns < 0)
+		return fail(errc::usage, name, "it is negative");
+	return ns ? clock::duration(std::chrono::nanoseconds(ns)) : otherwise;
+}
+
+/// A slice that lies inside of its buffer.
+result<slice> slice_of(const sluice_slice *s, std::string_view name);
+result<std::vector<slice>> slices_of(const sluice_slice *s, size_t count,
+				     std::string_view name);
+
+/// Make a handle. What it keeps is built where it stays.
+template <class Handle, class T> void hand_out(Handle **to, T &&inside)
+{
+	*to = new Handle{std::forward<T>(inside)};
+}
+
+/// An operation that is one of the library's, and what must outlive it.
+result<void> start(sluice_operation **to, std::shared_ptr<ring> in,
+		   std::shared_ptr<const void> on, operation begun);
+
+} // namespace sluice::c
+
+struct sluice_context {
+	std::shared_ptr<sluice::c::ring> it;
+};
+
+struct sluice_buffer {
+	sluice::buffer it;
+};
+
+struct sluice_device {
+	std::shared_ptr<sluice::c::gpu> it;
+};
+
+struct sluice_batch {
+	sluice::batch it;
+};
+
+struct sluice_nic {
+	std::shared_ptr<sluice::c::card> it;
+};
+
+struct sluice_endpoint {
+	std::shared_ptr<sluice::c::peer> it;
+};
+
+/// Something under way.
+struct sluice_operation {
+	sluice_operation(std::shared_ptr<sluice::c::ring> in,
+			 std::shared_ptr<const void> on) noexcept
+		: in_(std::move(in)), on_(std::move(on)) {}
+	sluice_operation(const sluice_operation &) = delete;
+	sluice_operation &operator=(const sluice_operation &) = delete;
+	virtual ~sluice_operation() = default;
+
+	virtual bool poll() = 0;
+	/// errc::timeout with the number EINPROGRESS at @p until.
+	virtual sluice::result<uint64_t> wait(sluice::deadline until) = 0;
+	virtual void cancel() = 0;
+
+protected:
+	// What derived classes have goes before these.
+	std::shared_ptr<sluice::c::ring> in_;
+	std::shared_ptr<const void> on_;
+};

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: MIT */
+/* What tests of the C API share: checks, and KTAP on standard output. */
+#ifndef C_CHECK_H
+#define C_CHECK_H
+
+#include <stdio.h>
+#include <string.h>
+
+#include "sluice.h"
+
+extern int bad;		/* checks of this test that failed */
+
+/* Where it fails, say so and leave the test. */
+#define CHECK(what) \
+	do { \
+		if (!(what)) { \
+			printf("# %s:%d: %s; last error: %s\n", __FILE__, __LINE__, \
+			       #what, sluice_last_error()->message); \
+			bad++; \
+			return; \
+		} \
+	} while (0)
+
+/* It fails with @number, and the error has @text in it. */
+#define FAILS(call, number, text) \
+	do { \
+		int got_ = (call); \
+		const struct sluice_error *e_ = sluice_last_error(); \
+		if (got_ != -(number) || e_->returned != got_ || !e_->code || \
+		    !*e_->remedy || !strstr(e_->message, text)) { \
+			printf("# %s:%d: %s gives %d, not %d: %s (%s)\n", __FILE__, \
+			       __LINE__, #call, got_, -(number), e_->message, text); \
+			bad++; \
+			return; \
+		} \
+	} while (0)
+
+struct test {
+	const char *name;
+	void (*run)(void);
+};
+
+/*
+ * Run all, or the one that is named. Each with its own @before, which gives 0 where
+ * it is good, and @after.
+ * The exit status: 1 if one failed.
+ */
+int run_tests(const struct test *tests, size_t count, const char *only,
+	      int (*before)(void), void (*after)(void));
+
+#endif

@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: MIT */
+/* The C API on GPUs, from C. scripts/guest-c-api runs it. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "c_check.h"
+
+#define SIZE ((uint64_t)1 << 20)
+
+static sluice_context *ring;
+static sluice_device *gpu;
+static sluice_buffer *host, *out, *vram;
+static sluice_batch *batch;
+static unsigned char *host_bytes, *out_bytes;
+
+static int open_all(void)
+{
+	void *a, *b;
+
+	if (sluice_context_open(NULL, &ring) || sluice_device_open(ring, "0", &gpu) ||
+	    sluice_buffer_host(SIZE, NULL, &host) ||
+	    sluice_buffer_host(SIZE, NULL, &out) || sluice_buffer_map(host, &a) ||
+	    sluice_buffer_map(out, &b) || sluice_device_attach(gpu, host) ||
+	    sluice_device_attach(gpu, out) || sluice_device_vram(gpu, SIZE, &vram) ||
+	    sluice_batch_create(8, &batch))
+		return -1;
+	host_bytes = a;
+	out_bytes = b;
+	srand(1);
+	for (size_t i = 0; i < SIZE; i++)
+		host_bytes[i] = (unsigned char)rand();
+	return 0;
+}
+
+static void close_all(void)
+{
+	/* Any order will do. */
+	sluice_context_close(ring);
+	sluice_device_close(gpu);
+	sluice_buffer_free(host);
+	sluice_buffer_free(out);
+	sluice_buffer_free(vram);
+	sluice_batch_free(batch);
+	ring = NULL;
+	gpu = NULL;
+	host = out = vram = NULL;
+	batch = NULL;
+}
+
+static struct sluice_slice of(sluice_buffer *buffer, uint64_t offset, uint64_t length)
+{
+	struct sluice_slice s = { buffer, offset, length };
+
+	return s;
+}
+
+static struct sluice_slice all_of(sluice_buffer *buffer)
+{
+	return of(buffer, 0, SLUICE_TO_END);
+}
+
+/* Wait for what was started, and let go of it. */
+static int finish(int started, sluice_operation *op, uint64_t *value)
+{
+	int err = started;
+
+	if (!err) {
+		err = sluice_operation_wait(op, sluice_after(60000000000), value);
+		sluice_operation_free(op);
+	}
+	return err;
+}
+
+static int run(uint64_t *value)
+{
+	sluice_operation *op = NULL;
+	int err = sluice_device_submit(gpu, batch, &op);
+
+	return finish(err, op, value);
+}
+
+static int copy(sluice_buffer *to, sluice_buffer *from)
+{
+	struct sluice_slice there = all_of(to), here = all_of(from);
+
+	return sluice_batch_copy(batch, &there, &here);
+}
+
+static int same(void)
+{
+	return !memcmp(host_bytes, out_bytes, SIZE);
+}
+
+static void a_gpu_is_described(void)
+{
+	struct sluice_device_info info = { .size = sizeof(info) }, first = info;
+	struct sluice_limits limits = { .size = sizeof(limits) };
+	uint32_t count = 0;
+
+	CHECK(!sluice_device_count(&count) && count == 2);
+	CHECK(!sluice_device_info_at(0, &first));
+	CHECK(!sluice_device_get_info(gpu, &info));
+	CHECK(!memcmp(&info, &first, sizeof(info)));
+	CHECK(!strncmp(info.address, "0000:", 5) && !strcmp(info.product, "gfx942"));
+	CHECK(!strncmp(info.render_node, "/dev/dri/renderD", 16));
+	CHECK(info.vram_bytes >= SIZE && info.kfd_id);
+	CHECK(!sluice_device_limits(gpu, &limits));
+	CHECK(limits.operations > 512 && limits.broadcast == 8 && limits.wait_ns > 0);
+	CHECK(limits.flags & SLUICE_LIMIT_SVM && limits.flags & SLUICE_LIMIT_PREPARED);
+	CHECK(!(limits.flags & SLUICE_LIMIT_COMMAND));
+	CHECK(sluice_buffer_kind(vram) == SLUICE_MEMORY_VRAM);
+}
+
+/* A file goes to video memory and back to another file. */
+static void a_file_goes_to_vram_and_back(void)
+{
+	int from = open("/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+	int to = open("/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+	struct sluice_slice here = all_of(out);
+	sluice_operation *read_op, *write_op, *op;
+	uint64_t n = 0;
+	unsigned char *back = malloc(SIZE);
+
+	CHECK(back && from >= 0 && to >= 0);
+	CHECK(write(from, host_bytes, SIZE) == (ssize_t)SIZE);
+	/* read, batch and write are one chain */
+	CHECK(!copy(vram, out) && !sluice_batch_barrier(batch));
+	CHECK(!sluice_batch_fill(batch, &here, 0) && !sluice_batch_barrier(batch));
+	CHECK(!copy(out, vram));
+	CHECK(!sluice_chain_begin(ring, 3));
+	CHECK(!sluice_context_read(ring, from, &here, 0, &read_op));
+	CHECK(!sluice_device_submit(gpu, batch, &op));
+	CHECK(!sluice_context_write(ring, to, &here, 0, &write_op));
+	CHECK(!sluice_chain_end(ring));
+	CHECK(!finish(0, write_op, &n) && n == SIZE);
+	CHECK(!finish(0, read_op, &n) && n == SIZE);
+	CHECK(!finish(0, op, &n) && n == 3 * SIZE);
+	CHECK(pread(to, back, SIZE, 0) == (ssize_t)SIZE);
+	CHECK(!memcmp(back, host_bytes, SIZE));
+	free(back);
+	close(from);
+	close(to);
+}
+
+static void a_batch_has_an_outcome(void)
+{
+	struct sluice_outcome o = { .size = sizeof(o) };
+	uint64_t n = 0;
+
+	CHECK(!copy(vram, host) && !run(&n) && n == SIZE);
+	CHECK(!sluice_batch_outcome(batch, &o));
+	CHECK(o.vram_bytes == SIZE && o.system_bytes == SIZE && !o.peer_bytes);
+	CHECK(o.engines);
+}
+
+static void all_operations_work(void)
+{
+	struct sluice_slice a = of(vram, 0, 4096), b = of(vram, 4096, 4096);
+	struct sluice_slice word = of(out, 8192, 8), count = of(out, 8200, 8);
+	struct sluice_slice note = of(out, 8256, 64), rect = of(vram, 8192, 4096);
+	struct sluice_slice back = of(out, 0, 8192), rows = of(out, 16384, 4096);
+	struct sluice_slice many[2] = { of(out, 32768, 4096), of(out, 36864, 4096) };
+	struct sluice_rectangle shape = { sizeof(shape), 16, 4, 32, 64 };
+	struct sluice_record *record = (struct sluice_record *)(void *)(out_bytes + 8256);
+	struct sluice_slice left = of(host, 0, 4096), right = of(host, 4096, 4096);
+	uint64_t signal;
+	size_t i;
+
+	CHECK(!sluice_batch_copy(batch, &a, &left) && !sluice_batch_copy(batch, &b, &right));
+	CHECK(!sluice_batch_barrier(batch) && !sluice_batch_swap(batch, &a, &b));
+	CHECK(!sluice_batch_fill(batch, &rect, 0x01020304));
+	CHECK(!sluice_batch_barrier(batch));
+	CHECK(!sluice_batch_record(batch, &note));
+	CHECK(!sluice_batch_copy(batch, &back, &(struct sluice_slice){ vram, 0, 8192 }));
+	CHECK(!sluice_batch_copy_rectangle(batch, &rows, &rect, &shape));
+	CHECK(!sluice_batch_broadcast(batch, many, 2, &rect));
+	CHECK(!sluice_batch_write(batch, &word, 0x1122334455667788));
+	CHECK(!sluice_batch_add(batch, &count, 5) && !sluice_batch_add(batch, &count, 6));
+	CHECK(sluice_batch_count(batch) == 10);
+	CHECK(!run(NULL));
+	CHECK(!memcmp(out_bytes, host_bytes + 4096, 4096));
+	CHECK(!memcmp(out_bytes + 4096, host_bytes, 4096));
+	for (i = 0; i < 4096; i++)
+		CHECK(out_bytes[16384 + i] == (i % 32 < 16 && i < 128 ? 4 - i % 4 : 0) &&
+		      out_bytes[32768 + i] == 4 - i % 4 &&
+		      out_bytes[36864 + i] == 4 - i % 4);
+	memcpy(&signal, out_bytes + 8192, 8);
+	CHECK(signal == 0x1122334455667788);
+	memcpy(&signal, out_bytes + 8200, 8);
+	CHECK(signal == 11);
+	CHECK(record->status == SLUICE_RECORD_DONE && record->end >= record->start);
+}
+
+static void waits_wait_or_give_up(void)
+{
+	struct sluice_slice word = of(out, 0, 4), done = of(out, 8, 8);
+	struct sluice_limits limits = { .size = sizeof(limits) };
+	sluice_operation *op;
+
+	/* with emulated time much more may be taken for a hang */
+	CHECK(!sluice_device_limits(gpu, &limits));
+	CHECK(!sluice_batch_wait(batch, &word, SLUICE_GREATER_EQUAL, 7, 0xff,
+				 limits.wait_ns / 4));
+	CHECK(!sluice_batch_write(batch, &done, 1));
+	CHECK(!sluice_device_submit(gpu, batch, &op));
+	CHECK(sluice_operation_poll(op) == 0);
+	FAILS(sluice_batch_fill(batch, &done, 1), EINVAL, "under way");
+	out_bytes[0] = 7;
+	CHECK(!finish(0, op, NULL) && out_bytes[8] == 1);
+	CHECK(!sluice_batch_clear(batch));
+	CHECK(!sluice_batch_wait(batch, &word, SLUICE_EQUAL, 8, UINT32_MAX, 5000000));
+	FAILS(run(NULL), ETIMEDOUT, "gave up");
+	CHECK(sluice_last_error()->system_errno == ETIME);
+}
+
+/* The kernel names the operation at fault. */
+static void the_failing_operation_is_named(void)
+{
+	sluice_buffer *apart;
+	struct sluice_slice some, good = of(vram, 0, 4096);
+
+	CHECK(!sluice_buffer_host(4096, NULL, &apart));
+	some = all_of(apart);
+	CHECK(!sluice_batch_fill(batch, &good, 1) && !sluice_batch_barrier(batch));
+	CHECK(!sluice_batch_copy(batch, &good, &some));
+	FAILS(run(NULL), EINVAL, "operation 1");
+	CHECK(sluice_last_error()->index == 1);
+	CHECK(!sluice_device_attach(gpu, apart) && !run(NULL));
+	sluice_buffer_free(apart);
+}
+
+static void prepared_batches_run_often(void)
+{
+	struct sluice_slice count = of(out, 0, 8);
+	sluice_operation *ops[8];
+	sluice_prepared *prepared;
+	uint64_t n;
+
+	CHECK(!sluice_batch_add(batch, &count, 3));
+	CHECK(!sluice_device_prepare(gpu, batch, &prepared));
+	CHECK(sluice_prepared_bytes(prepared) == 8);
+	sluice_batch_free(batch);
+	CHECK(!sluice_batch_create(1, &batch));
+	for (int i = 0; i < 8; i++)
+		CHECK(!sluice_prepared_run(prepared, &ops[i]));
+	/* a run keeps what it needs */
+	sluice_prepared_free(prepared);
+	for (int i = 0; i < 8; i++)
+		CHECK(!finish(0, ops[i], &n) && n == 8);
+	CHECK(out_bytes[0] == 24);
+	FAILS(sluice_device_prepare(gpu, batch, &prepared), EINVAL, "");
+}
+
+static void shared_memory_migrates(void)
+{
+	struct sluice_counters before = { .size = sizeof(before) }, after = before;
+	struct sluice_slice all;
+	sluice_buffer *svm;
+
+	CHECK(!sluice_device_counters(gpu, &before));
+	CHECK(!sluice_device_svm(gpu, SIZE, 0, &svm));
+	CHECK(sluice_buffer_kind(svm) == SLUICE_MEMORY_SVM);
+	all = all_of(svm);
+	CHECK(!copy(svm, host) && !run(NULL));
+	CHECK(!sluice_device_bring_back(gpu, &all));
+	CHECK(!sluice_device_counters(gpu, &after));
+	CHECK(after.migrated_in - before.migrated_in >= SIZE / 4096);
+	CHECK(after.migrated_out - before.migrated_out >= SIZE / 4096);
+	CHECK(!sluice_device_prefetch(gpu, &all));
+	CHECK(!sluice_batch_clear(batch) && !copy(out, svm) && !run(NULL) && same());
+	FAILS(sluice_device_svm(gpu, SIZE, 8, &svm), EINVAL, "flags 0x8");
+	sluice_buffer_free(svm);
+	all = all_of(host);
+	FAILS(sluice_device_prefetch(gpu, &all), EINVAL, "migrate");
+}
+
+/* Out of one buffer, into the other GPU and this one, and mapped for the CPU. */
+static void dmabufs_go_out_and_in(void)
+{
+	sluice_device *other;
+	sluice_buffer *here, *there;
+	void *data;
+	int dmabuf;
+
+	CHECK(!sluice_device_open(ring, "1", &other));
+	CHECK(!copy(vram, host) && !run(NULL));
+	CHECK(!sluice_buffer_export(vram, &dmabuf));
+	CHECK(!sluice_device_import(gpu, dmabuf, &here));
+	CHECK(!sluice_device_import(other, dmabuf, &there));
+	CHECK(!close(dmabuf));
+	sluice_buffer_free(vram);
+	CHECK(!sluice_buffer_map(there, &data) && !memcmp(data, host_bytes, SIZE));
+	sluice_buffer_free(there);
+	sluice_device_close(other);
+	CHECK(!sluice_batch_clear(batch) && !copy(out, here) && !run(NULL) && same());
+	vram = here;
+	FAILS(sluice_device_import(gpu, -1, &there), EINVAL, "dma-buf");
+}
+
+static void video_memory_has_an_end(void)
+{
+	sluice_buffer *none = NULL;
+
+	FAILS(sluice_device_vram(gpu, (uint64_t)1 << 50, &none), EIO, "video memory");
+	FAILS(sluice_device_vram(gpu, 0, &none), EINVAL, "size of 0");
+	CHECK(!none);
+}
+
+#define TEST(name) { #name, name }
+
+static const struct test tests[] = {
+	TEST(a_gpu_is_described),
+	TEST(a_file_goes_to_vram_and_back),
+	TEST(a_batch_has_an_outcome),
+	TEST(all_operations_work),
+	TEST(waits_wait_or_give_up),
+	TEST(the_failing_operation_is_named),
+	TEST(prepared_batches_run_often),
+	TEST(shared_memory_migrates),
+	TEST(dmabufs_go_out_and_in),
+	TEST(video_memory_has_an_end),
+};
+
+int main(int argc, char **argv)
+{
+	(void)argc;
+	return run_tests(tests, sizeof(tests) / sizeof(tests[0]), argv[1], open_all,
+			 close_all);
+}
