@@ -39,5 +39,6 @@ std::unique_ptr<command> make_doctor();
 std::unique_ptr<command> make_kv();
 std::unique_ptr<command> make_recv();
 std::unique_ptr<command> make_send();
+std::unique_ptr<command> make_bench();
 
 } // namespace sluice::cli

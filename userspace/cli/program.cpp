@@ -26,6 +26,8 @@ constexpr std::array table = {
 	entry{"kv", "move blocks of a KV cache, and judge what arrives", make_kv},
 	entry{"doctor", "what this machine lacks to move data fast, and what to do",
 	      make_doctor},
+	entry{"bench", "measure copies, files and RDMA, alone or between two machines",
+	      make_bench},
 };
 
 std::string names()

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: MIT
+// sluice bench: figures of what this machine, or two of them, can do.
+#include "bench.hpp"
+
+#include <fstream>
+
+#include "command.hpp"
+#include "json_text.hpp"
+#include "svg_plot.hpp"
+#include "try.hpp"
+
+namespace sluice::cli {
+
+namespace {
+
+constexpr const char *usage_text =
+	"Usage: sluice bench [OPTIONS] --listen\n"
+	"  or:  sluice bench [OPTIONS] HOST\n"
+	"  or:  sluice bench [OPTIONS] --from host|gpu|svm|FILE --to ...";
+
+result<void> check_lengths(const bench_options &o)
+{
+	for (uint64_t size : o.sizes)
+		if (o.direct && size % page_size)
+			return fail(errc::usage, "--sizes",
+				    "--direct wants whole pages of 4K");
+	return {};
+}
+
+result<std::string> token_of(const std::string &path)
+{
+	std::ifstream file(path);
+	std::string token;
+
+	if (!file || !std::getline(file, token) || token.empty())
+		return fail(errc::input, path, "it has no token in its first line");
+	return token;
+}
+
+class bench : public command {
+public:
+	void add_options(CLI::App &to) override;
+	result<exit_status> run(const settings &with) override;
+
+private:
+	void add_peer_options(CLI::App &to);
+	void add_local_options(CLI::App &to);
+	void add_measure_options(CLI::App &to);
+	result<exit_status> tell(const settings &with, const figures &all) const;
+
+	bench_options options_;
+	std::string sizes_ = "4K..16M", token_file_;
+};
+
+void bench::add_options(CLI::App &to)
+{
+	to.usage(usage_text);
+	add_peer_options(to);
+	add_local_options(to);
+	add_measure_options(to);
+}
+
+void bench::add_peer_options(CLI::App &to)
+{
+	to.add_option("HOST", options_.host, "the listening side");
+	to.add_flag("--listen", options_.listen, "be the listening side, once");
+	to.add_option("--address", options_.address,
+		      "where to listen; default: everywhere");
+	to.add_option("--nic", options_.nic, "RDMA device; default: the only one");
+	to.add_option("--port", options_.port,
+		      "of the listening side; the next one is ib_write_bw's")
+		->check(CLI::Range(1, 65534))->capture_default_str();
+	to.add_option("--token-file", token_file_,
+		      "its first line is what both sides have to know");
+	to.add_option("--memory", options_.memory,
+		      "of this side: host, gpu (allocated there) or svm (shared, in "
+		      "video memory)")
+		->check(CLI::IsMember({"host", "gpu", "svm"}))->capture_default_str();
+	to.add_option("--operation", options_.operation, "RDMA write or read")
+		->check(CLI::IsMember({"write", "read"}))->capture_default_str();
+	to.add_flag("--perftest", options_.perftest,
+		    "ib_write_bw on host memory beside it, and the ratio");
+	to.add_option("--timeout", options_.timeout_s, "seconds to wait for the peer")
+		->check(CLI::Range(1, 86400))->capture_default_str();
+}
+
+void bench::add_local_options(CLI::App &to)
+{
+	to.add_option("--gpu", options_.gpu, "0000:03:00.0, or 0; default: the first");
+	to.add_option("--from", options_.from, "host, gpu, svm or a file");
+	to.add_option("--to", options_.to, "host, gpu, svm or a file");
+	to.add_option("--gather", options_.gather,
+		      "bring this many scattered blocks together, by one batch and by "
+		      "a copy each")
+		->check(CLI::Range(1, 512));
+	to.add_flag("--direct", options_.direct, "pass by the page cache");
+	to.add_flag("--overwrite", options_.overwrite, "replace the file of --to");
+}
+
+void bench::add_measure_options(CLI::App &to)
+{
+	to.add_option("--sizes", sizes_,
+		      "of an operation: 4K..16M (each four times the one before) or "
+		      "4K,1M")
+		->capture_default_str();
+	to.add_option("--total", options_.total, "bytes of a round")
+		->transform(CLI::AsSizeValue(false))->capture_default_str();
+	to.add_option("--rounds", options_.rounds, "rounds of throughput")
+		->check(CLI::Range(1, 1000))->capture_default_str();
+	to.add_option("--samples", options_.samples,
+		      "single operations, at most: fewer of large ones")
+		->check(CLI::Range(1, 1000000))->capture_default_str();
+	to.add_option("--depth", options_.depth, "operations under way at once")
+		->check(CLI::Range(1, 512))->capture_default_str();
+	to.add_option("--note", options_.note, "say this about the machine");
+	to.add_option("--plot", options_.plot, "write a plot to this file, as SVG");
+}
+
+result<exit_status> bench::tell(const settings &with, const figures &all) const
+{
+	*with.out << (with.json ? json_text(figures_json(all)) : figures_text(all));
+	if (options_.plot.empty())
+		return exit_status::ok;
+	std::ofstream file(options_.plot);
+	if (!(file << svg_of(all)).flush())
+		return fail_errno(options_.plot, "plot", errno, errc::output);
+	return exit_status::ok;
+}
+
+result<exit_status> bench::run(const settings &with)
+{
+	SLUICE_TRY(options_.sizes, parse_sizes(sizes_));
+	SLUICE_CHECK(check_lengths(options_));
+	if (!token_file_.empty()) {
+		SLUICE_TRY(options_.token, token_of(token_file_));
+	}
+	if (options_.listen) {
+		SLUICE_CHECK(bench_listen(options_));
+		return exit_status::ok;
+	}
+	SLUICE_TRY(auto all, options_.host.empty() ? bench_local(options_)
+						   : bench_connect(options_));
+	return tell(with, all);
+}
+
+} // namespace
+
+std::unique_ptr<command> make_bench()
+{
+	return std::make_unique<bench>();
+}
+
+} // namespace sluice::cli

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: MIT
+// sluice bench: what both of its modes, and both sides of a connection, have in
+// common.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "exit_status.hpp"
+#include "figures.hpp"
+#include "sluice/device.hpp"
+#include "sluice/endpoint.hpp"
+
+namespace sluice::cli {
+
+struct bench_options {
+	std::string host;		///< of the listening side; empty: this machine
+	bool listen = false;
+	std::string address;		///< to listen on; empty: all
+	std::string nic, gpu;
+	uint16_t port = 7472;
+	std::string token;
+	std::string memory = "host";	///< of this side: host, gpu, svm
+	std::string operation = "write";
+	bool perftest = false;		///< ib_write_bw beside it
+	std::string from, to;		///< of this machine: memory, or a file
+	unsigned gather = 0;		///< blocks of one batch
+	bool direct = false, overwrite = false;
+	std::vector<uint64_t> sizes;
+	uint64_t total = uint64_t{64} << 20;	///< bytes of a round
+	unsigned samples = 1000;	///< single operations, at most
+	unsigned rounds = 5, depth = 16;
+	unsigned timeout_s = 30;
+	std::string note, plot;
+
+	uint64_t largest() const;
+	/// Operations of a round: enough to fill the depth, too.
+	uint64_t count(uint64_t bytes) const;
+	/// Operations whose time is taken one by one.
+	unsigned singles(uint64_t bytes) const;
+};
+
+/// Memory of a kind, and what its GPU counted.
+class bench_memory {
+public:
+	/// @param kind "host", "gpu" or "svm"; the last two need a GPU
+	/// @param gpu nullptr: none
+	static result<bench_memory> make(context &in, device *gpu,
+					 const std::string &kind, uint64_t size);
+
+	const buffer &all() const { return all_; }
+	/// errc::device if pages of it left the GPU since it was made: a figure of
+	/// another path than was asked for is worse than none.
+	result<void> verify() const;
+
+private:
+	device *gpu_ = nullptr;
+	buffer all_;
+	std::optional<device_counters> before_;
+};
+
+/// The GPU that is named, or the first that there is if memory of one is wanted.
+result<std::optional<device>> bench_gpu(context &in, const bench_options &o, bool wanted);
+
+bool is_memory(const std::string &name);
+
+/// What is done again and again. A slot is one of those that are under way at once.
+class bench_work {
+public:
+	virtual ~bench_work() = default;
+	virtual result<void> start(unsigned slot, uint64_t index) = 0;
+	/// Wait until what was started last in @p slot is done; none is done.
+	virtual result<void> wait(unsigned slot) = 0;
+};
+
+/// Another way to do the same: bytes per second of @p count operations.
+using bench_other = std::function<result<double>(uint64_t bytes, uint64_t count)>;
+
+/// Warm up, then take throughput, round by round in turns with @p other if there is
+/// one, and then latencies.
+result<figure> measure(context &in, bench_work &work, const std::string &what,
+		       uint64_t bytes, const bench_options &o,
+		       const bench_other &other = {});
+
+/// The modes.
+result<figures> bench_local(const bench_options &o);
+result<figures> bench_connect(const bench_options &o);
+/// Until the peer has done.
+result<void> bench_listen(const bench_options &o);
+
+} // namespace sluice::cli

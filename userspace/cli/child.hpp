@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: MIT
+// Another program: started, watched by its pidfd, ended at the latest with this.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "sluice/context.hpp"
+#include "sluice/unique_fd.hpp"
+
+namespace sluice::cli {
+
+class child {
+public:
+	struct options {
+		bool capture = false;	///< keep what it prints
+		int keep = -1;		///< a descriptor that it inherits
+	};
+
+	/// @param words the program and its arguments; it is looked for in $PATH
+	/// errc::input if there is none.
+	static result<child> start(const std::vector<std::string> &words, options with);
+	static result<child> start(const std::vector<std::string> &words)
+	{
+		return start(words, options{});
+	}
+
+	child(child &&other) noexcept
+		: pid_(std::exchange(other.pid_, -1)), pidfd_(std::move(other.pidfd_)),
+		  output_(std::move(other.output_)) {}
+	child &operator=(child &&) = delete;
+	/// Ends it.
+	~child();
+
+	int pid() const { return pid_; }
+	/// Readable when it has ended.
+	int pidfd() const { return pidfd_.get(); }
+
+	/// Wait in @p in, so that what else is under way goes on: its exit status, or
+	/// 128 and the signal. errc::timeout.
+	result<int> wait(context &in, deadline until);
+	/// The same without a context, when it has ended.
+	result<int> reap();
+	/// What it printed on both, after it has ended.
+	std::string output() const;
+
+private:
+	child() = default;
+
+	int pid_ = -1;
+	unique_fd pidfd_, output_;	///< output is a file without a name
+};
+
+} // namespace sluice::cli

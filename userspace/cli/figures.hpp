@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: MIT
+// What was measured, and how it is told: medians and percentiles with their n.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "sluice/error.hpp"
+
+namespace sluice::cli {
+
+/// "4K..16M" (each four times the one before, and the last), or "4K,64K,1M": bytes.
+/// errc::usage.
+result<std::vector<uint64_t>> parse_sizes(std::string_view text);
+
+/// The value that the part @p q of all are not above; @p all is not empty.
+double quantile(std::vector<double> all, double q);
+
+/// Of single operations. What too few of them cannot tell is not told.
+struct percentiles {
+	size_t n = 0;
+	double p50 = 0;
+	std::optional<double> p99;	///< of 100 and more
+	std::optional<double> p999;	///< of 1000 and more
+};
+
+percentiles percentiles_of(const std::vector<double> &all);
+
+/// One row: operations of one size.
+struct figure {
+	std::string what;		///< "write", "copy", ...
+	uint64_t bytes = 0;		///< of an operation
+	std::vector<double> rates;	///< bytes per second, whole time, one a round
+	std::vector<double> latencies;	///< microseconds, one an operation
+	double calls = 0;		///< entries of the ring for an operation
+	std::vector<double> other_rates;	///< of ib_write_bw, one a round
+
+	double rate() const { return rates.empty() ? 0 : quantile(rates, 0.5); }
+	std::optional<double> other_rate() const;
+	/// To ib_write_bw.
+	std::optional<double> ratio() const;
+};
+
+/// What all figures have in common.
+struct figures {
+	std::string title;		///< "write, host to svm of rxe-b"
+	std::string note;		///< what the user says of the machine
+	unsigned depth = 0;
+	std::vector<figure> rows;
+};
+
+/// The kernel and the CPU: a figure without them says nothing.
+std::string environment_text();
+
+std::string figures_text(const figures &all);
+nlohmann::ordered_json figures_json(const figures &all);
+
+} // namespace sluice::cli

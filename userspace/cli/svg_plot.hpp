@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: MIT
+// A plot as SVG, written by hand: sizes from left to right, each twice the one
+// before, and values upwards from 0.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "figures.hpp"
+
+namespace sluice::cli {
+
+struct plot_line {
+	std::string name;
+	std::vector<std::pair<double, double>> points;	///< bytes and value
+};
+
+struct plot_panel {
+	std::string title;		///< what the values are, with their unit
+	std::vector<plot_line> lines;
+	bool tenfold = false;		///< values are ten times the one before
+};
+
+/// Panels below each other, and the environment under them.
+std::string svg_plot(const std::string &title, const std::vector<plot_panel> &panels,
+		     const std::string &environment);
+
+/// Throughput above, latency below.
+std::string svg_of(const figures &all);
+
+} // namespace sluice::cli
