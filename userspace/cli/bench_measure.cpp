@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <ctime>
 #include <format>
 
 #include "bench.hpp"
@@ -47,6 +48,15 @@ result<std::vector<double>> singles_of(bench_work &work, unsigned count)
 		all.push_back(seconds(clock::now() - began) * 1e6);
 	}
 	return all;
+}
+
+/// Of all threads, and of the kernel's on behalf of them, in microseconds.
+double cpu_us()
+{
+	timespec t{};
+
+	::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+	return static_cast<double>(t.tv_sec) * 1e6 + static_cast<double>(t.tv_nsec) / 1e3;
 }
 
 /// Untouched memory is one page of zeros, again and again.
@@ -153,7 +163,9 @@ result<figure> measure(context &in, bench_work &work, const std::string &what,
 		f.other_rates.push_back(rate);
 	}
 	f.calls = static_cast<double>(calls) / static_cast<double>(count * o.rounds);
+	double began = cpu_us();
 	SLUICE_TRY(f.latencies, singles_of(work, o.singles(bytes)));
+	f.cpu_us = (cpu_us() - began) / static_cast<double>(f.latencies.size());
 	return f;
 }
 

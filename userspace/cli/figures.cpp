@@ -191,6 +191,7 @@ nlohmann::ordered_json figures_json(const figures &all)
 			{"latency_us", {{"p50", nullptr}, {"p99", nullptr},
 					{"p99_9", nullptr}, {"n", p.n}}},
 			{"system_calls", f.calls},
+			{"cpu_us", f.cpu_us},
 		};
 
 		for (double r : f.rates)

@@ -38,6 +38,7 @@ struct figure {
 	std::vector<double> rates;	///< bytes per second, whole time, one a round
 	std::vector<double> latencies;	///< microseconds, one an operation
 	double calls = 0;		///< entries of the ring for an operation
+	double cpu_us = 0;		///< of this process, for an operation alone
 	std::vector<double> other_rates;	///< of ib_write_bw, one a round
 
 	double rate() const { return rates.empty() ? 0 : quantile(rates, 0.5); }
