@@ -40,5 +40,6 @@ std::unique_ptr<command> make_kv();
 std::unique_ptr<command> make_recv();
 std::unique_ptr<command> make_send();
 std::unique_ptr<command> make_bench();
+std::unique_ptr<command> make_trace();
 
 } // namespace sluice::cli

@@ -28,6 +28,8 @@ constexpr std::array table = {
 	      make_doctor},
 	entry{"bench", "measure copies, files and RDMA, alone or between two machines",
 	      make_bench},
+	entry{"trace", "a timeline of GPUs, io_uring, cards and streams, for Perfetto",
+	      make_trace},
 };
 
 std::string names()

@@ -10,6 +10,7 @@
 #include "event.hpp"
 #include "scattered.hpp"
 #include "sluice/stream.hpp"
+#include "span.hpp"
 #include "stream_wire.hpp"
 
 namespace sluice::detail {
@@ -30,6 +31,15 @@ public:
 		auto now = clock::now();
 
 		return now - std::exchange(last_, now);
+	}
+	/// The same, told to the trace as a step of a piece.
+	clock::duration lap(const char *step, uint64_t piece) noexcept
+	{
+		auto began = last_;
+		auto took = lap();
+
+		span(step, piece, began, last_);
+		return took;
 	}
 
 private:

@@ -253,7 +253,7 @@ task<result<void>> receiving::carry(unsigned slot, uint64_t index)
 	// The registration ends with it: the peer cannot change what is looked at.
 	if (auto granted = co_await grant(slot, index); !granted)
 		co_return granted;
-	report_.wire += watch.lap();
+	report_.wire += watch.lap("recv.wire", index);
 	if (broken() || arrived_ <= index)
 		co_return {};
 	size_t length = came(index).length;
@@ -261,13 +261,13 @@ task<result<void>> receiving::carry(unsigned slot, uint64_t index)
 	if (sink_.file >= 0 || open_.checksum || open_.digest)
 		if (auto copied = co_await to_host(pieces_[slot], length); !copied)
 			co_return copied;
-	report_.engine += watch.lap();
+	report_.engine += watch.lap("recv.engine", index);
 	if (auto checked = co_await check(slot, index); !checked)
 		co_return checked;
-	report_.check += watch.lap();
+	report_.check += watch.lap("recv.check", index);
 	if (auto stored = co_await store(slot, index); !stored)
 		co_return stored;
-	report_.storage += watch.lap();
+	report_.storage += watch.lap("recv.storage", index);
 	in_flight_--;
 	report_.bytes += length;
 	report_.pieces++;

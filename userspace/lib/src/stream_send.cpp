@@ -233,7 +233,7 @@ task<result<void>> sending::await_grant(uint64_t index)
 	stopwatch watch;
 	while (grants_.empty() && !broken())
 		(void)co_await changed_.wait();
-	report_.granted_late += watch.lap();
+	report_.granted_late += watch.lap("send.grant", index);
 	if (broken())
 		co_return why();
 	co_return {};
@@ -276,20 +276,20 @@ task<result<void>> sending::carry(unsigned slot, uint64_t index)
 	stopwatch watch;
 
 	auto length = co_await fetch(slot, index);
-	report_.storage += watch.lap();
+	report_.storage += watch.lap("send.storage", index);
 	if (!length || !*length)
 		co_return length ? result<void>() : std::unexpected(length.error());
 	if (source_.file >= 0)
 		if (auto copied = co_await to_wire(pieces_[slot], *length); !copied)
 			co_return copied;
-	report_.engine += watch.lap();
+	report_.engine += watch.lap("send.engine", index);
 	if (auto examined = co_await examine(slot, index, *length, m); !examined)
 		co_return examined;
-	report_.check += watch.lap();
+	report_.check += watch.lap("send.check", index);
 	report_.most_in_flight = std::max(report_.most_in_flight, ++in_flight_);
 	auto sent = co_await transfer(slot, index, *length, m);
 	in_flight_--;
-	report_.wire += watch.lap();
+	report_.wire += watch.lap("send.wire", index);
 	report_.bytes += *length;
 	report_.pieces++;
 	moved();

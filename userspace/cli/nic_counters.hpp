@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: MIT
+// What RDMA cards have counted. Source: Documentation/ABI/stable/sysfs-class-infiniband
+// of the kernel; hw_counters are each driver's own.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace sluice::cli {
+
+struct nic_sample {
+	double us = 0;			///< CLOCK_MONOTONIC
+	std::string nic, counter;
+	uint64_t value = 0;
+};
+
+/// All counters of all ports of all cards, by name. Bytes of "counters" are bytes here,
+/// not words of four.
+/// @param root where sys is
+std::vector<nic_sample> read_nic_counters(std::string_view root);
+
+/// Only those that tell how much goes through: bytes or, without such, packets.
+std::vector<nic_sample> traffic_of(const std::vector<nic_sample> &all);
+
+/// CLOCK_MONOTONIC now, in microseconds.
+double monotonic_us();
+
+} // namespace sluice::cli

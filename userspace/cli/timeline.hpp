@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: MIT
+// A trace that Perfetto and chrome://tracing read: "Trace Event Format", as JSON.
+// https://ui.perfetto.dev opens it.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "nic_counters.hpp"
+#include "sluice/error.hpp"
+#include "trace_text.hpp"
+
+namespace sluice::cli {
+
+/// What a node knows of another one's clock: add it to the own time.
+struct clock_offset {
+	std::string boot_id;		///< of the other
+	int64_t ns = 0, uncertainty_ns = 0;
+};
+
+/// Whose trace it is, and by which clock.
+struct trace_node {
+	std::string name, boot_id, kernel;
+	int64_t realtime_ns = 0;	///< CLOCK_REALTIME less CLOCK_MONOTONIC
+	uint64_t lost = 0;		///< events that there was no room for
+	std::vector<clock_offset> others;
+};
+
+/// Tracks with slices, by the names of a group (a GPU, a NIC, a process) and of the
+/// track in it.
+class timeline {
+public:
+	using arguments = nlohmann::ordered_json;
+
+	void slice(const std::string &group, const std::string &track,
+		   const std::string &name, double from_us, double to_us,
+		   arguments args = {});
+	/// Slices that may overlap: they go to as many tracks as it takes.
+	void span(const std::string &group, const std::string &track,
+		  const std::string &name, double from_us, double to_us,
+		  arguments args = {});
+	void instant(const std::string &group, const std::string &track,
+		     const std::string &name, double us, arguments args = {});
+	void counter(const std::string &group, const std::string &name, double us,
+		     double value);
+
+	/// Spans are put on tracks now, by the time at which they begin.
+	nlohmann::ordered_json json(const trace_node &node);
+
+private:
+	struct place {
+		int pid, tid;
+	};
+	struct waiting {
+		std::string name;
+		double from, to;
+		arguments args;
+	};
+	place place_of(const std::string &group, const std::string &track);
+	int group_of(const std::string &group);
+	void lay_out();
+
+	nlohmann::ordered_json events_ = nlohmann::ordered_json::array();
+	std::map<std::string, int> groups_;
+	std::map<std::pair<std::string, std::string>, place> tracks_;
+	std::map<std::pair<std::string, std::string>, std::vector<waiting>> spans_;
+};
+
+/// A track for each ring of each GPU, one for the batches, the requests of io_uring and
+/// the steps of streams of each process, and one for each NIC.
+timeline timeline_of(const std::vector<trace_event> &events,
+		     const std::vector<nic_sample> &samples);
+
+struct merged_trace {
+	nlohmann::ordered_json json;
+	clock_offset offset;		///< what was added to the times of the second
+	std::string how;		///< how it was found out
+	bool bounded = false;		///< uncertainty_ns is known
+};
+
+/// Two traces on the clock of the first. @p given: the offset, if somebody knows it.
+/// errc::input: one is no trace of sluice.
+result<merged_trace> merge_traces(const nlohmann::ordered_json &a,
+				  const nlohmann::ordered_json &b,
+				  std::optional<int64_t> given);
+
+} // namespace sluice::cli

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: MIT
+// Two traces on one clock.
+#include <cmath>
+#include <format>
+
+#include "timeline.hpp"
+
+namespace sluice::cli {
+
+namespace {
+
+using json = nlohmann::ordered_json;
+
+/// What is in a trace of sluice. Any of it may be missing or of another type: a file may
+/// be anything.
+struct opened {
+	const json *events = nullptr;
+	std::string node, boot_id;
+	std::optional<int64_t> realtime;
+	std::vector<clock_offset> others;
+};
+
+std::string text_of(const json &in, const char *key)
+{
+	auto at = in.find(key);
+
+	return at != in.end() && at->is_string() ? at->get<std::string>() : "";
+}
+
+std::optional<int64_t> number_of(const json &in, const char *key)
+{
+	auto at = in.find(key);
+
+	if (at == in.end() || !at->is_number_integer())
+		return std::nullopt;
+	return at->get<int64_t>();
+}
+
+void add_others(const json &data, opened &to)
+{
+	auto all = data.find("other_clocks");
+
+	if (all == data.end() || !all->is_array())
+		return;
+	for (const json &each : *all) {
+		if (!each.is_object())
+			continue;
+		auto ns = number_of(each, "offset_ns");
+		auto bound = number_of(each, "uncertainty_ns");
+		if (ns && bound)
+			to.others.push_back({text_of(each, "boot_id"), *ns, *bound});
+	}
+}
+
+result<opened> look_into(const json &trace, const char *which)
+{
+	opened o;
+
+	if (!trace.is_object() || !trace.contains("traceEvents") ||
+	    !trace["traceEvents"].is_array())
+		return fail(errc::input, which,
+			    "it is no trace: it has no array \"traceEvents\"");
+	o.events = &trace["traceEvents"];
+	auto data = trace.find("otherData");
+	if (data == trace.end() || !data->is_object())
+		return o;
+	o.node = text_of(*data, "node");
+	o.boot_id = text_of(*data, "boot_id");
+	o.realtime = number_of(*data, "realtime_minus_monotonic_ns");
+	add_others(*data, o);
+	return o;
+}
+
+const clock_offset *measured(const opened &by, const opened &of)
+{
+	for (const clock_offset &each : by.others)
+		if (!each.boot_id.empty() && each.boot_id == of.boot_id)
+			return &each;
+	return nullptr;
+}
+
+/// What has to be added to times of @p b.
+result<void> find_offset(const opened &a, const opened &b, std::optional<int64_t> given,
+			 merged_trace &to)
+{
+	to.bounded = true;
+	if (given) {
+		to.offset.ns = *given;
+		to.how = "as given by --offset-ns";
+		to.bounded = false;
+	} else if (!a.boot_id.empty() && a.boot_id == b.boot_id) {
+		to.how = "one kernel, one clock";
+	} else if (const clock_offset *by_b = measured(b, a)) {
+		to.offset = *by_b;
+		to.how = "pings of the second to the first";
+	} else if (const clock_offset *by_a = measured(a, b)) {
+		to.offset = *by_a;
+		to.offset.ns = -by_a->ns;
+		to.how = "pings of the first to the second";
+	} else if (a.realtime && b.realtime) {
+		to.offset.ns = *b.realtime - *a.realtime;
+		to.how = "the time of day of both, which may be wrong by whatever "
+			 "they are set wrong";
+		to.bounded = false;
+	} else {
+		return fail(errc::input, "merge",
+			    "nothing tells how far the clocks are apart; say "
+			    "--offset-ns");
+	}
+	return {};
+}
+
+int64_t largest_pid(const json &events)
+{
+	int64_t most = 0;
+
+	for (const json &e : events)
+		if (e.is_object())
+			most = std::max(most, number_of(e, "pid").value_or(0));
+	return most;
+}
+
+/// Processes of a node bear its name.
+json moved(json e, const std::string &node, int64_t pids, double us)
+{
+	if (!e.is_object())
+		return e;
+	if (auto pid = number_of(e, "pid"))
+		e["pid"] = *pid + pids;
+	if (auto at = e.find("ts"); at != e.end() && at->is_number())
+		*at = at->get<double>() + us;
+	if (text_of(e, "name") == "process_name" && e.contains("args") &&
+	    e["args"].is_object())
+		e["args"]["name"] = node + ": " + text_of(e["args"], "name");
+	return e;
+}
+
+} // namespace
+
+result<merged_trace> merge_traces(const json &first, const json &second,
+				  std::optional<int64_t> given)
+{
+	merged_trace m;
+	auto a = look_into(first, "the first"), b = look_into(second, "the second");
+
+	if (!a || !b)
+		return std::unexpected(a ? b.error() : a.error());
+	if (auto found = find_offset(*a, *b, given, m); !found)
+		return std::unexpected(found.error());
+	std::string name_a = a->node.empty() ? "a" : a->node;
+	std::string name_b = b->node.empty() ? "b" : b->node;
+	if (name_a == name_b) {
+		name_a += " (1)";
+		name_b += " (2)";
+	}
+	json events = json::array();
+	int64_t pids = largest_pid(*a->events);
+	for (const json &e : *a->events)
+		events.push_back(moved(e, name_a, 0, 0));
+	for (const json &e : *b->events)
+		events.push_back(moved(e, name_b, pids,
+				       static_cast<double>(m.offset.ns) / 1e3));
+	json bound = nullptr;
+	if (m.bounded)
+		bound = m.offset.uncertainty_ns;
+	m.json = {{"displayTimeUnit", "ns"},
+		  {"otherData", {{"made_by", "sluice trace merge"},
+				 {"clock", "CLOCK_MONOTONIC of " + name_a},
+				 {"offset_ns", m.offset.ns},
+				 {"uncertainty_ns", bound},
+				 {"offset_by", m.how}}},
+		  {"traceEvents", std::move(events)}};
+	return m;
+}
+
+} // namespace sluice::cli

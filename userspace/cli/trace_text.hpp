@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: MIT
+// Lines of tracefs. Source: Documentation/trace/ftrace.rst of the kernel; what events
+// say is in their TP_printk().
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace sluice::cli {
+
+struct trace_event {
+	std::string task;		///< name of the thread that it was on
+	uint64_t pid = 0;
+	double us = 0;			///< CLOCK_MONOTONIC
+	std::string name;		///< "drm_sched_job_run"
+	std::string text;		///< what follows
+	/// "a=1, b=2" and "a 1, b 2" alike.
+	std::vector<std::pair<std::string, std::string>> fields;
+
+	/// Empty if there is none.
+	std::string_view field(std::string_view key) const;
+	/// None if it is not there or no number; 0x is understood.
+	std::optional<int64_t> number(std::string_view key) const;
+};
+
+/// None: a comment, or not as expected.
+std::optional<trace_event> parse_trace_line(std::string_view line);
+
+} // namespace sluice::cli

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: MIT
+#include "tracefs.hpp"
+
+#include <cerrno>
+#include <cstdlib>
+#include <fcntl.h>
+#include <filesystem>
+#include <format>
+#include <fstream>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "try.hpp"
+
+namespace sluice::cli {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+// What there is not in a kernel is left out. A name without an event is a whole system.
+constexpr const char *wanted[] = {
+	"amdgpu/amdgpu_sdma_batch_submit",	// by the series
+	"amdgpu/amdgpu_sdma_batch_job",
+	"amdgpu/amdgpu_sdma_batch_run",
+	"amdgpu/amdgpu_sdma_batch_done",
+	"gpu_scheduler/drm_sched_job_queue",
+	"gpu_scheduler/drm_sched_job_run",
+	"gpu_scheduler/drm_sched_job_done",
+	"hmm",					// by the series
+	"io_uring/io_uring_submit_req",
+	"io_uring/io_uring_complete",
+	"rdma_cma",
+};
+
+result<void> put(const std::string &path, std::string_view text)
+{
+	unique_fd fd(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
+
+	if (!fd || ::write(fd.get(), text.data(), text.size()) !=
+			   static_cast<ssize_t>(text.size()))
+		return fail_errno(path, "write");
+	return {};
+}
+
+/// tracefs is mounted here or there.
+result<std::string> tracing_directory(std::string_view root)
+{
+	std::string found;
+	int err = ENOENT;
+
+	for (const char *place : {"sys/kernel/tracing", "sys/kernel/debug/tracing"}) {
+		std::string path = (fs::path(root) / place).string();
+
+		if (::access((path + "/instances").c_str(), W_OK) == 0)
+			return path;
+		if (found.empty() || err == ENOENT)
+			err = errno;
+		if (found.empty())
+			found = path;
+	}
+	if (err == EACCES || err == EPERM || ::geteuid() != 0)
+		return fail_errno(found, "only root may trace: run it with sudo",
+				  err == ENOENT ? EACCES : err);
+	// ip netns exec mounts another /sys, without it.
+	return fail_errno(found, "there is no tracefs; in a network namespace, trace "
+				 "from outside of it", err, errc::unsupported);
+}
+
+} // namespace
+
+result<kernel_trace> kernel_trace::make(std::string_view root, unsigned kilobytes)
+{
+	kernel_trace t;
+
+	SLUICE_TRY(auto top, tracing_directory(root));
+	std::string path = std::format("{}/instances/sluice-{}", top, ::getpid());
+	if (::mkdir(path.c_str(), 0700) < 0)
+		return fail_errno(path, "mkdir");
+	t.path_ = path;
+	SLUICE_CHECK(t.run(false));
+	SLUICE_CHECK(put(path + "/trace_clock", "mono"));
+	SLUICE_CHECK(put(path + "/buffer_size_kb", std::to_string(kilobytes)));
+	t.enable_events();
+	return t;
+}
+
+kernel_trace::~kernel_trace()
+{
+	if (path_.empty())
+		return;
+	(void)run(false);
+	(void)put(path_ + "/events/enable", "0");
+	::rmdir(path_.c_str());
+}
+
+void kernel_trace::enable_events()
+{
+	for (const char *name : wanted)
+		if (put(std::format("{}/events/{}/enable", path_, name), "1"))
+			events_.emplace_back(name);
+}
+
+result<void> kernel_trace::run(bool on)
+{
+	return put(path_ + "/tracing_on", on ? "1" : "0");
+}
+
+result<unique_fd> kernel_trace::marker() const
+{
+	std::string path = path_ + "/trace_marker";
+	unique_fd fd(::open(path.c_str(), O_WRONLY));
+
+	if (!fd)
+		return fail_errno(path, "open");
+	return fd;
+}
+
+result<void>
+kernel_trace::each_line(const std::function<void(std::string_view)> &take) const
+{
+	std::ifstream file(path_ + "/trace");
+
+	if (!file)
+		return fail_errno(path_ + "/trace", "open");
+	for (std::string line; std::getline(file, line);)
+		take(line);
+	return {};
+}
+
+uint64_t kernel_trace::lost() const
+{
+	uint64_t all = 0;
+	std::error_code err;
+
+	for (const auto &cpu : fs::directory_iterator(path_ + "/per_cpu", err)) {
+		std::ifstream stats(cpu.path() / "stats");
+
+		for (std::string line; std::getline(stats, line);)
+			for (std::string_view head :
+			     {"overrun: ", "commit overrun: ", "dropped events: "})
+				if (line.starts_with(head))
+					all += std::strtoull(
+						line.c_str() + head.size(), nullptr,
+						10);
+	}
+	return all;
+}
+
+} // namespace sluice::cli

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: MIT
+// A trace of the kernel's, of one's own: an instance in tracefs, which goes away with
+// this. Others who trace are not disturbed.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sluice/error.hpp"
+#include "sluice/unique_fd.hpp"
+
+namespace sluice::cli {
+
+class kernel_trace {
+public:
+	/// Make it, with the events that there are of those that are of use. It does
+	/// not run yet. errc::system: only root may.
+	/// @param root where sys is
+	/// @param kilobytes for each CPU
+	static result<kernel_trace> make(std::string_view root, unsigned kilobytes);
+	kernel_trace(kernel_trace &&other) noexcept
+		: path_(std::exchange(other.path_, {})),
+		  events_(std::move(other.events_)) {}
+	kernel_trace &operator=(kernel_trace &&) = delete;
+	~kernel_trace();
+
+	result<void> run(bool on);
+	/// To write lines into it.
+	result<unique_fd> marker() const;
+	/// What was enabled: "gpu_scheduler/drm_sched_job_run", "rdma_cma".
+	const std::vector<std::string> &events() const { return events_; }
+	result<void> each_line(const std::function<void(std::string_view)> &take) const;
+	/// Events that there was no room for.
+	uint64_t lost() const;
+
+private:
+	kernel_trace() = default;
+	void enable_events();
+
+	std::string path_;		///< of the instance
+	std::vector<std::string> events_;
+};
+
+} // namespace sluice::cli

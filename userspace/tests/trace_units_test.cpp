@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: MIT
+// What `sluice trace` reads and writes.
+#include <algorithm>
+
+#include <gtest/gtest.h>
+
+#include "clock_sync.hpp"
+#include "fake_machine.hpp"
+#include "timeline.hpp"
+#include "trace_text.hpp"
+
+using namespace sluice;
+using namespace sluice::cli;
+using json = nlohmann::ordered_json;
+
+namespace {
+
+trace_event event(const std::string &line)
+{
+	auto e = parse_trace_line(line);
+
+	EXPECT_TRUE(e) << line;
+	return e.value_or(trace_event());
+}
+
+std::vector<trace_event> events(std::initializer_list<std::string> lines)
+{
+	std::vector<trace_event> all;
+
+	for (const std::string &line : lines)
+		all.push_back(event(line));
+	return all;
+}
+
+std::string at(double seconds, const std::string &what)
+{
+	return std::format("  a-b c-12-77      [001] d..1. {:.6f}: {}", seconds, what);
+}
+
+/// {"group/track": {{"name", ts, dur}}}
+std::map<std::string, std::vector<std::tuple<std::string, double, double>>>
+slices_of(const json &trace)
+{
+	std::map<int, std::string> groups, tracks;
+	std::map<std::string, std::vector<std::tuple<std::string, double, double>>> all;
+
+	for (const json &e : trace["traceEvents"]) {
+		if (e["name"] == "process_name")
+			groups[e["pid"]] = e["args"]["name"];
+		else if (e["name"] == "thread_name")
+			tracks[e["tid"]] = groups[e["pid"]] + "/" +
+					   e["args"]["name"].get<std::string>();
+		else if (e["ph"] == "X")
+			all[tracks[e["tid"]]].emplace_back(e["name"], e["ts"],
+							   e["dur"]);
+	}
+	return all;
+}
+
+json traced(const std::string &node, const std::string &boot, int64_t realtime,
+	    std::vector<clock_offset> others = {})
+{
+	timeline t;
+
+	t.slice("GPU 0", "sdma0", "job", 100, 150);
+	return t.json({.name = node, .boot_id = boot, .kernel = "7.3",
+		       .realtime_ns = realtime, .lost = 0, .others = others});
+}
+
+double last_time(const json &trace)
+{
+	return trace["traceEvents"].back()["ts"];
+}
+
+} // namespace
+
+TEST(TraceUnits, ALineIsTakenApart)
+{
+	auto e = event("         my-prog x-1234    [003] ..... 12345.678901: "
+		       "drm_sched_job_run: dev=0000:01:00.0, fence=12:3, ring=sdma0.1, "
+		       "job count:1, hw job count:0, client_id:9");
+
+	EXPECT_EQ(e.task, "my-prog x");
+	EXPECT_EQ(e.pid, 1234u);
+	EXPECT_DOUBLE_EQ(e.us, 12345678901.0);
+	EXPECT_EQ(e.name, "drm_sched_job_run");
+	EXPECT_EQ(e.field("dev"), "0000:01:00.0");
+	EXPECT_EQ(e.field("fence"), "12:3");
+	EXPECT_EQ(e.field("ring"), "sdma0.1");
+	EXPECT_EQ(e.field("none"), "");
+}
+
+TEST(TraceUnits, FieldsWithoutAnEqualsSignAreRead)
+{
+	auto e = event(at(1, "io_uring_complete: ring 00a, req 00b, user_data 0x1f, "
+			     "result -5, cflags 0x0 extra1 0 extra2 0 "));
+
+	EXPECT_EQ(e.field("ring"), "00a");
+	EXPECT_EQ(e.number("user_data"), 31);
+	EXPECT_EQ(e.number("result"), -5);
+	EXPECT_FALSE(e.number("req2"));
+	EXPECT_FALSE(event(at(1, "x: n=12z")).number("n"));
+}
+
+TEST(TraceUnits, WhatIsNoEventIsNone)
+{
+	for (const char *line : {"", "# tracer: nop", "garbage", "a-1 [0] x",
+				 "a-1 [000] d... 1.0 no_colon", "-[ ]: :",
+				 "a-b [000] d... 1.0: x: y", "a-1 [000] d... x.0: x: y"})
+		EXPECT_FALSE(parse_trace_line(line)) << line;
+}
+
+TEST(TraceUnits, ABatchIsOnItsRingAndInItsProcess)
+{
+	auto trace = timeline_of(events({
+		at(1.000001, "amdgpu_sdma_batch_submit: fence=5:1, descs=3, "
+			     "bytes=4096, placement=0, placed=1, shares=1, "
+			     "engines=0x1, wait_ns=0"),
+		at(1.000002, "amdgpu_sdma_batch_job: fence=5:1, engine=0, job=8:2"),
+		at(1.000003, "drm_sched_job_run: dev=0000:01:00.0, fence=8:2, "
+			     "ring=sdma0.0, job count:0"),
+		at(1.000010, "drm_sched_job_done: fence=8:2 signaled"),
+		at(1.000012, "amdgpu_sdma_batch_done: fence=5:1, error=0"),
+		at(1.000013, "amdgpu_sdma_batch_done: fence=99:1, error=0"),
+	}), {}).json({});
+	auto found = slices_of(trace);
+
+	ASSERT_EQ(found.size(), 2u) << trace.dump(1);
+	EXPECT_EQ(found["GPU 0000:01:00.0/sdma0.0"],
+		  (std::vector{std::tuple(std::string("batch 5:1"), 1000003.0, 7.0)}));
+	auto [name, from, took] = found["a-b c-12 77/SDMA batches"].at(0);
+	EXPECT_EQ(name, "batch 5:1");
+	EXPECT_EQ(from, 1000001.0);
+	EXPECT_EQ(took, 11.0);
+}
+
+TEST(TraceUnits, ARingRunsOneJobAfterTheOther)
+{
+	auto found = slices_of(timeline_of(events({
+		at(1.000001, "drm_sched_job_run: dev=d, fence=1:1, ring=r, x=1"),
+		at(1.000002, "drm_sched_job_run: dev=d, fence=1:2, ring=r, x=1"),
+		at(1.000005, "drm_sched_job_done: fence=1:1 signaled"),
+		at(1.000009, "drm_sched_job_done: fence=1:2 signaled"),
+		at(1.000009, "drm_sched_job_run: dev=d, fence=1:3, ring=r, x=1"),
+		at(1.000020, "other: x=1"),
+	}), {}).json({}));
+	auto &ring = found["GPU d/r"];
+
+	ASSERT_EQ(ring.size(), 3u);
+	EXPECT_EQ(std::get<1>(ring[1]), 1000005.0);
+	EXPECT_EQ(std::get<2>(ring[1]), 4.0);
+	EXPECT_EQ(std::get<0>(ring[2]), "job 1:3, not done");
+	EXPECT_EQ(std::get<2>(ring[2]), 11.0);
+}
+
+TEST(TraceUnits, StepsThatOverlapGoToTracksOfTheirOwn)
+{
+	auto found = slices_of(timeline_of(events({
+		at(1, "tracing_mark_write: sluice: step=send.wire piece=0 begin=1000 "
+		      "end=5000"),
+		at(1, "tracing_mark_write: sluice: step=send.wire piece=1 begin=2000 "
+		      "end=6000"),
+		at(1, "tracing_mark_write: sluice: step=send.wire piece=2 begin=5000 "
+		      "end=7000"),
+		at(1, "tracing_mark_write: sluice: step=send.wire piece=3 begin=9 "
+		      "end=8"),
+		at(1, "tracing_mark_write: somebody else: step=x begin=1 end=2"),
+	}), {}).json({}));
+
+	ASSERT_EQ(found.size(), 2u);
+	EXPECT_EQ(found["a-b c-12 77/send.wire"].size(), 2u);
+	EXPECT_EQ(found["a-b c-12 77/send.wire 2"].at(0),
+		  std::tuple(std::string("piece 1"), 2.0, 4.0));
+}
+
+TEST(TraceUnits, RequestsAreFoundByRingAndRequest)
+{
+	auto found = slices_of(timeline_of(events({
+		at(1.000001, "io_uring_submit_req: ring 0a, req 0b, user_data 0x1, "
+			     "opcode READ, flags 0x0, sq_thread 0"),
+		at(1.000002, "io_uring_submit_req: ring 0c, req 0b, user_data 0x1, "
+			     "opcode WRITE, flags 0x0, sq_thread 0"),
+		at(1.000005, "io_uring_complete: ring 0a, req 0b, user_data 0x1, "
+			     "result 5, cflags 0x0 extra1 0 extra2 0"),
+	}), {}).json({}));
+
+	ASSERT_EQ(found["a-b c-12 77/io_uring"].size(), 1u);
+	EXPECT_EQ(found["a-b c-12 77/io_uring"][0],
+		  std::tuple(std::string("READ"), 1000001.0, 4.0));
+}
+
+TEST(TraceUnits, ACardHasARate)
+{
+	auto trace = timeline_of({}, {{1e6, "rxe0", "sent_bytes", 100},
+				      {1e6, "rxe1", "sent_bytes", 5},
+				      {3e6, "rxe0", "sent_bytes", 300}}).json({});
+	const json &last = trace["traceEvents"].back();
+
+	EXPECT_EQ(last["ph"], "C");
+	EXPECT_EQ(last["name"], "sent_bytes a second");
+	EXPECT_EQ(last["args"]["value"], 100.0);
+}
+
+TEST(TraceUnits, TheFastestPingTells)
+{
+	auto o = offset_of({{.sent = 100, .there = 5000, .received = 300},
+			    {.sent = 400, .there = 5250, .received = 500},
+			    {.sent = 600, .there = 9000, .received = 900}}, "boot");
+
+	EXPECT_EQ(o.ns, 4800);
+	EXPECT_EQ(o.uncertainty_ns, 50);
+	EXPECT_EQ(o.boot_id, "boot");
+	auto both = combined(o, {.boot_id = "boot", .ns = 4900, .uncertainty_ns = 20});
+	EXPECT_EQ(both.ns, 4850);
+	EXPECT_EQ(both.uncertainty_ns, 100);
+}
+
+TEST(TraceUnits, TwoTracesAreMergedByWhatIsKnownBest)
+{
+	auto a = traced("a", "boot-a", 1000), same = traced("b", "boot-a", 0);
+	auto by_time = traced("b", "boot-b", 51000);
+	auto by_ping = traced("b", "boot-b", 51000, {{"boot-a", 7000, 30}});
+	auto other_way = traced("b", "boot-c", 0);
+	auto a_knows = traced("a", "boot-a", 1000, {{"boot-c", 9000, 40}});
+
+	EXPECT_EQ(last_time(merge_traces(a, same, {})->json), 100.0);
+	EXPECT_TRUE(merge_traces(a, same, {})->bounded);
+	EXPECT_EQ(last_time(merge_traces(a, by_ping, {})->json), 107.0);
+	EXPECT_EQ(merge_traces(a, by_ping, {})->offset.uncertainty_ns, 30);
+	EXPECT_EQ(last_time(merge_traces(a_knows, other_way, {})->json), 91.0);
+	EXPECT_EQ(last_time(merge_traces(a, by_time, {})->json), 150.0);
+	EXPECT_FALSE(merge_traces(a, by_time, {})->bounded);
+	EXPECT_TRUE(merge_traces(a, by_time, {})->json["otherData"]["uncertainty_ns"]
+			    .is_null());
+	EXPECT_EQ(last_time(merge_traces(a, by_ping, -20000)->json), 80.0);
+}
+
+TEST(TraceUnits, ProcessesOfTwoNodesStayApart)
+{
+	auto both = slices_of(merge_traces(traced("a", "x", 0), traced("b", "x", 0),
+					   {})->json);
+
+	EXPECT_TRUE(both.contains("b: GPU 0/sdma0"));
+	std::set<int> pids;
+	auto all = merge_traces(traced("n", "x", 0), traced("n", "x", 0), {})->json;
+	for (const json &e : all["traceEvents"])
+		pids.insert(e["pid"].get<int>());
+	EXPECT_EQ(pids.size(), 2u);
+	EXPECT_NE(all.dump().find("n (2): GPU 0"), std::string::npos);
+}
+
+TEST(TraceUnits, WhatIsNoTraceIsRefused)
+{
+	auto good = traced("a", "x", 0);
+
+	for (const char *text : {"[]", "1", "{}", "{\"traceEvents\": 1}", "null"}) {
+		auto got = merge_traces(good, json::parse(text), {});
+
+		ASSERT_FALSE(got) << text;
+		EXPECT_EQ(got.error().code(), errc::input);
+	}
+	// Of another program: somebody has to say the offset.
+	auto foreign = json::parse("{\"traceEvents\": [{\"ts\": 1}, 5, {\"pid\": \"x\"}],"
+				   "\"otherData\": [1]}");
+	EXPECT_FALSE(merge_traces(good, foreign, {}));
+	EXPECT_TRUE(merge_traces(good, foreign, 5));
+}
