@@ -41,5 +41,6 @@ std::unique_ptr<command> make_recv();
 std::unique_ptr<command> make_send();
 std::unique_ptr<command> make_bench();
 std::unique_ptr<command> make_trace();
+std::unique_ptr<command> make_top();
 
 } // namespace sluice::cli

@@ -30,6 +30,7 @@ constexpr std::array table = {
 	      make_bench},
 	entry{"trace", "a timeline of GPUs, io_uring, cards and streams, for Perfetto",
 	      make_trace},
+	entry{"top", "who uses the GPUs and the cards, now", make_top},
 };
 
 std::string names()

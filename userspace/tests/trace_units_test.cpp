@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What `sluice trace` reads and writes.
+// What `sluice trace` and `sluice top` read and write.
 #include <algorithm>
 
 #include <gtest/gtest.h>
@@ -7,6 +7,7 @@
 #include "clock_sync.hpp"
 #include "fake_machine.hpp"
 #include "timeline.hpp"
+#include "top.hpp"
 #include "trace_text.hpp"
 
 using namespace sluice;
@@ -71,6 +72,12 @@ double last_time(const json &trace)
 {
 	return trace["traceEvents"].back()["ts"];
 }
+
+const char *fdinfo = "pos:\t0\nflags:\t02100002\ndrm-driver:\tamdgpu\n"
+		     "drm-client-id:\t7\ndrm-pdev:\t0000:03:00.0\n"
+		     "drm-memory-vram:\t4 KiB\ndrm-memory-gtt: \t2 MiB\n"
+		     "drm-engine-dma:\t1000000000 ns\ndrm-engine-capacity-dma:\t4\n"
+		     "amd-sdma-batches:\t10\namd-sdma-batch-bytes:\t4096\n";
 
 } // namespace
 
@@ -264,4 +271,99 @@ TEST(TraceUnits, WhatIsNoTraceIsRefused)
 				   "\"otherData\": [1]}");
 	EXPECT_FALSE(merge_traces(good, foreign, {}));
 	EXPECT_TRUE(merge_traces(good, foreign, 5));
+}
+
+TEST(TopUnits, FdinfoIsRead)
+{
+	auto c = parse_fdinfo(fdinfo);
+
+	ASSERT_TRUE(c);
+	EXPECT_EQ(c->gpu, "0000:03:00.0");
+	EXPECT_EQ(c->id, 7u);
+	EXPECT_EQ(c->vram, 4096u);
+	EXPECT_EQ(c->gtt, 2u << 20);
+	EXPECT_EQ(c->busy_ns, (std::map<std::string, uint64_t>{{"dma", 1000000000}}));
+	EXPECT_EQ(c->batches, 10u);
+	EXPECT_EQ(c->batch_bytes, 4096u);
+	EXPECT_FALSE(parse_fdinfo("drm-driver:\ti915\n"));
+	EXPECT_FALSE(parse_fdinfo("pos:\t0\n"));
+	EXPECT_FALSE(parse_fdinfo(""));
+	auto plain = parse_fdinfo("drm-driver:\tamdgpu\namd-sdma-batches:\tx\n:\n");
+	ASSERT_TRUE(plain);
+	EXPECT_FALSE(plain->batches);
+}
+
+TEST(TopUnits, AMachineIsReadAndFilesOfOneClientCountOnce)
+{
+	fake_machine machine;
+
+	machine.file("proc/41/fdinfo/3", fdinfo);
+	machine.file("proc/41/fdinfo/4", fdinfo);
+	machine.file("proc/41/fdinfo/5", "pos:\t0\n");
+	machine.file("proc/41/comm", "train\n");
+	machine.file("proc/42/comm", "idle\n");
+	machine.file("sys/class/infiniband/mlx5_0/ports/1/counters/port_xmit_data",
+		     "10\n");
+	machine.file("sys/class/infiniband/mlx5_0/ports/1/counters/link_downed",
+		     "N/A (no PMA)\n");
+	machine.file("sys/class/infiniband/mlx5_0/ports/1/hw_counters/lifespan",
+		     "10\n");
+	machine.file("sys/class/infiniband/rxe0/ports/1/hw_counters/sent_pkts", "3\n");
+	auto now = read_usage(machine.root());
+
+	ASSERT_EQ(now.clients.size(), 1u);
+	EXPECT_EQ(now.clients[0].pid, 41u);
+	EXPECT_EQ(now.clients[0].command, "train");
+	ASSERT_EQ(now.counters.size(), 2u);
+	EXPECT_EQ(now.counters[0].value, 40u);	// words of four bytes
+	EXPECT_EQ(traffic_of(now.counters).size(), 2u);
+}
+
+TEST(TopUnits, RatesAreOfTheTimeBetween)
+{
+	usage before{.us = 1e6, .clients = {*parse_fdinfo(fdinfo)},
+		     .counters = {{0, "rxe0", "sent_bytes", 100}}};
+	usage now = before;
+
+	now.us = 3e6;
+	now.clients[0].batches = 30;
+	now.clients[0].busy_ns["dma"] += 1000000000;
+	now.clients.push_back(now.clients[0]);	// another file of the same process
+	now.clients[1].id = 8;
+	now.counters[0].value = 50;	// set back
+	auto rates = rates_between(before, now);
+
+	ASSERT_EQ(rates.gpus.size(), 1u);
+	EXPECT_EQ(rates.seconds, 2);
+	EXPECT_EQ(rates.gpus[0].batches, (30 - 10) / 2.0 + 30 / 2.0);
+	EXPECT_EQ(rates.gpus[0].busy["dma"], 0.5 + 1.0);
+	EXPECT_EQ(rates.gpus[0].vram, 8192u);
+	EXPECT_EQ(rates.nics[0].a_second, 25);
+}
+
+TEST(TopUnits, TheTableFitsAndSaysWhatIsNotKnown)
+{
+	usage_rates of{.seconds = 1, .gpus = {}, .nics = {}};
+
+	EXPECT_NE(top_text(of).find("no process"), std::string::npos);
+	EXPECT_NE(top_text(of).find("no card"), std::string::npos);
+	of.gpus.push_back({.pid = 4194304, .command = "a-very-long-command",
+			   .gpu = "0000:03:00.0", .busy = {{"dma", 3.999}},
+			   .vram = 1023ull << 30, .gtt = 0, .batches = 123456,
+			   .batch_bytes = {}});
+	of.nics.push_back({"rxe0", "sent_bytes", 0, 5});
+	of.nics.push_back({"rxe0", "send_err", 0, 5});
+	auto text = top_text(of);
+	EXPECT_NE(text.find("123k"), text.npos) << text;
+	EXPECT_NE(text.find("  400  "), text.npos) << text;
+	EXPECT_NE(text.find("  -  "), text.npos) << text;
+	EXPECT_NE(text.find("sent_bytes"), text.npos);
+	EXPECT_EQ(text.find("send_err"), text.npos);
+	for (size_t from = 0, end; from < text.size(); from = end + 1) {
+		end = text.find('\n', from);
+		EXPECT_LE(end - from, 80u) << text.substr(from, end - from);
+	}
+	auto j = top_json(of);
+	EXPECT_TRUE(j["gpus"][0]["batch_bytes_per_s"].is_null());
+	EXPECT_EQ(j["nics"].size(), 2u);
 }

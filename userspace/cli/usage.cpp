@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: MIT
+#include "usage.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <sstream>
+#include <tuple>
+
+namespace sluice::cli {
+
+namespace {
+
+namespace fs = std::filesystem;
+using namespace std::string_view_literals;
+
+/// "123", "123 ns" or "4 KiB".
+std::optional<uint64_t> parse_amount(std::string_view text)
+{
+	uint64_t n = 0;
+	auto [end, err] = std::from_chars(text.data(), text.data() + text.size(), n);
+	std::string_view unit = text.substr(static_cast<size_t>(end - text.data()));
+
+	if (err != std::errc())
+		return std::nullopt;
+	if (unit == " KiB"sv)
+		return n << 10;
+	if (unit == " MiB"sv)
+		return n << 20;
+	return unit.empty() || unit == " ns"sv || unit == " B"sv ? std::optional(n)
+								 : std::nullopt;
+}
+
+void take_amount(std::string_view key, uint64_t n, gpu_client &to)
+{
+	constexpr std::string_view engine = "drm-engine-", capacity =
+		"drm-engine-capacity-";
+
+	if (key == "drm-client-id"sv)
+		to.id = n;
+	else if (key == "drm-memory-vram"sv)
+		to.vram = n;
+	else if (key == "drm-memory-gtt"sv)
+		to.gtt = n;
+	else if (key == "amd-sdma-batches"sv)
+		to.batches = n;
+	else if (key == "amd-sdma-batch-bytes"sv)
+		to.batch_bytes = n;
+	else if (key.starts_with(engine) && !key.starts_with(capacity))
+		to.busy_ns[std::string(key.substr(engine.size()))] = n;
+}
+
+std::string read_text(const fs::path &path)
+{
+	std::ifstream file(path, std::ios::binary);
+	std::ostringstream all;
+
+	all << file.rdbuf();
+	return all.str();
+}
+
+std::optional<uint64_t> pid_of(const fs::path &directory)
+{
+	std::string name = directory.filename();
+	uint64_t pid = 0;
+	auto [end, err] = std::from_chars(name.data(), name.data() + name.size(), pid);
+
+	if (err != std::errc() || end != name.data() + name.size())
+		return std::nullopt;
+	return pid;
+}
+
+using directory = fs::directory_iterator;
+
+void add_process(const fs::path &process, uint64_t pid,
+		 std::set<std::pair<std::string, uint64_t>> &seen, usage &to)
+{
+	std::error_code err;
+
+	// A process may be gone at any time, or another user's.
+	for (directory at(process / "fdinfo", err), end; !err && at != end;
+	     at.increment(err)) {
+		auto client = parse_fdinfo(read_text(at->path()));
+
+		if (!client || !seen.emplace(client->gpu, client->id).second)
+			continue;
+		std::string name = read_text(process / "comm");
+		client->pid = pid;
+		client->command = name.substr(0, name.find('\n'));
+		to.clients.push_back(std::move(*client));
+	}
+}
+
+/// Of a counter that was set back: from 0 on.
+uint64_t since(uint64_t before, uint64_t now)
+{
+	return now >= before ? now - before : now;
+}
+
+using client_key = std::tuple<uint64_t, std::string, uint64_t>;
+
+client_key key_of(const gpu_client &c)
+{
+	return {c.pid, c.gpu, c.id};
+}
+
+void add(std::optional<double> &to, const std::optional<uint64_t> &before,
+	 const std::optional<uint64_t> &now, double seconds)
+{
+	if (now)
+		to = to.value_or(0) + static_cast<double>(
+			since(before.value_or(0), *now)) / seconds;
+}
+
+void add_client(gpu_rates &to, const gpu_client &before, const gpu_client &now,
+		double seconds)
+{
+	to.vram += now.vram;
+	to.gtt += now.gtt;
+	add(to.batches, before.batches, now.batches, seconds);
+	add(to.batch_bytes, before.batch_bytes, now.batch_bytes, seconds);
+	for (const auto &[engine, ns] : now.busy_ns) {
+		auto was = before.busy_ns.find(engine);
+
+		to.busy[engine] += static_cast<double>(since(
+			was == before.busy_ns.end() ? 0 : was->second, ns)) /
+			1e9 / seconds;
+	}
+}
+
+std::vector<gpu_rates> gpu_rates_of(const usage &before, const usage &now,
+				    double seconds)
+{
+	std::map<client_key, const gpu_client *> old;
+	std::map<std::pair<uint64_t, std::string>, gpu_rates> rows;
+	std::vector<gpu_rates> all;
+
+	for (const gpu_client &c : before.clients)
+		old[key_of(c)] = &c;
+	for (const gpu_client &c : now.clients) {
+		gpu_rates &row = rows[{c.pid, c.gpu}];
+		auto was = old.find(key_of(c));
+
+		row.pid = c.pid;
+		row.command = c.command;
+		row.gpu = c.gpu;
+		add_client(row, was == old.end() ? gpu_client() : *was->second, c,
+			   seconds);
+	}
+	for (auto &[key, row] : rows)
+		all.push_back(std::move(row));
+	std::ranges::stable_sort(all, std::greater(), [](const gpu_rates &r) {
+		return r.batch_bytes.value_or(0);
+	});
+	return all;
+}
+
+} // namespace
+
+std::optional<gpu_client> parse_fdinfo(std::string_view text)
+{
+	gpu_client c;
+	bool amdgpu = false;
+
+	while (!text.empty()) {
+		size_t end = std::min(text.find('\n'), text.size());
+		std::string_view line = text.substr(0, end);
+		size_t colon = line.find(':');
+
+		text.remove_prefix(std::min(end + 1, text.size()));
+		if (colon == line.npos)
+			continue;
+		std::string_view key = line.substr(0, colon);
+		std::string_view value = line.substr(colon + 1);
+		value.remove_prefix(std::min(value.find_first_not_of(" \t"),
+					     value.size()));
+		if (key == "drm-driver"sv)
+			amdgpu = value == "amdgpu"sv;
+		else if (key == "drm-pdev"sv)
+			c.gpu = value;
+		else if (auto n = parse_amount(value))
+			take_amount(key, *n, c);
+	}
+	return amdgpu ? std::optional(std::move(c)) : std::nullopt;
+}
+
+usage read_usage(std::string_view root)
+{
+	usage all{.us = monotonic_us(), .clients = {}, .counters = {}};
+	std::set<std::pair<std::string, uint64_t>> seen;
+	std::error_code err;
+
+	for (directory at(fs::path(root) / "proc", err), end; !err && at != end;
+	     at.increment(err))
+		if (auto pid = pid_of(at->path()))
+			add_process(at->path(), *pid, seen, all);
+	all.counters = read_nic_counters(root);
+	return all;
+}
+
+usage_rates rates_between(const usage &before, const usage &now)
+{
+	usage_rates all{.seconds = (now.us - before.us) / 1e6, .gpus = {}, .nics = {}};
+	std::map<std::pair<std::string, std::string>, uint64_t> old;
+
+	all.gpus = gpu_rates_of(before, now, all.seconds);
+	for (const nic_sample &s : before.counters)
+		old[{s.nic, s.counter}] = s.value;
+	for (const nic_sample &s : now.counters) {
+		auto was = old.find({s.nic, s.counter});
+		uint64_t from = was == old.end() ? s.value : was->second;
+
+		all.nics.push_back({s.nic, s.counter, static_cast<double>(
+			since(from, s.value)) / all.seconds, s.value});
+	}
+	return all;
+}
+
+} // namespace sluice::cli

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: MIT
+// What processes use GPUs for, as the kernel tells of each open file. Source:
+// Documentation/gpu/drm-usage-stats.rst of the kernel; amd-sdma-* are of the series.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "nic_counters.hpp"
+
+namespace sluice::cli {
+
+struct gpu_client {
+	uint64_t pid = 0;
+	std::string command;
+	std::string gpu;		///< PCI address
+	uint64_t id = 0;		///< drm-client-id: the same file has the same
+	std::map<std::string, uint64_t> busy_ns;	///< by the kind of engine
+	uint64_t vram = 0, gtt = 0;	///< bytes
+	std::optional<uint64_t> batches, batch_bytes;	///< none: no series
+};
+
+/// None: it is no file of amdgpu.
+std::optional<gpu_client> parse_fdinfo(std::string_view text);
+
+/// A machine at one time.
+struct usage {
+	double us = 0;			///< CLOCK_MONOTONIC
+	std::vector<gpu_client> clients;	///< each file once
+	std::vector<nic_sample> counters;
+};
+
+/// Of other users' processes only root is told.
+/// @param root where sys and proc are
+usage read_usage(std::string_view root);
+
+/// One row of top: what was done between two looks.
+struct gpu_rates {
+	uint64_t pid = 0;
+	std::string command, gpu;
+	std::map<std::string, double> busy;	///< 1: one engine, all the time
+	uint64_t vram = 0, gtt = 0;
+	std::optional<double> batches, batch_bytes;	///< a second
+};
+
+struct nic_rate {
+	std::string nic, counter;
+	double a_second = 0;
+	uint64_t total = 0;
+};
+
+struct usage_rates {
+	double seconds = 0;
+	std::vector<gpu_rates> gpus;	///< most batches first
+	std::vector<nic_rate> nics;
+};
+
+/// What was not there before has begun at 0. Files of a process on a GPU are one row.
+usage_rates rates_between(const usage &before, const usage &now);
+
+} // namespace sluice::cli
