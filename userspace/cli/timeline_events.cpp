@@ -114,8 +114,8 @@ void reader::job_done(const trace_event &e)
 
 void reader::request(const trace_event &e)
 {
-	requests_[std::string(e.field("ring")) + std::string(e.field("request")) +
-		  std::string(e.field("req"))] = {&e, process(e)};
+	requests_[std::string(e.field("ring")) + std::string(e.field("req"))] = {
+		&e, process(e)};
 }
 
 void reader::completion(const trace_event &e)
