@@ -18,6 +18,19 @@ constexpr const char *usage_text =
 	"  or:  sluice bench [OPTIONS] HOST\n"
 	"  or:  sluice bench [OPTIONS] --from host|gpu|svm|FILE --to ...";
 
+result<void> check_mode(const bench_options &o)
+{
+	bool local = !o.from.empty() || !o.to.empty();
+
+	if (o.listen + !o.host.empty() + local > 1)
+		return fail(errc::usage, "arguments",
+			    "a HOST, --listen, and --from with --to exclude each "
+			    "other");
+	if (o.perftest && o.host.empty())
+		return fail(errc::usage, "--perftest", "it wants a HOST");
+	return {};
+}
+
 result<void> check_lengths(const bench_options &o)
 {
 	for (uint64_t size : o.sizes)
@@ -130,6 +143,7 @@ result<exit_status> bench::tell(const settings &with, const figures &all) const
 result<exit_status> bench::run(const settings &with)
 {
 	SLUICE_TRY(options_.sizes, parse_sizes(sizes_));
+	SLUICE_CHECK(check_mode(options_));
 	SLUICE_CHECK(check_lengths(options_));
 	if (!token_file_.empty()) {
 		SLUICE_TRY(options_.token, token_of(token_file_));

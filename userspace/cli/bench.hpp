@@ -47,8 +47,8 @@ class bench_memory {
 public:
 	/// @param kind "host", "gpu" or "svm"; the last two need a GPU
 	/// @param gpu nullptr: none
-	static result<bench_memory> make(context &in, device *gpu,
-					 const std::string &kind, uint64_t size);
+	static result<bench_memory> make(device *gpu, const std::string &kind,
+					 uint64_t size);
 
 	const buffer &all() const { return all_; }
 	/// errc::device if pages of it left the GPU since it was made: a figure of

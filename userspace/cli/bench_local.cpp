@@ -327,9 +327,9 @@ result<void> local_bench::run_memory(figures &all)
 	uint64_t blocks = std::max(options_.gather, 1u), size = options_.largest();
 
 	SLUICE_TRY(auto source, bench_memory::make(
-		context_, gpu_, options_.from,
+		gpu_, options_.from,
 		size * blocks * (options_.gather ? 2 : 1)));
-	SLUICE_TRY(auto target, bench_memory::make(context_, gpu_, options_.to,
+	SLUICE_TRY(auto target, bench_memory::make(gpu_, options_.to,
 						   size * blocks));
 	if (options_.gather)
 		SLUICE_CHECK(run_gather(all, target.all(), source.all()));
@@ -352,7 +352,7 @@ result<void> local_bench::run_file(figures &all)
 
 	SLUICE_TRY(auto file, open_file(options_, write ? options_.to : options_.from,
 					write));
-	SLUICE_TRY(auto memory, bench_memory::make(context_, gpu_, kind,
+	SLUICE_TRY(auto memory, bench_memory::make(gpu_, kind,
 						   options_.largest()));
 	for (uint64_t bytes : options_.sizes) {
 		SLUICE_TRY(auto work, file_work::make(context_, gpu_, file,

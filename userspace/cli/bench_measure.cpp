@@ -56,11 +56,11 @@ double cpu_us()
 	timespec t{};
 
 	::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-	return static_cast<double>(t.tv_sec) * 1e6 + static_cast<double>(t.tv_nsec) / 1e3;
+	return static_cast<double>(t.tv_sec * 1'000'000'000LL + t.tv_nsec) / 1e3;
 }
 
 /// Untouched memory is one page of zeros, again and again.
-result<void> touch(context &, device *gpu, const buffer &all)
+result<void> touch(device *gpu, const buffer &all)
 {
 	if (all.kind() == memory::host) {
 		std::memset(all.data(), 0x5a, all.size());
@@ -114,8 +114,8 @@ result<std::optional<device>> bench_gpu(context &in, const bench_options &o, boo
 	return std::optional<device>(std::move(opened));
 }
 
-result<bench_memory> bench_memory::make(context &in, device *gpu,
-					const std::string &kind, uint64_t size)
+result<bench_memory> bench_memory::make(device *gpu, const std::string &kind,
+					uint64_t size)
 {
 	bench_memory m;
 
@@ -124,7 +124,7 @@ result<bench_memory> bench_memory::make(context &in, device *gpu,
 	SLUICE_TRY(m.all_, allocate(gpu, kind, size));
 	if (gpu)
 		SLUICE_CHECK(gpu->attach(m.all_));
-	SLUICE_CHECK(touch(in, gpu, m.all_));
+	SLUICE_CHECK(touch(gpu, m.all_));
 	if (kind == "svm") {
 		SLUICE_TRY(m.before_, gpu->counters());
 	}

@@ -181,7 +181,7 @@ result<figures> active_side::run()
 			    options_.operation, peer_.peer(), options_.memory,
 			    card_.info().name),
 		    .note = options_.note, .depth = options_.depth, .rows = {}};
-	SLUICE_TRY(auto memory, bench_memory::make(context_, gpu_, options_.memory,
+	SLUICE_TRY(auto memory, bench_memory::make(gpu_, options_.memory,
 						   options_.largest()));
 	SLUICE_TRY(auto local, card_.register_memory(memory.all(), remote::none));
 	SLUICE_TRY(auto far, ask());
@@ -236,7 +236,7 @@ result<void> passive_side::give(const message &m)
 		return fail(errc::protocol, peer_.peer(), std::format(
 			"it asks for {} bytes, the most is {}, once", m.size,
 			most_asked));
-	SLUICE_TRY(auto memory, bench_memory::make(context_, gpu_, options_.memory,
+	SLUICE_TRY(auto memory, bench_memory::make(gpu_, options_.memory,
 						   round_to_pages(m.size)));
 	SLUICE_TRY(registered_, card_.register_memory(memory.all(), remote::read |
 						      remote::write));

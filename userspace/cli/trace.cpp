@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// sluice trace: what the rings of GPUs, io_uring, cards and streams do, on one timeline.
+// sluice trace: what rings of GPUs, io_uring, cards and streams do, on one timeline.
 #include <array>
 #include <climits>
 #include <csignal>
@@ -85,7 +85,8 @@ public:
 
 private:
 	result<void> start(kernel_trace &trace);
-	void wait();
+	/// Until the command has ended (true), or the time is up, or somebody asks.
+	bool wait();
 	result<void> sync();
 	result<void> write(const kernel_trace &trace);
 	void sample();
@@ -120,7 +121,7 @@ void recorder::sample()
 		samples_.push_back(std::move(s));
 }
 
-void recorder::wait()
+bool recorder::wait()
 {
 	auto asked = ends_asked_for();
 	deadline until = options_.seconds ? after(std::chrono::seconds(options_.seconds))
@@ -145,6 +146,7 @@ void recorder::wait()
 			fds[0].fd = -1;
 	}
 	sample();
+	return fds[1].revents != 0;
 }
 
 // Before and after: two clocks may drift apart. The other side may be gone by then.
@@ -218,12 +220,13 @@ result<int> recorder::run()
 	}
 	SLUICE_CHECK(sync());
 	SLUICE_CHECK(start(trace));
-	wait();
+	bool ended = wait();
 	SLUICE_CHECK(trace.run(false));
 	int status = 0;
-	if (child_ && options_.seconds == 0) {
+	if (ended) {
 		SLUICE_TRY(status, child_->reap());
 	}
+	// One that runs longer than it is traced is ended.
 	child_.reset();
 	SLUICE_CHECK(sync());
 	SLUICE_CHECK(write(trace));

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: MIT
 // What `sluice trace` and `sluice top` read and write.
 #include <algorithm>
+#include <set>
+#include <sstream>
 
 #include <gtest/gtest.h>
 
 #include "clock_sync.hpp"
 #include "fake_machine.hpp"
+#include "program.hpp"
 #include "timeline.hpp"
 #include "top.hpp"
 #include "trace_text.hpp"
@@ -271,6 +274,47 @@ TEST(TraceUnits, WhatIsNoTraceIsRefused)
 				   "\"otherData\": [1]}");
 	EXPECT_FALSE(merge_traces(good, foreign, {}));
 	EXPECT_TRUE(merge_traces(good, foreign, 5));
+}
+
+TEST(ToolsUnits, BadArgumentsAreNamed)
+{
+	struct row {
+		std::vector<const char *> words;
+		int status;
+		const char *said;
+	};
+	fake_machine machine;
+	std::string root = machine.root();
+
+	for (const row &r : {
+		     row{{"bench"}, 2, "name a HOST"},
+		     row{{"bench", "--from", "gpu"}, 2, "--from and --to"},
+		     row{{"bench", "--from", "host", "--to", "host"}, 2, "no device"},
+		     row{{"bench", "--from", "a", "--to", "b"}, 2, "must be memory"},
+		     row{{"bench", "--from", "a", "--to", "gpu", "--gather", "2"}, 2,
+			 "--gather"},
+		     row{{"bench", "host", "--listen"}, 2, "exclude"},
+		     row{{"bench", "--listen", "--perftest"}, 2, "HOST"},
+		     row{{"bench", "x", "--sizes", "4k"}, 2, "--sizes: \"4k\""},
+		     row{{"bench", "--from", "a", "--to", "gpu", "--direct", "--sizes",
+			  "512"}, 2, "whole pages"},
+		     row{{"bench", "x", "--token-file", "/none"}, 3, "/none"},
+		     row{{"bench", "--from", "/none", "--to", "host"}, 3, "/none"},
+		     row{{"trace"}, 2, "--out"},
+		     row{{"trace", "merge", "/none", "/none", "--out", "x"}, 3, "/none"},
+		     row{{"trace", "merge", "/proc/version", "/none", "--out", "x"}, 3,
+			 "no JSON"},
+		     row{{"top", "--interval", "0"}, 2, "--interval"},
+	     }) {
+		std::vector<const char *> words{"sluice", "--sysroot", root.c_str()};
+		std::ostringstream out, err;
+
+		words.insert(words.end(), r.words.begin(), r.words.end());
+		EXPECT_EQ(run_program(static_cast<int>(words.size()), words.data(),
+				      out, err), r.status)
+			<< r.said << err.str();
+		EXPECT_NE(err.str().find(r.said), std::string::npos) << err.str();
+	}
 }
 
 TEST(TopUnits, FdinfoIsRead)
