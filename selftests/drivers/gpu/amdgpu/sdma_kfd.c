@@ -137,7 +137,7 @@ TEST_F(kfd, unmapped_meanwhile)
 {
 	const uint64_t flag = (uintptr_t)self->gtt.at + SIZE - 4096;
 	struct drm_amdgpu_sdma_desc d[] = {
-		wait_eq(flag, 1, wait_ns(&self->gpu, 220)),
+		wait_eq(flag, 1, wait_ns(&self->gpu, 500)),
 		copy_desc((uintptr_t)self->gtt.at, (uintptr_t)self->vram.at,
 			  MIB),
 	};

@@ -171,7 +171,7 @@ static void take_away(struct __test_metadata *_metadata,
 	struct drm_amdgpu_sdma_record *r =
 		(void *)(self->system.cpu + 5 * MIB);
 	struct drm_amdgpu_sdma_desc d[] = {
-		wait_eq(SYSTEM_VA + 4 * MIB, 1, wait_ns(&self->gpu, 220)),
+		wait_eq(SYSTEM_VA + 4 * MIB, 1, wait_ns(&self->gpu, 500)),
 		copy_desc(SYSTEM_VA, BIG_VA(0), MIB),
 		copy_desc(SYSTEM_VA, VRAM_VA, MIB),
 	};

@@ -116,7 +116,7 @@ TEST_F(sdma, prelaunch)
 	     placement <= AMDGPU_SDMA_PLACE_ONE_ENGINE; placement++) {
 		struct drm_amdgpu_sdma_desc d[] = {
 			wait_ge(SYSTEM_VA + 4 * MIB, placement + 1,
-				wait_ns(&self->gpu, 220)),
+				wait_ns(&self->gpu, 500)),
 			copy_desc(SYSTEM_VA, VRAM_VA, 2 * MIB),
 		};
 		struct drm_amdgpu_sdma_batch batch =
@@ -148,7 +148,7 @@ TEST_F(sdma, prelaunch)
 TEST_F(sdma, wait_of_small_fan_out)
 {
 	const struct drm_amdgpu_sdma_desc d[] = {
-		wait_ge(SYSTEM_VA + 4 * MIB, 1, wait_ns(&self->gpu, 100)),
+		wait_ge(SYSTEM_VA + 4 * MIB, 1, wait_ns(&self->gpu, 500)),
 		copy_desc(SYSTEM_VA, VRAM_VA, 3 * KIB),
 	};
 	struct drm_amdgpu_sdma_batch few = batch_of(&self->gpu, d, 2);
