@@ -147,12 +147,14 @@ void SdmaEngine::sync(Queue &q)
 {
 	if (q.restart.exchange(false)) {
 		q.in_ib = q.flushing = q.report_due = false;
-		q.progress = q.polls = 0;
+		q.progress = 0;
+		q.polling_since.reset();
 		q.owed.clear();
 	}
 	if (q.reload.exchange(false)) {
 		q.in_ib = false;
-		q.progress = q.polls = 0;
+		q.progress = 0;
+		q.polling_since.reset();
 		q.rptr = q.programmed.load();
 	}
 }
@@ -270,7 +272,8 @@ void SdmaEngine::report_rptr(Queue &q)
 
 void SdmaEngine::advance(Context &c, u64 words)
 {
-	c.q.progress = c.q.polls = 0;
+	c.q.progress = 0;
+	c.q.polling_since.reset();
 	c.q.flushing = false;
 	if (c.q.in_ib) {
 		c.q.ib_pos += static_cast<u32>(words);

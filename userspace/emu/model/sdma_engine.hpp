@@ -10,6 +10,7 @@
 #include "sdma_packet.hpp"
 #include "timeline.hpp"
 
+#include <optional>
 #include <vector>
 
 namespace sluice::emu {
@@ -56,7 +57,7 @@ private:
 		u32 ib_words = 0, ib_pos = 0;
 		unsigned ib_vmid = 0;
 		u64 progress = 0; // bytes of the present packet that are done
-		u32 polls = 0;
+		std::optional<u64> polling_since; // ns, the present packet
 		// the second half of an exchange that faulted between halves
 		std::vector<std::byte> owed;
 	};

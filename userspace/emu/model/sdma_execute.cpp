@@ -16,6 +16,11 @@ constexpr u64 slice = 4 << 20;
 constexpr u32 source_trap = 0xe0, source_poll_timeout = 0xf6,
 	      source_srbm_write = 0xf7;
 constexpr u32 cntl_trap = 1u << 0;
+// The clock that intervals of polls are counted by. Of this part nobody tells the
+// driver a clock, so it reckons with 100 to 2500 MHz. At the slowest a wait lasts
+// longest, so that a busy guest has the time to do what it waits for, and still no
+// longer than half of a job's time.
+constexpr u64 poll_clock_mhz = 100;
 } // namespace
 
 SdmaEngine::Outcome SdmaEngine::outcome(Access a)
@@ -232,6 +237,13 @@ SdmaEngine::Outcome SdmaEngine::read_poll(Context &c, const sdma::Poll &p,
 	return Outcome::done;
 }
 
+// How long a poll goes on after its first look. The engine looks as often as its
+// thread gets to it, so time counts and not looks.
+static u64 patience_ns(const sdma::Poll &p)
+{
+	return u64{p.retries} * p.interval * 1000 / poll_clock_mhz;
+}
+
 SdmaEngine::Outcome SdmaEngine::run_body(Context &c, const sdma::Poll &p)
 {
 	u32 value = 0;
@@ -241,7 +253,12 @@ SdmaEngine::Outcome SdmaEngine::run_body(Context &c, const sdma::Poll &p)
 		return o;
 	if (sdma::satisfied(p.compare, value & p.mask, p.reference))
 		return Outcome::done;
-	if (p.retries == sdma::poll_for_ever || c.q.polls++ < p.retries)
+	if (p.retries == sdma::poll_for_ever)
+		return Outcome::wait;
+	u64 now = hub_.host().now();
+	if (!c.q.polling_since)
+		c.q.polling_since = now;
+	if (now - *c.q.polling_since < patience_ns(p))
 		return Outcome::wait;
 	raise(c.q, source_poll_timeout, c.vmid, 0);
 	return Outcome::done;

@@ -167,17 +167,72 @@ TEST(Sdma, PollReleases)
 	EXPECT_EQ(r.vram<u32>(4), 1u);
 }
 
-TEST(Sdma, PollTimesOutAfterItsRetries)
+// 100 retries, 20 us apart: the clock decides, however often the engine looks.
+TEST(Sdma, PollGivesUpInTime)
 {
 	Rig r;
-	r.submit({8 | 1u << 31 | 3u << 28, AT(0), 5, ~0u, 3 << 16, 5, AT(4), 1});
-	for (int i = 0; i < 3; i++) {
-		EXPECT_EQ(r.vram<u32>(4), 0u) << i;
+	u64 start = r.host.time;
+	r.submit({8 | 1u << 31 | 3u << 28, AT(0), 5, ~0u, 100 << 16 | 2000,
+		  5, AT(4), 1});
+	for (int i = 0; i < 1000; i++)
 		r.gpu.run();
-	}
-	EXPECT_EQ(r.vram<u32>(4), 1u);
+	ASSERT_LT(r.host.time, start + 1'900'000);
+	EXPECT_EQ(r.vram<u32>(4), 0u) << "too early, after many looks";
+	r.host.time = start + 1'990'000;
+	r.gpu.run();
+	EXPECT_EQ(r.vram<u32>(4), 0u) << "too early";
+	r.host.time = start + 2'010'000;
+	r.gpu.run();
+	EXPECT_EQ(r.vram<u32>(4), 1u) << "too late";
 	ASSERT_EQ(r.interrupts(), 1u);
 	EXPECT_EQ(r.interrupt(0)[0] >> 8 & 0xff, 0xf6u);
+}
+
+// The longest that one packet can wait: 4094 times 65535 clocks.
+TEST(Sdma, LongestPollTakesSecondsNoMore)
+{
+	Rig r;
+	u64 start = r.host.time;
+	r.submit({8 | 1u << 31 | 3u << 28, AT(0), 5, ~0u, 0xffeu << 16 | 0xffff,
+		  5, AT(4), 1});
+	r.host.time = start + 2'682'000'000;
+	r.gpu.run();
+	EXPECT_EQ(r.vram<u32>(4), 0u);
+	r.host.time = start + 2'684'000'000;
+	r.gpu.run();
+	EXPECT_EQ(r.vram<u32>(4), 1u);
+}
+
+// What came while the engine did not look is seen, however late it is.
+TEST(Sdma, PollLooksOnceMoreWhenItsTimeIsUp)
+{
+	Rig r;
+	r.submit({8 | 1u << 31 | 3u << 28, AT(0), 5, ~0u, 3 << 16 | 10,
+		  5, AT(4), 1});
+	r.vram<u32>(0) = 5;
+	r.host.time += 1'000'000'000;
+	r.gpu.run();
+	EXPECT_EQ(r.vram<u32>(4), 1u);
+	EXPECT_EQ(r.interrupts(), 0u);
+}
+
+// Each poll has a time of its own; without retries it looks once.
+TEST(Sdma, PollsDoNotShareTheirTime)
+{
+	Rig r;
+	for (u32 i = 1; i <= 2; i++)
+		r.push({8 | 1u << 31 | 3u << 28, AT(0), 5, ~0u, 100 << 16 | 2000,
+			5, AT(4 * i), i});
+	r.submit({8 | 1u << 31 | 3u << 28, AT(0), 5, ~0u, 0, 5, AT(12), 3});
+	r.host.time += 2'010'000;
+	r.gpu.run();
+	EXPECT_EQ(r.vram<u32>(4), 1u);
+	EXPECT_EQ(r.vram<u32>(8), 0u);
+	r.host.time += 2'010'000;
+	r.gpu.run();
+	EXPECT_EQ(r.vram<u32>(8), 2u);
+	EXPECT_EQ(r.vram<u32>(12), 3u);
+	EXPECT_EQ(r.interrupts(), 3u);
 }
 
 TEST(Sdma, HdpFlushPacket)
