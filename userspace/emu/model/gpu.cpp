@@ -233,7 +233,6 @@ void Gpu::reset()
 	for (unsigned e = 0; e < engines(); e++)
 		for (unsigned q = 0; q < reg::sdma_queues; q++)
 			regs_.set(reg::sdma_base(e) + reg::sdma_queue(q), 0);
-	regs_.set(reg::ih_cntl, 0);
 }
 
 void Gpu::power_on()

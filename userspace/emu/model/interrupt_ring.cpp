@@ -9,6 +9,8 @@ namespace sluice::emu {
 namespace {
 constexpr u32 cntl_enable = 1u << 0, cntl_interrupt = 1u << 17,
 	      cntl_clear_overflow = 1u << 31;
+// what makes it another ring: on, off, its size
+constexpr u32 cntl_setup = 0x3f;
 constexpr u32 wptr_overflow = 1u << 0;
 constexpr u32 doorbell_enable = 1u << 28, doorbell_mask = 0x03ffffff;
 } // namespace
@@ -22,16 +24,39 @@ InterruptRing::InterruptRing(RegisterFile &regs, Host &host, Stats &stats)
 
 void InterruptRing::write_cntl(u32 value)
 {
-	std::lock_guard guard(lock_);
+	std::lock_guard guard(state_lock_);
 
+	if ((value ^ regs_.get(reg::ih_cntl)) & cntl_setup)
+		setups_++;
 	regs_.set(reg::ih_cntl, value);
 	if (value & cntl_clear_overflow)
 		regs_.set(reg::ih_wptr, regs_.get(reg::ih_wptr) & ~wptr_overflow);
 }
 
-u32 InterruptRing::ring_bytes() const
+InterruptRing::Place InterruptRing::next_place()
 {
-	return 4u << std::min(field(regs_.get(reg::ih_cntl), 1, 5), u64{20});
+	std::lock_guard guard(state_lock_);
+	u32 cntl = regs_.get(reg::ih_cntl);
+	u32 mask = (4u << std::min(field(cntl, 1, 5), u64{20})) - 1;
+
+	return {setups_, (cntl & cntl_enable) != 0, mask,
+		join(regs_.get(reg::ih_base),
+		     regs_.get(reg::ih_base_hi) & 0xff) << 8,
+		regs_.get(reg::ih_wptr) & mask & ~(entry_size - 1)};
+}
+
+// The new write pointer, unless the ring is another one by now.
+std::optional<u32> InterruptRing::advance(const Place &p)
+{
+	std::lock_guard guard(state_lock_);
+
+	if (setups_ != p.setup)
+		return std::nullopt;
+	u32 wptr = (p.wptr + entry_size) & p.mask;
+	if (wptr == (regs_.get(reg::ih_rptr) & p.mask))
+		wptr |= wptr_overflow;
+	regs_.set(reg::ih_wptr, wptr);
+	return wptr;
 }
 
 void InterruptRing::publish_wptr(u32 wptr)
@@ -39,7 +64,6 @@ void InterruptRing::publish_wptr(u32 wptr)
 	u64 at = join(regs_.get(reg::ih_wptr_addr_lo),
 		      regs_.get(reg::ih_wptr_addr_hi) & 0xffff);
 
-	regs_.set(reg::ih_wptr, wptr);
 	if (host_.write(at, as_const_bytes(wptr)) == Path::none)
 		host_.log(Log::info,
 			  std::format("interrupt write pointer at {:#x}", at));
@@ -47,15 +71,11 @@ void InterruptRing::publish_wptr(u32 wptr)
 
 void InterruptRing::push(const Interrupt &irq)
 {
-	std::lock_guard guard(lock_);
-	u32 cntl = regs_.get(reg::ih_cntl);
+	std::lock_guard guard(push_lock_);
+	Place p = next_place();
 
-	if (!(cntl & cntl_enable))
+	if (!p.enabled)
 		return;
-	u32 mask = ring_bytes() - 1;
-	u64 base = join(regs_.get(reg::ih_base),
-			regs_.get(reg::ih_base_hi) & 0xff) << 8;
-	u32 wptr = regs_.get(reg::ih_wptr) & mask & ~(entry_size - 1);
 	u64 time = host_.now() / 10;
 	const std::array<u32, 8> entry{
 		irq.client | irq.source << 8 | irq.ring << 16 |
@@ -63,16 +83,17 @@ void InterruptRing::push(const Interrupt &irq)
 		lower(time), upper(time) & 0xffff, irq.pasid | irq.node << 16,
 		irq.data[0], irq.data[1], irq.data[2], irq.data[3]};
 
-	if (host_.write(base + wptr, std::as_bytes(std::span(entry))) ==
+	if (host_.write(p.base + p.wptr, std::as_bytes(std::span(entry))) ==
 	    Path::none) {
 		host_.log(Log::info,
-			  std::format("interrupt ring at {:#x}", base));
+			  std::format("interrupt ring at {:#x}", p.base));
 		return;
 	}
-	wptr = (wptr + entry_size) & mask;
-	bool full = wptr == (regs_.get(reg::ih_rptr) & mask);
-	publish_wptr(wptr | (full ? wptr_overflow : 0));
-	if (cntl & cntl_interrupt) {
+	auto wptr = advance(p);
+	if (!wptr)
+		return;
+	publish_wptr(*wptr);
+	if (regs_.get(reg::ih_cntl) & cntl_interrupt) {
 		stats_.interrupts.add();
 		host_.interrupt();
 	}
@@ -80,7 +101,7 @@ void InterruptRing::push(const Interrupt &irq)
 
 std::optional<u32> InterruptRing::cam_enter(u32 vmid, u64 page, bool write)
 {
-	std::lock_guard guard(lock_);
+	std::lock_guard guard(cam_lock_);
 	std::pair key{static_cast<u64>(vmid) << 48 | page, write};
 
 	if (cam_.size() >= cam_entries || cam_.contains(key))
@@ -99,7 +120,7 @@ std::optional<u32> InterruptRing::cam_enter(u32 vmid, u64 page, bool write)
 
 void InterruptRing::cam_leave(u32 index)
 {
-	std::lock_guard guard(lock_);
+	std::lock_guard guard(cam_lock_);
 
 	std::erase_if(cam_, [index](const auto &e) {
 		return e.second == index;
@@ -127,8 +148,11 @@ bool InterruptRing::doorbell(u32 dword, u32 value)
 
 void InterruptRing::reset()
 {
-	std::lock_guard guard(lock_);
-	cam_.clear();
+	{
+		std::lock_guard guard(cam_lock_);
+		cam_.clear();
+	}
+	write_cntl(0);
 }
 
 } // namespace sluice::emu

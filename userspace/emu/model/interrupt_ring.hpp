@@ -46,14 +46,29 @@ public:
 private:
 	static constexpr u32 cam_entries = 1024;
 
+	// Where the next entry goes, and in which ring of those there were.
+	struct Place {
+		u64 setup;
+		bool enabled;
+		u32 mask;
+		u64 base;
+		u32 wptr;
+	};
+
 	void write_cntl(u32 value);
+	Place next_place();
+	std::optional<u32> advance(const Place &p);
 	void publish_wptr(u32 wptr);
-	u32 ring_bytes() const;
 
 	RegisterFile &regs_;
 	Host &host_;
 	Stats &stats_;
-	std::mutex lock_;
+	// Memory may be slow to write, and may wait for the thread that writes
+	// our registers. So only this one is held meanwhile, which orders those
+	// that push; no register access takes it.
+	std::mutex push_lock_;
+	std::mutex state_lock_, cam_lock_; // for moments
+	u64 setups_ = 0;
 	std::map<std::pair<u64, bool>, u32> cam_;
 	u32 next_cam_ = 0;
 };

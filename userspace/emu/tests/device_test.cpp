@@ -6,11 +6,16 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <format>
+#include <future>
+#include <latch>
 #include <numeric>
 #include <thread>
 
+#include <fcntl.h>
 #include <sys/eventfd.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 
 using namespace sluice::emu;
