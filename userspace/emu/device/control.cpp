@@ -5,6 +5,7 @@
 #include <format>
 #include <optional>
 #include <ranges>
+#include <system_error>
 
 #include <sys/socket.h>
 
@@ -275,31 +276,58 @@ std::string Control::execute(std::string_view line, Endpoints &endpoints)
 
 Control::Control(const std::string &path, Endpoints &endpoints)
 	: endpoints_(endpoints), listener_(vfio::listen_at(path)),
-	  acceptor_([this](std::stop_token stop) { serve(stop); })
+	  acceptor_([this] { serve(); })
 {
 }
 
 Control::~Control()
 {
-	acceptor_.request_stop();
 	::shutdown(listener_.get(), SHUT_RDWR);
 	acceptor_.join();
-	for (auto &c : clients_)
-		::shutdown(c->get(), SHUT_RDWR);
+	{
+		std::lock_guard guard(lock_);
+		for (Client &c : clients_)
+			if (c.socket)
+				::shutdown(c.socket.get(), SHUT_RDWR);
+	}
+	clients_.clear(); // waits for their threads
 }
 
-void Control::serve(std::stop_token stop)
+void Control::serve()
 {
-	while (!stop.stop_requested()) {
-		auto client = std::make_shared<vfio::UniqueFd>(
-			accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
-		if (!*client)
-			return;
-		std::lock_guard guard(lock_);
-		clients_.push_back(client);
-		threads_.emplace_back([this, client] {
-			serve_client(client->get());
+	while (vfio::UniqueFd socket = vfio::accept_at(listener_)) {
+		bury();
+		admit(std::move(socket));
+	}
+}
+
+void Control::admit(vfio::UniqueFd socket)
+{
+	std::lock_guard guard(lock_);
+	Client &c = clients_.emplace_back(std::move(socket));
+
+	try {
+		c.thread = std::jthread([this, &c, fd = c.socket.get()] {
+			serve_client(fd);
+			std::lock_guard over(lock_);
+			c.socket = {};
 		});
+	} catch (const std::system_error &) { // too many threads
+		clients_.pop_back();
+	}
+}
+
+// Threads of clients that are gone. They have nothing left to wait for.
+void Control::bury()
+{
+	std::list<Client> gone;
+	std::lock_guard guard(lock_);
+
+	for (auto c = clients_.begin(); c != clients_.end();) {
+		auto next = std::next(c);
+		if (!c->socket)
+			gone.splice(gone.end(), clients_, c);
+		c = next;
 	}
 }
 

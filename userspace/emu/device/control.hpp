@@ -5,7 +5,7 @@
 
 #include "endpoint.hpp"
 
-#include <functional>
+#include <list>
 #include <memory>
 
 namespace sluice::emu {
@@ -21,14 +21,20 @@ public:
 	static std::string execute(std::string_view line, Endpoints &endpoints);
 
 private:
-	void serve(std::stop_token stop);
+	struct Client {
+		vfio::UniqueFd socket; // under the lock; none: it is gone
+		std::jthread thread;
+	};
+
+	void serve();
+	void admit(vfio::UniqueFd socket);
+	void bury();
 	void serve_client(int fd);
 
 	Endpoints &endpoints_;
 	vfio::UniqueFd listener_;
 	std::mutex lock_;
-	std::vector<std::shared_ptr<vfio::UniqueFd>> clients_;
-	std::vector<std::jthread> threads_;
+	std::list<Client> clients_;
 	std::jthread acceptor_;
 };
 

@@ -117,13 +117,9 @@ void Endpoint::build_config()
 void Endpoint::serve()
 {
 	while (!stopping_) {
-		UniqueFd client(accept4(listener_.get(), nullptr, nullptr,
-					SOCK_CLOEXEC));
-		if (!client) {
-			if (errno == EINTR)
-				continue;
+		UniqueFd client = accept_at(listener_);
+		if (!client)
 			return;
-		}
 		log(Log::info, "client connected");
 		auto session = std::make_shared<Session>(std::move(client), *this);
 		{

@@ -3,6 +3,7 @@
 
 #include "transport.hpp"
 
+#include <cerrno>
 #include <format>
 #include <system_error>
 
@@ -12,14 +13,25 @@ namespace sluice::emu {
 
 namespace {
 
+using Deadline = std::chrono::steady_clock::time_point;
+
+// No such line before the deadline, or before the connection ends.
+struct Silence {};
+
 // The next line that holds one of these words. Events come in between.
-std::string answer(int fd, std::string_view good, std::string_view bad)
+std::string answer(int fd, std::string_view good, std::string_view bad,
+		   Deadline deadline)
 {
 	constexpr size_t longest = 65536;
 	std::string line;
 	char c;
 
-	while (line.size() < longest && recv(fd, &c, 1, 0) == 1) {
+	while (line.size() < longest) {
+		ssize_t n = vfio::receive_before(fd, as_mutable_bytes(c), deadline);
+		if (n < 0 && errno == ETIMEDOUT)
+			throw Silence{};
+		if (n <= 0)
+			break;
 		if (c != '\n')
 			line += c;
 		else if (line.contains(good) || line.contains(bad))
@@ -30,28 +42,33 @@ std::string answer(int fd, std::string_view good, std::string_view bad)
 	return {};
 }
 
-bool execute(int fd, std::string_view command)
+bool execute(int fd, std::string_view command, Deadline deadline)
 {
 	if (send(fd, command.data(), command.size(), MSG_NOSIGNAL) !=
 	    static_cast<ssize_t>(command.size()))
 		return false;
-	return answer(fd, "\"return\"", "\"error\"").contains("\"return\"");
+	return answer(fd, "\"return\"", "\"error\"", deadline)
+		.contains("\"return\"");
 }
 
 } // namespace
 
-std::string unplug(const std::string &monitor, const std::string &id)
+std::string unplug(const std::string &monitor, const std::string &id,
+		   std::chrono::milliseconds patience)
 try {
-	vfio::UniqueFd fd = vfio::connect_to(monitor);
+	Deadline deadline = std::chrono::steady_clock::now() + patience;
+	vfio::UniqueFd fd = vfio::connect_to(monitor, patience);
 
-	if (answer(fd.get(), "\"QMP\"", "\"error\"").empty() ||
-	    !execute(fd.get(), "{\"execute\":\"qmp_capabilities\"}\n"))
+	if (answer(fd.get(), "\"QMP\"", "\"error\"", deadline).empty() ||
+	    !execute(fd.get(), "{\"execute\":\"qmp_capabilities\"}\n", deadline))
 		return "no QEMU at the monitor";
 	if (!execute(fd.get(), std::format("{{\"execute\":\"device_del\","
 					   "\"arguments\":{{\"id\":\"{}\"}}}}\n",
-					   id)))
+					   id), deadline))
 		return "QEMU refuses";
 	return {};
+} catch (const Silence &) {
+	return std::format("QEMU does not answer within {} ms", patience.count());
 } catch (const std::system_error &e) {
 	return e.what();
 }

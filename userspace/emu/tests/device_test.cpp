@@ -9,7 +9,6 @@
 #include <filesystem>
 #include <format>
 #include <future>
-#include <latch>
 #include <numeric>
 #include <thread>
 
@@ -17,6 +16,7 @@
 #include <sys/eventfd.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 
 using namespace sluice::emu;
 
@@ -135,6 +135,47 @@ TEST_F(DeviceTest, Monitor)
 	EXPECT_NE(unplug("/nonexistent/monitor", "gpu3"), "");
 }
 
+// A QEMU that hangs does not hang who asks it, whatever it says by then.
+TEST_F(DeviceTest, MonitorThatHangs)
+{
+	using namespace std::chrono_literals;
+	std::string path = std::format("{}emu-hung-{}", testing::TempDir(),
+				       getpid());
+	vfio::UniqueFd listener = vfio::listen_at(path);
+	auto ask = [&] {
+		auto answer = std::async(std::launch::async, [&] {
+			return unplug(path, "gpu3", 200ms);
+		});
+		bool came = answer.wait_for(10s) == std::future_status::ready;
+		if (!came) // end it nevertheless
+			listener = {};
+		EXPECT_TRUE(came);
+		return answer.get();
+	};
+
+	EXPECT_EQ(ask(), "QEMU does not answer within 200 ms") << "nobody accepts";
+	fcntl(listener.get(), F_SETFL, O_NONBLOCK);
+	std::jthread chatter([&](std::stop_token stop) {
+		std::vector<vfio::UniqueFd> clients;
+		while (!stop.stop_requested()) {
+			vfio::UniqueFd fd(accept(listener.get(), nullptr,
+						 nullptr));
+			if (fd)
+				clients.push_back(std::move(fd));
+			for (auto &c : clients)
+				send(c.get(), "x", 1, MSG_NOSIGNAL);
+			std::this_thread::sleep_for(5ms);
+		}
+	});
+	EXPECT_EQ(ask(), "QEMU does not answer within 200 ms") << "one that only chatters";
+	chatter.request_stop();
+	chatter.join();
+	std::vector<vfio::UniqueFd> waiting;
+	for (int i = 0; i < 5; i++) // as many as may wait, and one
+		waiting.push_back(vfio::connect_to(path));
+	EXPECT_NE(ask(), "") << "too many wait already";
+}
+
 TEST_F(DeviceTest, RegisterAccessSizes)
 {
 	u32 v = 0x11223344;
@@ -186,6 +227,125 @@ TEST_F(DeviceTest, PausesAreBounded)
 	EXPECT_EQ(run("engine 0 slow 18446744073709551615"),
 		  "error: at most 10000000 us\n");
 	EXPECT_EQ(endpoints[0]->gpu().engine(0).faults().slow_ns, 0u);
+}
+
+size_t entries(const char *directory)
+{
+	auto all = std::filesystem::directory_iterator(directory);
+	return static_cast<size_t>(std::distance(begin(all), end(all)));
+}
+
+// All descriptors that this process may have.
+class FullTable {
+public:
+	FullTable()
+	{
+		getrlimit(RLIMIT_NOFILE, &before_);
+		rlimit few{256, before_.rlim_max};
+		setrlimit(RLIMIT_NOFILE, &few);
+		for (int fd; (fd = open("/dev/null", O_RDONLY | O_CLOEXEC)) >= 0;)
+			fds_.emplace_back(fd);
+		EXPECT_EQ(errno, EMFILE);
+	}
+	~FullTable() { setrlimit(RLIMIT_NOFILE, &before_); }
+
+private:
+	rlimit before_{};
+	std::vector<vfio::UniqueFd> fds_;
+};
+
+class SocketTest : public DeviceTest {
+protected:
+	std::string path = std::format("{}emu-socket-{}", testing::TempDir(),
+				       getpid());
+
+	// A client that gives up rather than hang.
+	static vfio::UniqueFd client()
+	{
+		vfio::UniqueFd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+		timeval patience{10, 0};
+		setsockopt(fd.get(), SOL_SOCKET, SO_RCVTIMEO, &patience,
+			   sizeof(patience));
+		return fd;
+	}
+	static bool connect(int fd, const std::string &to)
+	{
+		sockaddr_un a{AF_UNIX, {}};
+		to.copy(a.sun_path, sizeof(a.sun_path) - 1);
+		return ::connect(fd, reinterpret_cast<sockaddr *>(&a),
+				 sizeof(a)) == 0;
+	}
+	static std::string ask(int fd, std::string_view line)
+	{
+		char answer[64];
+		send(fd, line.data(), line.size(), MSG_NOSIGNAL);
+		ssize_t n = recv(fd, answer, sizeof(answer), 0);
+		return {answer, static_cast<size_t>(std::max<ssize_t>(n, 0))};
+	}
+};
+
+TEST_F(SocketTest, ClientsLeaveNothingBehind)
+{
+	Control control(path, endpoints);
+	size_t fds = entries("/proc/self/fd"), threads = entries("/proc/self/task");
+	for (int i = 0; i < 100; i++) {
+		vfio::UniqueFd fd = client();
+		ASSERT_TRUE(connect(fd.get(), path));
+		ASSERT_EQ(ask(fd.get(), "list\n"), "2\nok\n");
+	}
+	auto settled = [&] {
+		return entries("/proc/self/fd") <= fds &&
+		       entries("/proc/self/task") <= threads + 1;
+	};
+	for (int i = 0; i < 1000 && !settled(); i++)
+		std::this_thread::sleep_for(std::chrono::milliseconds(5));
+	EXPECT_LE(entries("/proc/self/fd"), fds);
+	EXPECT_LE(entries("/proc/self/task"), threads + 1);
+}
+
+TEST_F(SocketTest, EndsWithClientsThatStay)
+{
+	vfio::UniqueFd a = client(), b = client();
+	{
+		Control control(path, endpoints);
+		ASSERT_TRUE(connect(a.get(), path));
+		ASSERT_TRUE(connect(b.get(), path));
+		EXPECT_EQ(ask(a.get(), "list\n"), "2\nok\n");
+	}
+	EXPECT_EQ(ask(a.get(), "list\n"), "") << "it is gone";
+}
+
+// A descriptor is kept for the first client: accept() takes it before it waits.
+TEST_F(SocketTest, ControlOutlivesAFullTable)
+{
+	Control control(path, endpoints);
+	vfio::UniqueFd first = client(), second = client();
+	{
+		FullTable full;
+		ASSERT_TRUE(connect(first.get(), path));
+		ASSERT_TRUE(connect(second.get(), path));
+		std::this_thread::sleep_for(std::chrono::milliseconds(100));
+	}
+	EXPECT_EQ(ask(first.get(), "list\n"), "2\nok\n");
+	EXPECT_EQ(ask(second.get(), "list\n"), "2\nok\n");
+}
+
+TEST_F(SocketTest, DeviceOutlivesAFullTable)
+{
+	std::jthread server;
+	vfio::UniqueFd fd = client();
+	{
+		FullTable full;
+		server = std::jthread([this] { endpoints[0]->serve(); });
+		ASSERT_TRUE(connect(fd.get(), std::format(
+			"{}emu-test-{}-0", testing::TempDir(), getpid())));
+		std::this_thread::sleep_for(std::chrono::milliseconds(100));
+	}
+	vfio::Header version{1, 1, sizeof(version) + 4, 0, 0};
+	std::string request(reinterpret_cast<char *>(&version), sizeof(version));
+	EXPECT_NE(ask(fd.get(), request + std::string{0, 0, 1, 0}), "");
+	fd = {};
+	endpoints[0]->stop();
 }
 
 // Who ends a device does not wait for interrupts that are late.

@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: MIT
 #include "transport.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <system_error>
+#include <thread>
 
+#include <poll.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <sys/un.h>
 
 namespace sluice::emu::vfio {
@@ -171,14 +175,61 @@ UniqueFd listen_at(const std::string &path)
 	return fd;
 }
 
-UniqueFd connect_to(const std::string &path)
+UniqueFd connect_to(const std::string &path, std::chrono::milliseconds patience)
 {
 	sockaddr_un a = address(path);
 	UniqueFd fd = unix_socket();
+	timeval t{patience.count() / 1000, patience.count() % 1000 * 1000};
 
+	// of connect(), too: it waits while too many others do
+	setsockopt(fd.get(), SOL_SOCKET, SO_SNDTIMEO, &t, sizeof(t));
 	if (connect(fd.get(), reinterpret_cast<sockaddr *>(&a), sizeof(a)))
 		throw std::system_error(errno, std::generic_category(), path);
 	return fd;
+}
+
+UniqueFd accept_at(const UniqueFd &listener)
+{
+	constexpr auto pause = std::chrono::milliseconds(20);
+
+	for (;;) {
+		UniqueFd client(accept4(listener.get(), nullptr, nullptr,
+					SOCK_CLOEXEC));
+		if (client)
+			return client;
+		switch (errno) {
+		case EINTR:
+		case ECONNABORTED:
+			break;
+		case EMFILE:
+		case ENFILE:
+		case ENOBUFS:
+		case ENOMEM:
+			std::this_thread::sleep_for(pause);
+			break;
+		default:
+			return client;
+		}
+	}
+}
+
+ssize_t receive_before(int socket, bytes out,
+		       std::chrono::steady_clock::time_point deadline)
+{
+	using namespace std::chrono;
+
+	for (;;) {
+		auto left = ceil<milliseconds>(deadline - steady_clock::now());
+		pollfd p{socket, POLLIN, 0};
+		int n = poll(&p, 1, static_cast<int>(std::max(left.count(), 0l)));
+		if (n > 0)
+			n = static_cast<int>(recv(socket, out.data(), out.size(),
+						  MSG_DONTWAIT));
+		else if (n == 0)
+			return errno = ETIMEDOUT, -1;
+		if (n >= 0 || (errno != EINTR && errno != EAGAIN))
+			return n;
+	}
 }
 
 } // namespace sluice::emu::vfio

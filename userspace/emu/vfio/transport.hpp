@@ -4,6 +4,7 @@
 
 #include "protocol.hpp"
 
+#include <chrono>
 #include <initializer_list>
 #include <mutex>
 #include <optional>
@@ -38,8 +39,16 @@ private:
 	std::mutex send_lock_;
 };
 
-// Both throw std::system_error.
+// Both throw std::system_error. A server that does not accept is waited for as
+// long as that, 0: for ever.
 UniqueFd listen_at(const std::string &path);
-UniqueFd connect_to(const std::string &path);
+UniqueFd connect_to(const std::string &path,
+		    std::chrono::milliseconds patience = {});
+// The next client. While there is no descriptor or memory for it, wait for some.
+// None: the listener was shut down.
+UniqueFd accept_at(const UniqueFd &listener);
+// What is there to read, before a deadline; as recv() has it, with ETIMEDOUT.
+ssize_t receive_before(int socket, bytes out,
+		       std::chrono::steady_clock::time_point deadline);
 
 } // namespace sluice::emu::vfio
