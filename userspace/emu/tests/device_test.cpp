@@ -330,6 +330,28 @@ TEST_F(SocketTest, ControlOutlivesAFullTable)
 	EXPECT_EQ(ask(second.get(), "list\n"), "2\nok\n");
 }
 
+int ctl(const std::string &arguments)
+{
+	int status = std::system(std::format("timeout 20 {} {} 2>/dev/null",
+					     CTL, arguments).c_str());
+	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+TEST_F(SocketTest, CtlGivesUp)
+{
+	vfio::UniqueFd silent = vfio::listen_at(path);
+	EXPECT_EQ(ctl(std::format("--timeout 1 {} list", path)), 1);
+	for (const char *seconds : {"0", "x", "1s", "-1", "86401", ""})
+		EXPECT_EQ(ctl(std::format("--timeout '{}' {} list", seconds,
+					  path)), 2) << seconds;
+	EXPECT_EQ(ctl(std::format("--timeout 1 {}", path)), 2);
+	Control control(path, endpoints);
+	EXPECT_EQ(ctl(std::format("{} list >/dev/null", path)), 0);
+	EXPECT_EQ(ctl(std::format("--timeout 10 {} gpu1 stats >/dev/null", path)),
+		  0);
+	EXPECT_EQ(ctl(std::format("{} gpu9 stats", path)), 1);
+}
+
 TEST_F(SocketTest, DeviceOutlivesAFullTable)
 {
 	std::jthread server;
