@@ -128,8 +128,12 @@ TEST_F(DispatcherTest, Versions)
 	EXPECT_EQ(head<Version>(r.data).minor, 9);
 	EXPECT_EQ(r.data.back(), std::byte{0});
 	auto limit = [&](std::string_view text) {
-		EXPECT_EQ(error(Command::version, json(text)), 0);
-		return dispatcher.peer_transfer();
+		Dispatcher other(device);
+		Payload p = json(text);
+		Header h{1, 1, static_cast<u32>(sizeof(Header) + p.size()), 0, 0};
+		std::vector<UniqueFd> none;
+		EXPECT_EQ(other.handle(h, p, none).error, 0);
+		return other.peer_transfer();
 	};
 	EXPECT_EQ(limit(R"({"capabilities":{"max_data_xfer_size":8192}})"), 8192u);
 	EXPECT_EQ(limit(R"({"max_data_xfer_size" : 99999999})"), max_dma_message);
@@ -137,6 +141,18 @@ TEST_F(DispatcherTest, Versions)
 	EXPECT_EQ(limit(R"({"max_data_xfer_size":"a 8192"})"), max_dma_message);
 	EXPECT_EQ(limit(R"({"max_data_xfer_size":99999999999999999999})"),
 		  max_dma_message);
+}
+
+// What was agreed on holds: engines go by it.
+TEST_F(DispatcherTest, VersionsAreAgreedOnOnce)
+{
+	Payload p = json(R"({"max_data_xfer_size":8192})");
+	Payload again = json(R"({"max_data_xfer_size":4096})");
+	EXPECT_NE(error(Command::version, json("{}", false)), 0);
+	EXPECT_EQ(error(Command::version, p), 0);
+	EXPECT_EQ(error(Command::version, again), EINVAL);
+	EXPECT_EQ(error(Command::version, bytes_of(Version{0, 1})), EINVAL);
+	EXPECT_EQ(dispatcher.peer_transfer(), 8192u);
 }
 
 TEST_F(DispatcherTest, UnknownCommand)
@@ -509,6 +525,36 @@ TEST_F(SessionTest, DmaByMessageInChunks)
 		     {as_const_bytes(head<DmaAccess>(m->payload))});
 	worker.join();
 	EXPECT_EQ(got[99999], std::byte{9});
+}
+
+// Engines do not wait for the client to say what it takes. The thread sanitizer
+// looks at this one.
+TEST_F(SessionTest, DmaDuringTheVersion)
+{
+	constexpr unsigned versions = 500;
+	Payload p = json(R"({"max_data_xfer_size":8192})");
+	std::array<std::byte, 8> data{};
+	std::vector<std::jthread> workers;
+	for (int i = 0; i < 3; i++)
+		workers.emplace_back([this] {
+			std::array<std::byte, 8> got;
+			while (session->dma_read(0x5000, got))
+				;
+		});
+	client->send({0, 1, 0, 0, 0}, {p});
+	for (unsigned replies = 0; replies < versions;) {
+		auto m = client->receive();
+		ASSERT_TRUE(m);
+		if (m->header.command == 1) {
+			replies++;
+			client->send({0, 1, 0, 0, 0}, {p});
+		} else {
+			client->send({m->header.id, 11, 0, flag_reply, 0},
+				     {as_const_bytes(head<DmaAccess>(m->payload)),
+				      data});
+		}
+	}
+	client->shutdown();
 }
 
 TEST_F(SessionTest, ShortAndFailedDmaReplies)

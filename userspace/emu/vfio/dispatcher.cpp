@@ -55,7 +55,7 @@ Reply Dispatcher::version(const_bytes p)
 	Version v;
 	Reply r;
 
-	if (!take(p, v))
+	if (agreed_ || !take(p, v))
 		return fail(EINVAL);
 	if (v.major != 0)
 		return fail(ENOTSUP);
@@ -69,6 +69,7 @@ Reply Dispatcher::version(const_bytes p)
 				    max_dma_message),
 			4096u, max_dma_message);
 	}
+	agreed_ = true;
 	append(r.data, v);
 	std::string json = std::format(
 		R"({{"capabilities":{{"max_msg_fds":{},"max_data_xfer_size":{},)"

@@ -19,7 +19,8 @@ public:
 
 	Reply handle(const Header &header, const_bytes payload,
 		     std::vector<UniqueFd> &fds);
-	// What the client said it takes in one message.
+	// What the client said it takes in one message. From any thread: those
+	// that do DMA do not wait for the client to have said it.
 	u32 peer_transfer() const { return peer_transfer_; }
 
 private:
@@ -35,7 +36,8 @@ private:
 	bool in_region(const RegionAccess &a) const;
 
 	Device &device_;
-	u32 peer_transfer_ = max_dma_message;
+	std::atomic<u32> peer_transfer_{max_dma_message};
+	bool agreed_ = false;
 };
 
 } // namespace sluice::emu::vfio
