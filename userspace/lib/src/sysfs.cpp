@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cctype>
+#include <cmath>
 #include <cstring>
 #include <filesystem>
 #include <fcntl.h>
@@ -103,6 +104,17 @@ std::optional<uint64_t> sysfs::number(std::string_view path) const
 	if (end.ec != std::errc())
 		return std::nullopt;
 	return value;
+}
+
+double sysfs::fraction(std::string_view path) const
+{
+	std::string all = text(path, 64);
+	double value = 0;
+	auto end = std::from_chars(all.data(), all.data() + all.size(), value,
+				   std::chars_format::fixed);
+
+	// It reads "nan" and "inf", too.
+	return end.ec == std::errc() && std::isfinite(value) && value > 0 ? value : 0;
 }
 
 std::vector<std::string> sysfs::list(std::string_view path) const

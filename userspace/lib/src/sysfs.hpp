@@ -25,6 +25,10 @@ public:
 	/// A number at the beginning of a file: decimal, or hexadecimal with 0x.
 	std::optional<uint64_t> number(std::string_view path) const;
 
+	/// A decimal fraction at the beginning of a file, as of a rate: "32.0 GT/s".
+	/// 0 if there is none that is finite, or it is negative.
+	double fraction(std::string_view path) const;
+
 	/// Names in a directory, in the order of their numbers.
 	std::vector<std::string> list(std::string_view path) const;
 

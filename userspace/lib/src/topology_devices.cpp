@@ -144,8 +144,7 @@ topology::nic topology_reader::read_nic(const std::string &name) const
 	nic.infiniband = files_.text(port + "/link_layer", 64) == "InfiniBand";
 	nic.active = files_.text(port + "/state", 64).starts_with("4:");
 	// "400 Gb/sec (4X NDR)"
-	nic.bits_per_second = std::strtod(files_.text(port + "/rate", 64).c_str(),
-					  nullptr) * 1e9;
+	nic.bits_per_second = files_.fraction(port + "/rate") * 1e9;
 	return nic;
 }
 

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <charconv>
 #include <cctype>
-#include <cstdlib>
 #include <cstring>
 
 #include "topology_reader.hpp"
@@ -89,10 +88,9 @@ bool is_pci_address(std::string_view name) noexcept
 pci_link topology_reader::link(const std::string &directory) const
 {
 	pci_link link;
-	std::string speed = files_.text(directory + "/current_link_speed", 64);
 
 	// "32.0 GT/s PCIe", "Unknown"
-	link.gigatransfers = std::strtod(speed.c_str(), nullptr);
+	link.gigatransfers = files_.fraction(directory + "/current_link_speed");
 	// 255: not known
 	auto lanes = files_.number(directory + "/current_link_width").value_or(0);
 	auto most = files_.number(directory + "/max_link_width").value_or(0);
