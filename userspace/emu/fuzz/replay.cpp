@@ -4,6 +4,7 @@
 //   replay --mutate SECONDS SEED PATH...   and change them at random
 #include "chaos.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -13,10 +14,16 @@
 #include <string>
 #include <vector>
 
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
 using sluice::emu::Chaos;
 using Input = std::vector<unsigned char>;
 
 extern "C" int LLVMFuzzerTestOneInput(const unsigned char *, size_t);
+
+constexpr size_t longest = 8192;
 
 static void load(const std::filesystem::path &path, std::vector<Input> &to)
 {
@@ -46,17 +53,43 @@ static Input mutate(Input in, const std::vector<Input> &all, Chaos &chaos)
 			break;
 		}
 	}
-	if (in.size() > 8192)
-		in.resize(8192);
+	if (in.size() > longest)
+		in.resize(longest);
 	return in;
 }
 
-// An input that crashes is left behind in this file.
+// An input that crashes is left behind in the file "crash.last": it is mapped, as
+// to write it each time takes longer than most inputs.
+class Remembered {
+public:
+	Remembered()
+		: fd_(open("crash.last", O_RDWR | O_CREAT | O_CLOEXEC, 0666)),
+		  at_(mmap(nullptr, longest, PROT_READ | PROT_WRITE, MAP_SHARED,
+			   fd_, 0))
+	{
+		if (fd_ < 0 || at_ == MAP_FAILED) {
+			std::perror("crash.last");
+			std::exit(2);
+		}
+	}
+
+	void operator()(const Input &in)
+	{
+		if (ftruncate(fd_, static_cast<off_t>(in.size())) == 0)
+			std::copy(in.begin(), in.end(),
+				  static_cast<unsigned char *>(at_));
+	}
+
+private:
+	int fd_;
+	void *at_;
+};
+
 static void run(const Input &in)
 {
-	std::ofstream("crash.last", std::ios::binary)
-		.write(reinterpret_cast<const char *>(in.data()),
-		       static_cast<std::streamsize>(in.size()));
+	static Remembered remember;
+
+	remember(in);
 	LLVMFuzzerTestOneInput(in.data(), in.size());
 }
 
