@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: MIT
+// An input that ends where memory does: who reads a byte behind it dies, with or
+// without a sanitizer.
+#pragma once
+
+#include <cstddef>
+#include <cstdlib>
+#include <cstring>
+#include <span>
+#include <sys/mman.h>
+
+namespace sluice::fuzz {
+
+/// The input of one call; it is there until the next.
+inline std::span<const std::byte> at_the_edge(const unsigned char *data, size_t size)
+{
+	constexpr size_t page = 4096, room = 64 * page;
+	static std::byte *const memory = [] {
+		void *all = ::mmap(nullptr, room + page, PROT_READ | PROT_WRITE,
+				   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+		if (all == MAP_FAILED ||
+		    ::mprotect(static_cast<std::byte *>(all) + room, page, PROT_NONE))
+			std::abort();
+		return static_cast<std::byte *>(all);
+	}();
+
+	size = size < room ? size : room;
+	std::byte *to = memory + room - size;
+	if (size)
+		std::memcpy(to, data, size);
+	return {to, size};
+}
+
+/// What must hold whatever the input is.
+inline void must(bool holds)
+{
+	if (!holds)
+		std::abort();
+}
+
+} // namespace sluice::fuzz
