@@ -83,7 +83,7 @@ test-debug: tree ## the same under KASAN, lockdep and friends, with fault inject
 	@$(ENTER) scripts/kernel debug
 	@$(ENTER) scripts/test debug
 
-fuzz: buildroot ## fuzz the emulator, SECONDS= for each target (default 600)
+fuzz: buildroot ## fuzz what reads others' bytes, SECONDS= for each target (default 600)
 	@$(ENTER) scripts/fuzz $(SECONDS)
 
 mutations: whole-tree ## break each guard once and see its test fail
