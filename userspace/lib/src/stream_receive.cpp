@@ -169,6 +169,10 @@ task<result<void>> receiving::grant(unsigned slot, uint64_t index)
 		co_return std::unexpected(sent.error());
 	while (arrived_ <= index && !ended_ && !broken())
 		(void)co_await changed_.wait();
+	// The sender may be writing. Were its right to end here, its card would break
+	// the connection before it is told why: fail_with() does that first.
+	if (broken())
+		co_await std::suspend_always{};
 	co_return {};
 }
 

@@ -23,6 +23,8 @@ private:
 	task<result<void>> listen();
 	result<void> heard(std::span<const std::byte> m);
 	task<void> worker(unsigned slot);
+	/// Give up for what a worker met.
+	task<void> leave(error reason);
 	task<result<void>> carry(unsigned slot, uint64_t index);
 	task<result<size_t>> fetch(unsigned slot, uint64_t index);
 	task<result<size_t>> fetch_in_order(unsigned slot, uint64_t index);
@@ -296,6 +298,16 @@ task<result<void>> sending::carry(unsigned slot, uint64_t index)
 	co_return sent;
 }
 
+// Before the connection broke, the peer may have said why it takes its memory back.
+// listen() reads that first, and then ends as well.
+task<void> sending::leave(error reason)
+{
+	if (reason.code() == errc::denied || reason.code() == errc::peer_lost)
+		while (!broken())
+			(void)co_await changed_.wait();
+	give_up(reason);
+}
+
 task<void> sending::worker(unsigned slot)
 {
 	while (!broken()) {
@@ -305,7 +317,7 @@ task<void> sending::worker(unsigned slot)
 			break;
 		auto carried = co_await carry(slot, index);
 		if (!carried)
-			give_up(carried.error());
+			co_await leave(carried.error());
 	}
 	finished_++;
 	changed_.notify();
