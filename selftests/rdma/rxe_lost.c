@@ -1,0 +1,350 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * A packet that cannot be sent is lost, as one is that the network drops: it
+ * must not end the queue pair. The link goes down at either end, or its address
+ * goes away; what is sent meanwhile is lost, and all works again afterwards.
+ *
+ * Two soft RoCE devices on a veth pair, one end in a network namespace of its
+ * own. Needs root, ip and rdma.
+ */
+#define _GNU_SOURCE
+#include <stdbool.h>
+
+#include "../kselftest_harness.h"
+#include "rc_pair.h"
+
+#define A	"rxe_lost_a"	/* link and RDMA device, here */
+#define B	"rxe_lost_b"	/* the same in the namespace */
+#define NS	"rxe_lost"
+#define ADDR_A	"192.0.2.1"
+#define ADDR_B	"192.0.2.2"
+
+#define SIZE	(256 * 1024)	/* more than RC sends without an answer */
+#define CHUNK	512		/* in one packet */
+#define GRH	40
+#define QKEY	0x11111111
+
+enum cut {
+	CUT_PEER,	/* no carrier: the IP layer refuses the packet */
+	CUT_OWN,	/* no route */
+	CUT_ADDRESS,	/* no GID */
+};
+
+static bool link_is_up(void)
+{
+	char state[32] = "";
+	FILE *file = fopen("/sys/class/net/" A "/operstate", "r");
+
+	if (!file)
+		return false;
+	if (!fgets(state, sizeof(state), file))
+		state[0] = 0;
+	fclose(file);
+	return !strcmp(state, "up\n");
+}
+
+/* The kernel looks at the carrier in its own time. */
+static int wait_link(bool up)
+{
+	int tries;
+
+	for (tries = 0; tries < 1000 && link_is_up() != up; tries++)
+		usleep(10000);
+	usleep(10000);
+	return link_is_up() == up ? 0 : -ETIMEDOUT;
+}
+
+static int cut_link(enum cut cut)
+{
+	switch (cut) {
+	case CUT_PEER:
+		return system("ip -n " NS " link set " B " down") ?:
+		       wait_link(false);
+	case CUT_OWN:
+		return system("ip link set " A " down") ?: wait_link(false);
+	default:
+		return system("ip addr del " ADDR_A "/24 dev " A);
+	}
+}
+
+static int mend_link(enum cut cut)
+{
+	switch (cut) {
+	case CUT_PEER:
+		return system("ip -n " NS " link set " B " up") ?: wait_link(true);
+	case CUT_OWN:
+		return system("ip link set " A " up") ?: wait_link(true);
+	default:
+		return system("ip addr add " ADDR_A "/24 dev " A);
+	}
+}
+
+static int make_links(void)
+{
+	return system("ip netns add " NS) ?:
+	       system("ip link add " A " type veth peer name " B " netns " NS) ?:
+	       system("ip addr add " ADDR_A "/24 dev " A) ?:
+	       system("ip -n " NS " addr add " ADDR_B "/24 dev " B) ?:
+	       system("ip link set " A " up") ?:
+	       system("ip -n " NS " link set " B " up") ?:
+	       rcp_link_add(A, A) ?:
+	       system("ip netns exec " NS " rdma link add " B
+		      " type rxe netdev " B) ?:
+	       wait_link(true);
+}
+
+/* Also what an interrupted run left. */
+static void delete_links(void)
+{
+	system("rdma link del " A " 2>/dev/null");
+	system("rdma link del " B " 2>/dev/null");
+	system("ip link del " A " 2>/dev/null");
+	system("ip netns del " NS " 2>/dev/null");
+}
+
+/* An address becomes a GID a little later. */
+static int find_address(struct rcp_dev *dev)
+{
+	static const uint8_t v4[12] = { [10] = 0xff, [11] = 0xff };
+	int tries;
+
+	for (tries = 0; tries < 500; tries++) {
+		if (!rcp_find_gid(dev) && !memcmp(dev->gid.raw, v4, sizeof(v4)))
+			return 0;
+		usleep(10000);
+	}
+	return -ENOENT;
+}
+
+FIXTURE(lost)
+{
+	struct rcp_dev a;
+	struct rcp_dev b;
+	struct rcp_pair rc;
+	struct rcp_pair ud;
+	struct ibv_ah *ah;
+	uint8_t *src;
+	uint8_t *dst;
+	struct ibv_mr *src_mr;
+	struct ibv_mr *dst_mr;
+};
+
+FIXTURE_SETUP(lost)
+{
+	if (geteuid())
+		SKIP(return, "needs root");
+	delete_links();
+	ASSERT_EQ(0, make_links());
+	ASSERT_EQ(0, rcp_open(&self->a, A));
+	ASSERT_EQ(0, rcp_open(&self->b, B));
+	ASSERT_EQ(0, find_address(&self->a));
+	ASSERT_EQ(0, find_address(&self->b));
+	self->src = calloc(1, SIZE);
+	self->dst = calloc(1, SIZE);
+	ASSERT_NE(NULL, self->src);
+	ASSERT_NE(NULL, self->dst);
+	self->src_mr = rcp_reg(&self->a, self->src, SIZE, RCP_PINNED);
+	self->dst_mr = rcp_reg(&self->b, self->dst, SIZE, RCP_PINNED);
+	ASSERT_NE(NULL, self->src_mr);
+	ASSERT_NE(NULL, self->dst_mr);
+}
+
+FIXTURE_TEARDOWN(lost)
+{
+	if (geteuid())
+		return;
+	if (self->ah)
+		ibv_destroy_ah(self->ah);
+	rcp_fini(&self->rc);
+	rcp_fini(&self->ud);
+	if (self->src_mr)
+		ibv_dereg_mr(self->src_mr);
+	if (self->dst_mr)
+		ibv_dereg_mr(self->dst_mr);
+	rcp_close(&self->a);
+	rcp_close(&self->b);
+	free(self->src);
+	free(self->dst);
+	delete_links();
+}
+
+static int ud_end_init(struct rcp_end *end, struct rcp_dev *dev)
+{
+	struct ibv_qp_init_attr init = {
+		.cap = {
+			.max_send_wr = RCP_DEPTH,
+			.max_recv_wr = RCP_DEPTH,
+			.max_send_sge = 1,
+			.max_recv_sge = 1,
+		},
+		.qp_type = IBV_QPT_UD,
+	};
+	struct ibv_qp_attr attr = {
+		.qp_state = IBV_QPS_INIT,
+		.port_num = 1,
+		.qkey = QKEY,
+	};
+	int err;
+
+	end->dev = dev;
+	end->cq = ibv_create_cq(dev->ctx, 2 * RCP_DEPTH, NULL, NULL, 0);
+	if (!end->cq)
+		return -ENOMEM;
+	init.send_cq = end->cq;
+	init.recv_cq = end->cq;
+	end->qp = ibv_create_qp(dev->pd, &init);
+	if (!end->qp)
+		return -ENOMEM;
+	err = ibv_modify_qp(end->qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX |
+			    IBV_QP_PORT | IBV_QP_QKEY);
+	attr.qp_state = IBV_QPS_RTR;
+	if (!err)
+		err = ibv_modify_qp(end->qp, &attr, IBV_QP_STATE);
+	attr.qp_state = IBV_QPS_RTS;
+	if (!err)
+		err = ibv_modify_qp(end->qp, &attr,
+				    IBV_QP_STATE | IBV_QP_SQ_PSN);
+	return -err;
+}
+
+/* The way from a to b, as it is now: an address that came back is a new GID. */
+static int find_way(FIXTURE_DATA(lost) *self)
+{
+	struct ibv_ah_attr attr = {
+		.is_global = 1,
+		.port_num = 1,
+		.grh = { .hop_limit = 64 },
+	};
+	int tries;
+
+	if (self->ah)
+		ibv_destroy_ah(self->ah);
+	self->ah = NULL;
+	if (find_address(&self->a))
+		return -ENOENT;
+	attr.grh.sgid_index = self->a.gid_index;
+	attr.grh.dgid = self->b.gid;
+	for (tries = 0; tries < 20; tries++) {
+		self->ah = ibv_create_ah(self->a.pd, &attr);
+		if (self->ah)
+			return 0;
+		usleep(100000);
+	}
+	return -EHOSTUNREACH;
+}
+
+/* The status of a datagram's send. */
+static int ud_send(FIXTURE_DATA(lost) *self)
+{
+	struct ibv_sge sge = rcp_sge(self->src_mr, self->src, CHUNK);
+	struct ibv_send_wr wr = {
+		.sg_list = &sge,
+		.num_sge = 1,
+		.opcode = IBV_WR_SEND,
+		.wr.ud = {
+			.ah = self->ah,
+			.remote_qpn = self->ud.b.qp->qp_num,
+			.remote_qkey = QKEY,
+		},
+	};
+	int err = rcp_post(&self->ud.a, &wr);
+
+	return err ? err : rcp_wait(&self->ud.a, NULL);
+}
+
+/* What was sent now, not what may have waited from before. */
+static bool ud_arrived(FIXTURE_DATA(lost) *self)
+{
+	struct ibv_wc wc;
+	int tries;
+
+	for (tries = 0; tries < 200; tries++) {
+		if (ibv_poll_cq(self->ud.b.cq, 1, &wc) > 0 &&
+		    wc.status == IBV_WC_SUCCESS &&
+		    !memcmp(self->dst + GRH, self->src, CHUNK))
+			return true;
+		usleep(1000);
+	}
+	return false;
+}
+
+/* One of some does: who is where has to be found out first. */
+static bool ud_arrives(FIXTURE_DATA(lost) *self, uint8_t value)
+{
+	struct ibv_sge sge = rcp_sge(self->dst_mr, self->dst, GRH + CHUNK);
+	int tries;
+
+	memset(self->src, value, CHUNK);
+	for (tries = 0; tries < RCP_DEPTH / 4; tries++) {
+		if (rcp_post_recv(&self->ud.b, &sge) ||
+		    ud_send(self) != IBV_WC_SUCCESS)
+			return false;
+		if (ud_arrived(self))
+			return true;
+	}
+	return false;
+}
+
+TEST_F_TIMEOUT(lost, ud, 300)
+{
+	enum cut cut;
+
+	ASSERT_EQ(0, ud_end_init(&self->ud.a, &self->a));
+	ASSERT_EQ(0, ud_end_init(&self->ud.b, &self->b));
+	ASSERT_EQ(0, find_way(self));
+	ASSERT_TRUE(ud_arrives(self, 1));
+	for (cut = CUT_PEER; cut <= CUT_ADDRESS; cut++) {
+		ASSERT_EQ(0, cut_link(cut));
+		EXPECT_EQ(IBV_WC_SUCCESS, ud_send(self))
+			TH_LOG("cut %d", cut);
+		EXPECT_FALSE(rcp_in_error(&self->ud.a));
+		ASSERT_EQ(0, mend_link(cut));
+		ASSERT_EQ(0, find_way(self));
+		ASSERT_TRUE(ud_arrives(self, 2 + cut))
+			TH_LOG("cut %d", cut);
+	}
+}
+
+static void fill(uint8_t *mem, unsigned int seed)
+{
+	size_t i;
+
+	for (i = 0; i < SIZE; i++)
+		mem[i] = (i * 7 + i / 1024 + seed) % 251;
+}
+
+/* @op begins while the link is cut, and ends when it no longer is. */
+static void rc_goes_on(struct __test_metadata *_metadata,
+		       FIXTURE_DATA(lost) *self, enum cut cut,
+		       enum ibv_wr_opcode op, unsigned int seed)
+{
+	struct ibv_sge sge = rcp_sge(self->src_mr, self->src, SIZE);
+	struct ibv_wc wc;
+
+	fill(self->src, seed);
+	fill(self->dst, op == IBV_WR_RDMA_READ ? seed + 1 : 0);
+	ASSERT_EQ(0, cut_link(cut));
+	ASSERT_EQ(0, rcp_post_rdma(&self->rc.a, op, &sge,
+				   (uintptr_t)self->dst, self->dst_mr->rkey, 0));
+	usleep(300000);
+	EXPECT_EQ(0, ibv_poll_cq(self->rc.a.cq, 1, &wc))
+		TH_LOG("cut %d: status %d", cut, wc.status);
+	ASSERT_EQ(0, mend_link(cut));
+	ASSERT_EQ(IBV_WC_SUCCESS, rcp_wait(&self->rc.a, NULL));
+	EXPECT_EQ(0, memcmp(self->src, self->dst, SIZE));
+}
+
+TEST_F_TIMEOUT(lost, rc_goes_on, 300)
+{
+	unsigned int seed = 1;
+	enum cut cut;
+
+	ASSERT_EQ(0, rcp_init(&self->rc, &self->a, &self->b));
+	ASSERT_EQ(0, rcp_connect(&self->rc, IBV_MTU_1024));
+	for (cut = CUT_PEER; cut <= CUT_OWN; cut++) {
+		rc_goes_on(_metadata, self, cut, IBV_WR_RDMA_WRITE, seed++);
+		rc_goes_on(_metadata, self, cut, IBV_WR_RDMA_READ, seed++);
+	}
+}
+
+TEST_HARNESS_MAIN
