@@ -27,6 +27,11 @@ ifeq ($(TESTED),)
 $(error KERNEL=$(KERNEL): say "series" or "stock")
 endif
 
+# The demo once had test devices for memory: who asks for them must not get GPUs.
+ifneq ($(filter-out mi300x,$(GPU)),)
+$(error GPU=$(GPU): the demo has emulated GPUs only, so leave out GPU=)
+endif
+
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .PHONY: help buildroot tree whole-tree export apply check-series check-bisect kernel vm \
