@@ -44,17 +44,6 @@ two_nodes()
 	node b $ADDRESS_B
 }
 
-# The peer memory driver finds the two ivshmem devices: /dev/peer_mem0 and 1,
-# in the order of their PCI slots, which is that of bar0 and bar1 outside.
-peer_devices()
-{
-	modprobe peer_mem_test
-	[ -c /dev/peer_mem0 ] && [ -c /dev/peer_mem1 ] || {
-		echo "the guest has no two peer memory devices" >&2
-		exit 4
-	}
-}
-
 # End a process that has no more to do, if it does not end by itself.
 stop_soon()
 {

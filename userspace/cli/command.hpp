@@ -35,6 +35,7 @@ public:
 };
 
 std::unique_ptr<command> make_info();
+std::unique_ptr<command> make_copy();
 std::unique_ptr<command> make_doctor();
 std::unique_ptr<command> make_kv();
 std::unique_ptr<command> make_recv();

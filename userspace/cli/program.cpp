@@ -23,6 +23,8 @@ constexpr std::array table = {
 	      make_info},
 	entry{"send", "send files to another machine", make_send},
 	entry{"recv", "receive what another machine sends", make_recv},
+	entry{"copy", "copy a file, through the memory of a GPU if one is named",
+	      make_copy},
 	entry{"kv", "move blocks of a KV cache, and judge what arrives", make_kv},
 	entry{"doctor", "what this machine lacks to move data fast, and what to do",
 	      make_doctor},

@@ -17,6 +17,7 @@ struct opened {
 	const json *events = nullptr;
 	std::string node, boot_id;
 	std::optional<int64_t> realtime;
+	int64_t lost = 0;		///< events that its buffer had no room for
 	std::vector<clock_offset> others;
 };
 
@@ -67,6 +68,7 @@ result<opened> look_into(const json &trace, const char *which)
 	o.node = text_of(*data, "node");
 	o.boot_id = text_of(*data, "boot_id");
 	o.realtime = number_of(*data, "realtime_minus_monotonic_ns");
+	o.lost = number_of(*data, "lost_events").value_or(0);
 	add_others(*data, o);
 	return o;
 }
@@ -168,7 +170,8 @@ result<merged_trace> merge_traces(const json &first, const json &second,
 				 {"clock", "CLOCK_MONOTONIC of " + name_a},
 				 {"offset_ns", m.offset.ns},
 				 {"uncertainty_ns", bound},
-				 {"offset_by", m.how}}},
+				 {"offset_by", m.how},
+				 {"lost_events", a->lost + b->lost}}},
 		  {"traceEvents", std::move(events)}};
 	return m;
 }

@@ -245,6 +245,15 @@ TEST(TraceUnits, TwoTracesAreMergedByWhatIsKnownBest)
 	EXPECT_EQ(last_time(merge_traces(a, by_ping, -20000)->json), 80.0);
 }
 
+TEST(TraceUnits, WhatEitherTraceLostIsSaid)
+{
+	auto a = traced("a", "x", 0), b = traced("b", "x", 0);
+
+	a["otherData"]["lost_events"] = 3;
+	b["otherData"]["lost_events"] = 4;
+	EXPECT_EQ(merge_traces(a, b, {})->json["otherData"]["lost_events"], 7);
+}
+
 TEST(TraceUnits, ProcessesOfTwoNodesStayApart)
 {
 	auto both = slices_of(merge_traces(traced("a", "x", 0), traced("b", "x", 0),

@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: MIT
+// `sluice copy`: a file to another one on this machine, through the memory of a GPU if
+// one is named. Each piece is a chain of the ring: it is read, copied to the GPU and
+// back, and written, and nobody wakes up in between.
+#include <cstring>
+#include <fcntl.h>
+#include <filesystem>
+#include <format>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "json_text.hpp"
+#include "sluice/unique_fd.hpp"
+#include "transfer.hpp"
+
+namespace sluice::cli {
+
+namespace {
+
+struct copy_options {
+	std::string from, to, gpu;
+	uint64_t piece = 4 << 20;
+	unsigned pieces = 4;
+	bool overwrite = false, quiet = false;
+};
+
+/// Memory of one piece, and what is done with it.
+struct copy_slot {
+	slice read, written;	///< the same without a GPU
+	slice video;
+	batch through{2};
+};
+
+class copier {
+public:
+	copier(context &in, device *gpu, int from, int to, uint64_t size)
+		: context_(in), gpu_(gpu), from_(from), to_(to),
+		  progress_{.bytes = 0, .size = size} {}
+
+	result<void> prepare(const copy_options &o);
+	/// All slots at once.
+	task<result<void>> copy();
+	const stream_progress &progress() const { return progress_; }
+
+private:
+	task<result<void>> worker(copy_slot &slot);
+	task<result<void>> piece(copy_slot &slot, uint64_t at, size_t length);
+
+	context &context_;
+	device *gpu_;
+	int from_, to_;
+	size_t most_ = 0;
+	uint64_t next_ = 0;
+	std::vector<copy_slot> slots_;
+	stream_progress progress_;
+};
+
+result<void> copier::prepare(const copy_options &o)
+{
+	most_ = o.piece;
+	if (gpu_ && !gpu_->limits().ring)
+		return fail(errc::unsupported, gpu_->info().address,
+			    "its batches are no requests of a ring on this kernel; "
+			    "leave out --gpu");
+	for (unsigned i = 0; i < o.pieces; i++) {
+		copy_slot slot;
+		auto host = buffer::host(gpu_ ? 2 * o.piece : o.piece);
+		if (!host)
+			return std::unexpected(host.error());
+		slot.read = host->part(0, o.piece);
+		slot.written = gpu_ ? host->part(o.piece, o.piece) : slot.read;
+		if (gpu_) {
+			auto video = gpu_->vram(o.piece);
+			if (!video)
+				return std::unexpected(video.error());
+			slot.video = *video;
+			if (auto known = gpu_->attach(*host); !known)
+				return known;
+		}
+		slots_.push_back(std::move(slot));
+	}
+	return {};
+}
+
+task<result<void>> copier::piece(copy_slot &slot, uint64_t at, size_t length)
+{
+	const slice in = slot.read.part(0, length), out = slot.written.part(0, length);
+	operation read, through, write;
+	{
+		context::chain all(context_, 3);
+		read = context_.read(from_, in, at);
+		if (gpu_) {
+			const slice video = slot.video.part(0, length);
+
+			slot.through.clear();
+			slot.through.copy(video, in).barrier().copy(out, video);
+			through = gpu_->submit(slot.through);
+		}
+		write = context_.write(to_, out, at);
+	}
+	auto got = co_await read;
+	result<size_t> went = gpu_ ? co_await through : result<size_t>(0);
+	auto put = co_await write;
+
+	if (!got)
+		co_return std::unexpected(got.error());
+	if (*got < length)
+		co_return fail(errc::input, "FROM", std::format(
+			"it ended at {} of {} bytes", at + *got, progress_.size));
+	if (!went)
+		co_return std::unexpected(went.error());
+	if (!put)
+		co_return std::unexpected(put.error());
+	if (*put < length)
+		co_return fail(errc::output, "TO", "it takes no more bytes");
+	if (gpu_ && std::memcmp(in.data(), out.data(), length))
+		co_return fail(errc::corrupt, gpu_->info().address, std::format(
+			"what came back of the bytes at {} differs", at));
+	progress_.bytes += length;
+	co_return {};
+}
+
+task<result<void>> copier::worker(copy_slot &slot)
+{
+	while (next_ < progress_.size) {
+		uint64_t at = std::exchange(next_, next_ + most_);
+		size_t length = std::min<uint64_t>(most_, progress_.size - at);
+
+		if (auto done = co_await piece(slot, at, length); !done) {
+			next_ = progress_.size;
+			co_return done;
+		}
+	}
+	co_return {};
+}
+
+task<result<void>> copier::copy()
+{
+	std::vector<task<result<void>>> workers;
+	result<void> all;
+
+	for (copy_slot &slot : slots_)
+		workers.push_back(worker(slot));
+	for (auto &each : workers)
+		if (auto done = co_await each; !done && all)
+			all = done;
+	if (!all)
+		co_return all;
+	if (auto synced = co_await context_.sync(to_); !synced)
+		co_return std::unexpected(synced.error());
+	co_return {};
+}
+
+result<sha256_digest> digest_of(int file, const std::string &name)
+{
+	std::vector<std::byte> some(1 << 20);
+	sha256 sum;
+
+	for (off_t at = 0;;) {
+		ssize_t n = ::pread(file, some.data(), some.size(), at);
+
+		if (n < 0)
+			return fail_errno(name, "read", errno, errc::input);
+		if (n == 0)
+			return sum.digest();
+		sum.add(std::span(some).first(static_cast<size_t>(n)));
+		at += n;
+	}
+}
+
+class copy_command : public command {
+public:
+	void add_options(CLI::App &to) override;
+	result<exit_status> run(const settings &with) override;
+
+private:
+	result<sha256_digest> copy_to(int from, int to, uint64_t size);
+
+	copy_options options_;
+};
+
+void copy_command::add_options(CLI::App &to)
+{
+	to.add_option("FROM", options_.from, "a file")->required();
+	to.add_option("TO", options_.to, "a file or a directory")->required();
+	to.add_option("--gpu", options_.gpu,
+		      "through this GPU's memory: 0000:03:00.0, or 0");
+	to.add_option("--piece", options_.piece, "bytes that are read at a time")
+		->transform(CLI::AsSizeValue(false))->capture_default_str();
+	to.add_option("--pieces", options_.pieces, "pieces under way at once")
+		->check(CLI::Range(1, 64))->capture_default_str();
+	to.add_flag("--overwrite", options_.overwrite, "replace a file that is there");
+	to.add_flag("--quiet", options_.quiet, "print no progress and no result");
+}
+
+// What was read is compared with what is there in the end, both read anew.
+result<sha256_digest> copy_command::copy_to(int from, int to, uint64_t size)
+{
+	auto ring = context::open();
+	if (!ring)
+		return std::unexpected(ring.error());
+	std::optional<device> gpu;
+	if (!options_.gpu.empty()) {
+		auto opened = device::open(*ring, options_.gpu);
+		if (!opened)
+			return std::unexpected(opened.error());
+		gpu.emplace(std::move(*opened));
+	}
+	copier all(*ring, gpu ? &*gpu : nullptr, from, to, size);
+	if (auto ready = all.prepare(options_); !ready)
+		return std::unexpected(ready.error());
+	progress_line line(options_.from, options_.quiet);
+	auto copying = all.copy();
+	while (!copying.done()) {
+		auto ran = ring->run_once(after(std::chrono::milliseconds(200)));
+		if (!ran)
+			return std::unexpected(ran.error());
+		line.show(all.progress());
+	}
+	if (auto copied = copying.run(*ring); !copied)
+		return std::unexpected(copied.error());
+	auto there = digest_of(to, options_.to), here = digest_of(from, options_.from);
+	if (there && here && *there != *here)
+		return fail(errc::corrupt, options_.to, "it differs from FROM");
+	return here ? there : here;
+}
+
+result<exit_status> copy_command::run(const settings &with)
+{
+	namespace fs = std::filesystem;
+	copy_options &o = options_;
+	auto began = clock::now();
+
+	if (!o.piece || o.piece % page_size || o.piece > 1 << 30)
+		return fail(errc::usage, "--piece", "it must be whole pages, at most 1 GiB");
+	unique_fd from(::open(o.from.c_str(), O_RDONLY | O_CLOEXEC));
+	struct stat st {};
+	if (!from || ::fstat(from.get(), &st) < 0)
+		return fail_errno(o.from, "open", errno, errc::input);
+	if (!S_ISREG(st.st_mode))
+		return fail(errc::input, o.from, "it is no regular file");
+	if (fs::is_directory(o.to))
+		o.to += "/" + fs::path(o.from).filename().string();
+	if (!o.overwrite && fs::exists(o.to))
+		return fail(errc::output, o.to,
+			    "it is there already; --overwrite replaces it");
+	auto size = static_cast<uint64_t>(st.st_size);
+	// TO is whole or not there: what is copied has another name until then.
+	std::string part = o.to + ".part";
+	unique_fd to(::open(part.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
+	if (!to)
+		return fail_errno(part, "open", errno, errc::output);
+	auto digest = copy_to(from.get(), to.get(), size);
+	if (!digest) {
+		::unlink(part.c_str());
+		return std::unexpected(digest.error());
+	}
+	if (::rename(part.c_str(), o.to.c_str()) < 0)
+		return fail_errno(o.to, "rename", errno, errc::output);
+	double s = std::chrono::duration<double>(clock::now() - began).count();
+	double rate = static_cast<double>(size) / s / 1e6;
+	const char *path = o.gpu.empty() ? "host" : "video memory";
+	if (with.json)
+		*with.out << json_text({{"bytes", size}, {"path", path},
+					{"seconds", s}, {"mb_per_s", rate},
+					{"sha256", to_string(*digest)}});
+	else if (!o.quiet)
+		*with.out << std::format("{} bytes through {}, {:.3f} s, {:.1f} MB/s\n"
+					 "SHA-256 {}, equal in both\n",
+					 size, path, s, rate, to_string(*digest));
+	return exit_status::ok;
+}
+
+} // namespace
+
+std::unique_ptr<command> make_copy()
+{
+	return std::make_unique<copy_command>();
+}
+
+} // namespace sluice::cli
