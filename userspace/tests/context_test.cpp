@@ -274,6 +274,18 @@ TEST_F(ContextTest, CoroutinesCopy)
 	EXPECT_EQ(copying.run(*ring), 5u);
 }
 
+// Each waits by itself, and none looks before.
+TEST_F(ContextTest, CoroutinesEnterTheKernelOnceForEachWait)
+{
+	auto before = ring->system_calls();
+	int count = 0;
+
+	for (int i = 0; i < 20; i++)
+		nap(*ring, 1ms, count).run(*ring);
+	EXPECT_EQ(count, 20);
+	EXPECT_LE(ring->system_calls() - before, 20u);
+}
+
 TEST_F(ContextTest, CoroutinesNest)
 {
 	EXPECT_EQ(two_naps(*ring).run(*ring), 2);

@@ -64,12 +64,19 @@ result<ibv_device *> choose(std::span<ibv_device *> devices, std::string_view na
 
 } // namespace
 
-card::card(engine &of) noexcept : in(of) {}
+card::card(engine &of) noexcept : in(of)
+{
+	listener_.of = this;
+	listener_.run = [](chore &self) noexcept {
+		static_cast<listener &>(self).of->listen();
+	};
+}
 
 // The kernel must not write to the watchers any more when they go.
 card::~card()
 {
 	closing_ = true;
+	in.forget(listener_);
 	for (watcher *w : {&completion_watch_, &device_watch_, &cm_watch_})
 		if (w->armed)
 			in.cancel(*w);
@@ -246,11 +253,21 @@ void card::take_completions() noexcept
 	ibv_cq *cq;
 	void *user;
 
-	// The poll tells of the first event only: until there is none.
+	// The poll tells of the first event only: until there is none. A single queue
+	// gives no other before it is asked.
 	while (ibv_get_cq_event(completions.get(), &cq, &user) == 0) {
 		ibv_ack_cq_events(cq, 1);
 		static_cast<card_user *>(user)->on_completion();
+		if (queues == 1)
+			break;
 	}
+}
+
+void card::listen() noexcept
+{
+	for (card_user *user : users_)
+		user->listen();
+	settle();
 }
 
 void card::take_device_events() noexcept

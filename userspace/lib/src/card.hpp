@@ -56,6 +56,8 @@ public:
 	virtual void on_cm(const cm_event &event) noexcept = 0;
 	/// Completions are there.
 	virtual void on_completion() noexcept {}
+	/// Nothing is to be done but to wait for completions: ask for an event.
+	virtual void listen() noexcept {}
 	/// The device says that the queue pair broke.
 	virtual void on_broken(ibv_event_type) noexcept {}
 	/// The card does not work any more.
@@ -83,6 +85,11 @@ public:
 	pd_ptr pd;
 	channel_ptr completions;
 	cm_channel_ptr cm;
+
+	unsigned queues = 0;		///< of completions, of its users
+
+	/// Have listen() called before the context sleeps.
+	void listen_later() noexcept { in.before_sleep(listener_); }
 
 	void add(card_user &user);
 	void remove(card_user &user) noexcept;
@@ -114,6 +121,7 @@ private:
 	void watched(watcher &w, int res, unsigned flags) noexcept;
 	void ticked() noexcept;
 	void take_completions() noexcept;
+	void listen() noexcept;
 	void take_cm_events() noexcept;
 	bool take_cm_event() noexcept;
 	void on_device_event(const ibv_async_event &event) noexcept;
@@ -123,6 +131,9 @@ private:
 
 	watcher completion_watch_, device_watch_, cm_watch_;
 	ticker ticker_;
+	struct listener : chore {
+		card *of = nullptr;
+	} listener_;
 	std::vector<card_user *> users_;
 	bool closing_ = false;
 };

@@ -66,6 +66,7 @@ public:
 
 	void on_cm(const cm_event &event) noexcept override;
 	void on_completion() noexcept override;
+	void listen() noexcept override;
 	void on_broken(ibv_event_type what) noexcept override;
 	void fail(const error &why) noexcept override;
 	deadline on_tick(deadline now) noexcept override;
@@ -74,7 +75,7 @@ public:
 private:
 	enum class action : uint8_t { send, write, read };
 	static constexpr unsigned controls = 4;	///< slots: first, credit, ping, pong
-	static constexpr unsigned most_posted_at_once = 32;
+	static constexpr unsigned most_posted_at_once = 128;
 	static constexpr uint64_t receive_mark = uint64_t{1} << 63;
 
 	/// Something that the card does or will do.
@@ -122,7 +123,7 @@ private:
 	void add(work w, wire::kind what = wire::kind::data) noexcept;
 	void describe(ibv_send_wr &wr, ibv_sge &part, const work &w) const noexcept;
 	void post() noexcept;
-	void finish(work w, const ibv_wc &how) noexcept;
+	void gone(work w, const ibv_wc &how) noexcept;
 	void finish_all(fifo<work> &which) noexcept;
 	void stop(op_state &op) noexcept;
 	void take_completions() noexcept;
@@ -163,6 +164,7 @@ private:
 
 	state state_ = state::idle;
 	bool active_ = false, connected_ = false, unanswered_ = false;
+	bool listening_ = false;	///< the next completion gives an event
 	bool flushed_ = false;		///< the card gave requests back, unexplained
 	uint8_t read_depth_ = 0, read_resources_ = 0;
 	std::optional<error> cause_;

@@ -123,15 +123,20 @@ context::chain::~chain()
 
 result<void> context::submit()
 {
-	if (int err = engine_->submit(); err < 0)
+	if (int err = engine_->submit_and_listen(); err < 0)
 		return fail_errno("io_uring", "submit", -err);
 	return {};
 }
 
 result<unsigned> context::run_once(deadline until)
 {
-	int n = engine_->run(until);
+	int n;
 
+	// What comes may be no operation's. Who does not wait here waits for fd(),
+	// and wants all of it to be taken.
+	do
+		n = engine_->run(until);
+	while (n == 0 && until == deadline{});
 	if (n < 0 && n != -ETIME)
 		return fail_errno("io_uring", "wait", -n);
 	return n < 0 ? 0u : static_cast<unsigned>(n);

@@ -182,43 +182,76 @@ void engine::watch(int fd, request &to) noexcept
 	}
 }
 
-void engine::before_wait(chore &what) noexcept
+void chore_list::add(chore &what) noexcept
 {
 	if (what.queued)
 		return;
 	what.queued = true;
-	what.next = chores_;
-	chores_ = &what;
+	what.next = first_;
+	first_ = &what;
+}
+
+bool chore_list::take_from(chore *&list, chore &what) noexcept
+{
+	for (chore **at = &list; *at; at = &(*at)->next)
+		if (*at == &what) {
+			*at = what.next;
+			what.queued = false;
+			return true;
+		}
+	return false;
+}
+
+void chore_list::forget(chore &what) noexcept
+{
+	if (what.queued && !take_from(first_, what))
+		take_from(running_, what);
+}
+
+// One that is run may forget others, and may run those that are left itself.
+void chore_list::run_once() noexcept
+{
+	while (chore *next = first_) {
+		first_ = next->next;
+		next->next = running_;
+		running_ = next;
+	}
+	while (chore *next = running_) {
+		running_ = next->next;
+		next->queued = false;
+		next->run(*next);
+	}
 }
 
 void engine::forget(chore &what) noexcept
 {
-	if (!what.queued)
-		return;
-	for (chore **at = &chores_; *at; at = &(*at)->next)
-		if (*at == &what) {
-			*at = what.next;
-			break;
-		}
-	what.queued = false;
+	chores_.forget(what);
+	last_chores_.forget(what);
 }
 
 // A chore may put itself or another one here, which then runs as well. None does so
 // for ever: each has something to do only after something else has happened.
 void engine::do_chores() noexcept
 {
-	while (chore *first = chores_) {
-		chores_ = first->next;
-		first->queued = false;
-		first->run(*first);
-	}
+	while (!chores_.empty())
+		chores_.run_once();
 }
 
-int engine::submit() noexcept
+// What finishes an operation here makes sleep needless, and what has still to be done
+// before it comes here again.
+bool engine::idle(unsigned since) noexcept
+{
+	do_chores();
+	if (finished_ == since)
+		last_chores_.run_once();
+	do_chores();
+	return finished_ == since;
+}
+
+int engine::submit_entries() noexcept
 {
 	int err;
 
-	do_chores();
 	if (!io_uring_sq_ready(&ring_))
 		return 0;
 	do {
@@ -226,6 +259,23 @@ int engine::submit() noexcept
 		err = io_uring_submit(&ring_);
 	} while (err == -EINTR);
 	return err;
+}
+
+int engine::submit() noexcept
+{
+	do_chores();
+	return submit_entries();
+}
+
+// What finishes here has no completion in the ring, and fd() tells of those only.
+int engine::submit_and_listen() noexcept
+{
+	static request nobody;
+
+	if (!idle(finished_))
+		if (io_uring_sqe *sqe = entry(nobody))
+			io_uring_sqe_set_data(sqe, nullptr);
+	return submit_entries();
 }
 
 int engine::take_in() noexcept
@@ -252,6 +302,11 @@ int engine::wait(deadline until) noexcept
 {
 	io_uring_cqe *cqe;
 
+	if (until == deadline{}) {
+		int err = submit_entries();
+
+		return err < 0 ? err : -ETIME;
+	}
 	entered_++;
 	if (until == never)
 		return io_uring_submit_and_wait(&ring_, 1);
@@ -267,11 +322,8 @@ int engine::reap(deadline until) noexcept
 	unsigned before = finished_;
 	int err = 0;
 
-	if (!take_in()) {
-		// One that fails finishes operations: there is no need to wait then.
-		do_chores();
-		if (finished_ == before)
-			err = wait(until);
+	if (!take_in() && idle(before)) {
+		err = wait(until);
 		if (!take_in() && err == -ETIME)
 			return err;
 	}

@@ -37,11 +37,27 @@ struct op_state : request {
 	result<size_t> outcome = 0;
 };
 
-/// Work that is put off until the context gives the kernel what was started.
+/// Work that is put off.
 struct chore {
 	void (*run)(chore &self) noexcept = nullptr;
 	chore *next = nullptr;
 	bool queued = false;
+};
+
+class chore_list {
+public:
+	/// One that is here already stays here once.
+	void add(chore &what) noexcept;
+	void forget(chore &what) noexcept;
+	/// Run those that are here, each once. What is put here meanwhile stays.
+	void run_once() noexcept;
+	bool empty() const noexcept { return !first_; }
+
+private:
+	static bool take_from(chore *&list, chore &what) noexcept;
+
+	chore *first_ = nullptr;
+	chore *running_ = nullptr;	///< those whose turn it is
 };
 
 class engine {
@@ -80,8 +96,11 @@ public:
 	void cancel(request &to) noexcept;
 
 	int submit() noexcept;
+	/// The same, and be ready for somebody who waits for fd() to be readable.
+	int submit_and_listen() noexcept;
 	/// Take in what is there; wait for something until then if there is nothing.
-	/// How many operations finished; -ETIME: nothing came; or -errno.
+	/// How many operations finished; -ETIME: nothing came; or -errno. deadline{}:
+	/// enters the kernel only with something to give it or to fetch.
 	int reap(deadline until) noexcept;
 	/// The same, and resume the coroutines whose operations are done.
 	int run(deadline until) noexcept;
@@ -92,9 +111,14 @@ public:
 
 	/// Run @p what once, at submit() or before the context waits. It may be put
 	/// here again by then, and takes part once.
-	void before_wait(chore &what) noexcept;
-	/// Leave it out: it goes away.
+	void before_wait(chore &what) noexcept { chores_.add(what); }
+	/// Run it once when there is nothing to do but to wait.
+	void before_sleep(chore &what) noexcept { last_chores_.add(what); }
+	/// Leave it out of both: it goes away.
 	void forget(chore &what) noexcept;
+
+	/// Operations that have finished so far, modulo 2^32.
+	unsigned finished() const noexcept { return finished_; }
 
 	/// How many operations may be under way.
 	size_t capacity() const noexcept { return states_.size(); }
@@ -113,6 +137,9 @@ private:
 	int wait(deadline until) noexcept;
 	void wake() noexcept;
 	void do_chores() noexcept;
+	/// Nothing has finished since, after all that is put off was done.
+	bool idle(unsigned since) noexcept;
+	int submit_entries() noexcept;
 
 	io_uring ring_{};
 	bool opened_ = false, chaining_ = false;
@@ -121,7 +148,7 @@ private:
 	op_state *free_ = nullptr;
 	op_state none_left_;			///< what stands for one too many
 	std::vector<op_state *> awake_;		///< done, and somebody awaits them
-	chore *chores_ = nullptr;
+	chore_list chores_, last_chores_;
 	unsigned finished_ = 0;
 	uint64_t entered_ = 0;
 };

@@ -16,10 +16,11 @@ operation &operation::operator=(operation &&other) noexcept
 
 bool operation::poll() noexcept
 {
-	if (!state_ || state_->done)
-		return true;
-	state_->in->reap(deadline{});
-	return state_->done;
+	// Until nothing is there: whoever waits for fd() next must be told of more.
+	while (state_ && !state_->done)
+		if (state_->in->reap(deadline{}) < 0)
+			return state_->done;
+	return true;
 }
 
 result<size_t> operation::wait_until(deadline until) noexcept
@@ -48,6 +49,13 @@ void operation::cancel() noexcept
 int operation::fd() const noexcept
 {
 	return state_ ? state_->in->fd() : -1;
+}
+
+// What has completed meanwhile is taken in when all who can go on have: a look for each
+// operation would be a system call for each.
+bool operation::awaiter::await_ready() noexcept
+{
+	return !of_.state_ || of_.state_->done;
 }
 
 void operation::awaiter::await_suspend(std::coroutine_handle<> waiter) noexcept

@@ -89,6 +89,8 @@ connection::~connection()
 			       "this side closed the connection");
 	close();
 	in_.forget(flusher_);
+	if (cq_)
+		card_->queues--;
 	card_->remove(*this);
 }
 
@@ -226,13 +228,14 @@ result<void> connection::make_queues()
 				card_->completions.get(), 0));
 	if (!cq_)
 		return fail_errno(card_name(), "ibv_create_cq", errno, errc::device);
+	card_->queues++;
 	ibv_qp_init_attr wanted{};
 	wanted.qp_context = self;
 	wanted.send_cq = wanted.recv_cq = cq_.get();
 	wanted.cap = {.max_send_wr = sends, .max_recv_wr = receives_,
 		      .max_send_sge = 1, .max_recv_sge = 1, .max_inline_data = 0};
 	wanted.qp_type = IBV_QPT_RC;
-	wanted.sq_sig_all = 1;
+	wanted.sq_sig_all = 0;
 	qp_.reset(ibv_create_qp(card_->pd.get(), &wanted));
 	if (!qp_)
 		return fail_errno(card_name(), "ibv_create_qp", errno, errc::device);
@@ -242,6 +245,7 @@ result<void> connection::make_queues()
 
 result<void> connection::post_receives()
 {
+	listening_ = true;
 	if (int err = ibv_req_notify_cq(cq_.get(), 0))
 		return fail_errno(card_name(), "ibv_req_notify_cq", err, errc::device);
 	for (unsigned i = 0; i < receives_; i++)

@@ -31,6 +31,8 @@ private:
 	task<result<void>> scatter(piece_memory &piece, uint64_t offset, size_t length);
 	task<result<void>> check(unsigned slot, uint64_t index);
 	task<result<void>> store(unsigned slot, uint64_t index);
+	/// What this slot acknowledged last was sent.
+	task<result<void>> acknowledged(unsigned slot);
 	task<result<void>> carry_all();
 	task<result<void>> close();
 
@@ -45,6 +47,7 @@ private:
 	stream_sink sink_;
 	scattered memory_;		///< of the sink, if it is no file
 	std::vector<wire::piece_message> came_;
+	std::vector<std::optional<operation>> acks_;	///< of each slot
 	uint64_t piece_ = 0;
 	uint64_t expected_ = 0;		///< offset of the next piece
 	uint64_t granted_ = 0, arrived_ = 0, checked_ = 0, written_ = 0;
@@ -243,9 +246,20 @@ task<result<void>> receiving::store(unsigned slot, uint64_t index)
 	progress_.bytes = m.offset + m.length;
 	auto said = endpoint_.send(
 		wire::encode(wire::ack_message{progress_.bytes}).span());
+	acks_[slot] = std::move(said);
 	stored_++;
 	moved();
-	if (auto sent = co_await said; !sent)
+	co_return {};
+}
+
+// Not before the next grant is on its way: one call of the card sends both.
+task<result<void>> receiving::acknowledged(unsigned slot)
+{
+	if (!acks_[slot])
+		co_return {};
+	auto sent = co_await *acks_[slot];
+	acks_[slot].reset();
+	if (!sent)
 		co_return std::unexpected(sent.error());
 	co_return {};
 }
@@ -257,6 +271,8 @@ task<result<void>> receiving::carry(unsigned slot, uint64_t index)
 	// The registration ends with it: the peer cannot change what is looked at.
 	if (auto granted = co_await grant(slot, index); !granted)
 		co_return granted;
+	if (auto told = co_await acknowledged(slot); !told)
+		co_return told;
 	report_.wire += watch.lap("recv.wire", index);
 	if (broken() || arrived_ <= index)
 		co_return {};
@@ -342,6 +358,8 @@ task<result<stream_report>> receiving::receive(stream_sink sink)
 	sequential_ = sink_.file >= 0 &&
 		      ::lseek(sink_.file, 0, SEEK_CUR) == -1;
 	came_.assign(options_.pieces, {});
+	acks_.clear();
+	acks_.resize(options_.pieces);
 	granted_ = arrived_ = checked_ = written_ = stored_ = finished_ = 0;
 	ended_.reset();
 	auto step = fits();

@@ -221,7 +221,6 @@ void connection::describe(ibv_send_wr &wr, ibv_sge &part, const work &w) const n
 	wr.wr_id = w.number;
 	wr.sg_list = &part;
 	wr.num_sge = 1;
-	wr.send_flags = IBV_SEND_SIGNALED;
 	if (w.what == action::send) {
 		wr.opcode = IBV_WR_SEND;
 		part = {.addr = reinterpret_cast<uintptr_t>(send_slot(w.slot)),
@@ -240,6 +239,9 @@ void connection::post() noexcept
 
 	if (!to_post_)
 		return;
+	// Requests end in order: the last one tells of all. One that fails tells of
+	// itself.
+	requests_[to_post_ - 1].send_flags = IBV_SEND_SIGNALED;
 	to_post_ = 0;
 	if (int err = ibv_post_send(qp_.get(), requests_.data(), &refused))
 		fail(errc::device, "its card's queue takes nothing", err);
@@ -262,17 +264,31 @@ void connection::post_receive(uint16_t slot) noexcept
 
 // --- from the card ------------------------------------------------------------------
 
+// There is an event for the first completion only, until the next is asked for: listen()
+// does so when there is nothing else to do.
 void connection::on_completion() noexcept
 {
+	listening_ = false;
 	if (state_ == state::ended)
 		return;
-	// What comes between the look and the request gives no event: look again.
+	card_->listen_later();
 	take_completions();
+}
+
+void connection::listen() noexcept
+{
+	unsigned before = in_.finished();
+
+	if (listening_ || over() || !cq_)
+		return;
+	take_completions();
+	if (in_.finished() != before)
+		return card_->listen_later();
+	listening_ = true;
 	if (int err = ibv_req_notify_cq(cq_.get(), 0))
-		fail(errc::device, "ibv_req_notify_cq", err);
+		return fail(errc::device, "ibv_req_notify_cq", err);
+	// What came before the request gives no event: look again.
 	take_completions();
-	if (!waiting_.empty() || flow_.credit_is_due() || flow_.pong_is_due())
-		schedule();
 }
 
 void connection::take_completions() noexcept
@@ -288,6 +304,8 @@ void connection::take_completions() noexcept
 	} while (n == std::ssize(some));
 	if (n < 0)
 		fail(errc::device, "ibv_poll_cq failed", -n);
+	if (!waiting_.empty() || flow_.credit_is_due() || flow_.pong_is_due())
+		schedule();
 }
 
 void connection::completed(const ibv_wc &wc) noexcept
@@ -301,19 +319,27 @@ void connection::completed(const ibv_wc &wc) noexcept
 
 void connection::sent(const ibv_wc &wc) noexcept
 {
-	if (posted_.empty() || posted_.front().number != wc.wr_id)
-		return fail(errc::device, "its card completes what it does not have");
-	work w = posted_.pop();
+	ibv_wc well = wc;
 
+	if (posted_.empty() || wc.wr_id - posted_.front().number >= posted_.size())
+		return fail(errc::device, "its card completes what it does not have");
+	well.status = IBV_WC_SUCCESS;
+	while (posted_.front().number != wc.wr_id)
+		gone(posted_.pop(), well);
+	gone(posted_.pop(), wc);
+}
+
+void connection::gone(work w, const ibv_wc &how) noexcept
+{
 	if (w.what != action::send)
 		transfers_--;
 	else if (w.slot >= sends_)
 		control_used_[w.slot - sends_] = false;
 	else
 		free_slots_.push_back(w.slot);
-	if (wc.status != IBV_WC_SUCCESS)
-		broken(w, wc);
-	if (w.op && wc.status == IBV_WC_SUCCESS)
+	if (how.status != IBV_WC_SUCCESS)
+		broken(w, how);
+	if (w.op && how.status == IBV_WC_SUCCESS)
 		in_.finish(*w.op, w.length);
 	else if (w.op)
 		in_.finish(*w.op, std::unexpected(*cause_));

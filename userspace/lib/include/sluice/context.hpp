@@ -52,7 +52,7 @@ public:
 	/// Ask to stop it. It is done only when it says so, and may have succeeded.
 	void cancel() noexcept;
 
-	/// Readable when something in its context has completed, for poll(2).
+	/// That of its context: see context::fd().
 	int fd() const noexcept;
 
 	/// For co_await: see task.hpp. It is part of the coroutine that waits: if
@@ -63,7 +63,7 @@ public:
 		awaiter(const awaiter &) = delete;
 		~awaiter();
 
-		bool await_ready() noexcept { return of_.poll(); }
+		bool await_ready() noexcept;
 		void await_suspend(std::coroutine_handle<> waiter) noexcept;
 		result<size_t> await_resume() noexcept;
 
@@ -139,7 +139,8 @@ public:
 	result<unsigned> run_once(deadline until);
 
 	/// Readable when something has completed: to use it in another event loop.
-	/// Call run_once(deadline{}) then.
+	/// Call run_once(deadline{}) then until it returns 0, and submit() after what
+	/// was started elsewhere.
 	int fd() const noexcept;
 
 	/// How often it has entered the kernel, to measure.
