@@ -12,6 +12,7 @@
 
 #include "command.hpp"
 #include "doctor.hpp"
+#include "odp_trial.hpp"
 #include "sluice/unique_fd.hpp"
 #include "sysfs.hpp"
 
@@ -108,6 +109,11 @@ nic_facts ask_nic(ibv_device *device)
 	if (!card)
 		return found;
 	found.on_demand = on_demand(card);
+	if (*found.on_demand && detail::is_soft_roce(ibv_get_device_name(device)) &&
+	    detail::try_odp(card) == detail::odp_verdict::wrong) {
+		found.on_demand = false;
+		found.on_demand_wrong = true;
+	}
 	found.dmabuf = takes_dmabufs(card);
 	ibv_close_device(card);
 	return found;

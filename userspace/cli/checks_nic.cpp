@@ -46,6 +46,11 @@ check registration(const topology::nic &n, const nic_facts &known)
 	if (*known.on_demand)
 		return {name, verdict::ok,
 			"on demand (ODP): nothing is pinned" + dmabuf, ""};
+	if (known.on_demand_wrong)
+		return {name, verdict::slower,
+			"ODP moves wrong bytes on this kernel: host memory is pinned" +
+			dmabuf,
+			"boot a kernel with series 04, which mends it"};
 	return {name, verdict::slower,
 		"no paging on demand (ODP): host memory is pinned" + dmabuf,
 		"use a NIC with ODP for RC, as ConnectX-5 and later"};

@@ -25,6 +25,7 @@ struct gpu_facts {
 struct nic_facts {
 	std::optional<int> open_errno;
 	std::optional<bool> on_demand;		///< RC can write, read and send
+	bool on_demand_wrong = false;		///< it has it, and moves wrong bytes
 	std::optional<bool> dmabuf;
 };
 

@@ -346,6 +346,20 @@ TEST_F(CommandLineTest, DoctorFindsEachFault)
 	}
 }
 
+TEST_F(CommandLineTest, DoctorTellsThatOdpMovesWrongBytes)
+{
+	machine.soft_nic("rxe0", "eth0");
+	facts of = well(machine);
+	of.nics[0].on_demand = false;
+	of.nics[0].on_demand_wrong = true;
+	check found = find(of, "rxe0 memory");
+
+	EXPECT_EQ(found.is, verdict::slower);
+	EXPECT_NE(found.found.find("ODP moves wrong bytes on this kernel"),
+		  std::string::npos) << found.found;
+	EXPECT_NE(found.remedy.find("series 04"), std::string::npos) << found.remedy;
+}
+
 TEST_F(CommandLineTest, DoctorSeesWhatTheMachineLacks)
 {
 	machine.node(0, "0", "10");

@@ -18,6 +18,8 @@ using way = detail::gpu::way;
 struct GpuCopyTest : GpuTest, ::testing::WithParamInterface<way> {
 	void SetUp() override
 	{
+		if (GetParam() != way::command)
+			WANTS_BATCHES();
 		GpuTest::SetUp();
 		if (IsSkipped())
 			return;
@@ -46,6 +48,11 @@ INSTANTIATE_TEST_SUITE_P(Way, GpuCopyTest,
 			 name_of);
 
 struct GpuBatchTest : GpuTest {
+	void SetUp() override
+	{
+		WANTS_BATCHES();
+		GpuTest::SetUp();
+	}
 	uint64_t word_at(size_t offset) const
 	{
 		uint64_t word;

@@ -75,7 +75,10 @@ TEST_F(GpuMemoryTest, DevicesAreNamed)
 		EXPECT_EQ(none.error().code(), errc::device);
 	}
 	EXPECT_EQ(gpus[0].info().product, "gfx942");
-	EXPECT_EQ(gpus[0].path(), engine_path::batch);
+	EXPECT_EQ(gpus[0].path(), base_kernel() ? engine_path::command
+						: engine_path::batch);
+	if (base_kernel())
+		return;
 	EXPECT_TRUE(gpus[0].limits().svm);
 	EXPECT_GT(gpus[0].limits().operations, 512u);
 }
@@ -150,6 +153,7 @@ TEST_F(GpuMemoryTest, OneGpuIsOpenedTwice)
 
 TEST_F(GpuMemoryTest, SharedMemoryStaysWhileBatchesRun)
 {
+	WANTS_BATCHES();
 	buffer shared = good(gpus[0].svm(size));
 	batch in, back;
 
@@ -257,6 +261,7 @@ TEST_F(GpuMemoryTest, LostEventsAreReported)
 // it comes back to where both reach it.
 TEST_F(GpuMemoryTest, TwoGpusShareMemory)
 {
+	WANTS_BATCHES();
 	buffer shared = good(gpus.back().svm(size));
 	buffer memory = good(gpus[0].vram(size));
 	batch all;
@@ -271,6 +276,7 @@ TEST_F(GpuMemoryTest, TwoGpusShareMemory)
 
 TEST_F(GpuMemoryTest, MemoryLivesUntilTheBatchIsDone)
 {
+	WANTS_BATCHES();
 	uint64_t address;
 	operation running;
 	{
@@ -295,6 +301,7 @@ TEST_F(GpuMemoryTest, MemoryLivesUntilTheBatchIsDone)
 
 TEST_F(GpuMemoryTest, TheDeviceMayGoBeforeAllElse)
 {
+	WANTS_BATCHES();
 	device again = good(device::open(ring, gpus[0].info().address));
 	buffer memory = good(again.vram(size));
 	batch all, simple;
@@ -318,6 +325,7 @@ TEST_F(GpuMemoryTest, TheDeviceMayGoBeforeAllElse)
 // The command is over at once, the batch is not: its memory must stay.
 TEST_F(GpuMemoryTest, CancellingWaitsForTheEngine)
 {
+	WANTS_BATCHES();
 	batch all;
 
 	hold(all);
@@ -343,6 +351,7 @@ TEST_F(GpuMemoryTest, CancellingWaitsForTheEngine)
 
 TEST_F(GpuMemoryTest, CancellingWhatGaveUpTellsWhy)
 {
+	WANTS_BATCHES();
 	batch all;
 
 	std::memset(host.data(), 0, 8);
@@ -427,6 +436,7 @@ int use_as_nobody(bool shares)
 // With retry faults, amdkfd does not keep memory mapped: it waits to be asked.
 TEST(GpuProcess, FaultsInIfAskedTo)
 {
+	WANTS_BATCHES();
 	if (list_devices().empty())
 		GTEST_SKIP() << "there is no GPU";
 	EXPECT_EQ(in_a_process([] {
@@ -456,6 +466,7 @@ TEST(GpuProcess, FaultsInIfAskedTo)
 
 TEST(GpuProcess, AChildHasItsOwn)
 {
+	WANTS_BATCHES();
 	if (list_devices().empty())
 		GTEST_SKIP() << "there is no GPU";
 	EXPECT_EQ(use_a_gpu(true), 0);
@@ -464,6 +475,7 @@ TEST(GpuProcess, AChildHasItsOwn)
 
 TEST(GpuProcess, AnOrdinaryUserMayToo)
 {
+	WANTS_BATCHES();
 	auto all = list_devices();
 
 	if (all.empty() || ::getuid() != 0)
@@ -501,6 +513,7 @@ unique_fd take_address_space(const std::string &name, int &kfd)
 
 TEST(GpuProcess, SharesWithWhoeverWasThereBefore)
 {
+	WANTS_BATCHES();
 	if (list_devices().empty())
 		GTEST_SKIP() << "there is no GPU";
 	EXPECT_EQ(in_a_process([] {

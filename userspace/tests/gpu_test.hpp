@@ -8,6 +8,7 @@
 
 #include <gtest/gtest.h>
 
+#include "base_kernel.hpp"
 #include "gpu.hpp"
 #include "sluice/device.hpp"
 

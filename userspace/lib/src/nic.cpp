@@ -5,6 +5,7 @@
 #include <fstream>
 
 #include "card.hpp"
+#include "odp_trial.hpp"
 #include "try.hpp"
 
 namespace sluice {
@@ -42,8 +43,7 @@ void describe_place(nic_info &info)
 		std::string node = first_line(at / "device/numa_node");
 
 		info.numa_node = node.empty() ? -1 : std::atoi(node.c_str());
-	} else if (fs::exists(at / "parent")) {
-		// Soft RoCE alone tells the interface that it is on.
+	} else if (detail::is_soft_roce(info.name.c_str())) {
 		info.driver = "rdma_rxe";
 	}
 }
@@ -60,6 +60,16 @@ void describe_ports(nic_info &info, ibv_context *device, unsigned ports)
 			info.infiniband =
 				port.link_layer == IBV_LINK_LAYER_INFINIBAND;
 	}
+}
+
+// What the driver says of itself is right, but of one.
+void try_on_demand(nic_info &info, ibv_context *device)
+{
+	if (!info.on_demand || info.driver != "rdma_rxe")
+		return;
+	auto verdict = detail::try_odp(device);
+	info.on_demand = verdict == detail::odp_verdict::right;
+	info.on_demand_wrong = verdict == detail::odp_verdict::wrong;
 }
 
 // There is no flag for it. A kernel whose driver has it gets as far as to find that
@@ -100,6 +110,7 @@ result<nic_info> describe(ibv_context *device)
 		static_cast<uint32_t>(std::max(has.orig_attr.max_cqe, 0));
 	describe_ports(info, device, has.orig_attr.phys_port_cnt);
 	describe_place(info);
+	try_on_demand(info, device);
 	return info;
 }
 

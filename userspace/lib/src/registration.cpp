@@ -42,6 +42,8 @@ const char *obstacle(const card &c, memory kind, registration_path path) noexcep
 	case registration_path::on_demand:
 		if (kind == memory::vram)
 			return "video memory has no pages to be found on demand";
+		if (c.info.on_demand_wrong)
+			return "ODP moves wrong bytes on this kernel; series 04 mends it";
 		return c.info.on_demand ? nullptr : "the card has no ODP for RC";
 	case registration_path::dmabuf:
 		return c.info.dmabuf ? nullptr : "the card's driver takes no dma-bufs";

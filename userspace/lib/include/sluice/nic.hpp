@@ -28,6 +28,9 @@ struct nic_info {
 	bool infiniband = false;	///< else RoCE
 	bool active = false;
 	bool on_demand = false;		///< RC can read and write memory on demand
+	/// It claims to have on_demand, and moved wrong bytes when it was tried:
+	/// soft RoCE of kernels without the series' fixes.
+	bool on_demand_wrong = false;
 	bool dmabuf = false;		///< it may register dma-bufs (tried when opened)
 	uint32_t max_read_atomic = 0;	///< RDMA reads under way on a connection
 	uint32_t max_sends = 0, max_completions = 0;
