@@ -219,7 +219,7 @@ TEST_F_TIMEOUT(sdma, moves_under_a_flood, 280)
 	const uint32_t engine = nth_engine(kernels(self), 0);
 	struct flood other = { };
 	static struct evict e;
-	long before, after, most = 0, moved, all = 0;
+	long before, ended, moved, most = 0, all = 0, beyond = 0;
 	int i, ret;
 
 	ret = evict_open(&e);
@@ -230,17 +230,20 @@ TEST_F_TIMEOUT(sdma, moves_under_a_flood, 280)
 	for (i = 0; i < 6; i++) {
 		before = flood_ended(&other);
 		moved = evict_once(&e);
-		after = flood_ended(&other);
+		ended = flood_ended(&other) - before;
 		ASSERT_LE(0, moved);
 		all += moved;
-		if (after - before > most)
-			most = after - before;
+		if (ended > most)
+			most = ended;
+		/* each may find the ring full, and so may whoever looks then */
+		if (ended > (moved + 1) * (RING_JOBS + 1))
+			beyond++;
 	}
 	TH_LOG("%ld of their batches during a move, of %u on their way", most,
 	       4 * DEPTH);
 	EXPECT_LT(0, all);
-	/* each may find the ring full */
-	EXPECT_GE((all / i + 1) * (RING_JOBS + 1), most);
+	/* the CPU may look late, but not each time */
+	EXPECT_GT(i / 2, beyond);
 	EXPECT_GT(2 * DEPTH, most);
 	EXPECT_EQ(0, flood_stop(&other));
 	evict_close(&e);
