@@ -111,7 +111,7 @@ static int enable_xnack(FIXTURE_DATA(svm) *self)
  * From each GPU to each other. Without retry faults a range that two GPUs map
  * stays in system memory.
  */
-TEST_F(svm, from_gpu_to_gpu)
+TEST_F_TIMEOUT(svm, from_gpu_to_gpu, 200)
 {
 	const int nr = self->svm.nr;
 	uint32_t *p;

@@ -228,7 +228,7 @@ TEST_F(lost, while_it_is_cleared) {
 }
 
 /* The range goes while what its pages have left in the GPU is still let go. */
-TEST_F(lost, back_and_gone) {
+TEST_F_TIMEOUT(lost, back_and_gone, 200) {
 	char *p;
 	int i;
 
