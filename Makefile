@@ -11,7 +11,7 @@ KERNEL  ?= series
 export MIRROR JOBS CMD
 
 # These work on all series only.
-not-series := $(filter export demo bench fuzz mutations mutants,$(MAKECMDGOALS))
+not-series := $(filter export demo bench fuzz faults mutations mutants,$(MAKECMDGOALS))
 ifneq ($(and $(SERIES),$(not-series)),)
 $(error make $(not-series): do without SERIES=)
 endif
@@ -35,14 +35,14 @@ endif
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .PHONY: help buildroot tree whole-tree export apply check-series check-bisect kernel vm \
-	demo test test-debug fuzz mutations mutants bench mbox clean
+	demo test test-debug fuzz faults mutations mutants bench mbox clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
 	@echo
 	@echo 'Variables: FILE= KV=1 TOPOLOGY=unreachable (demo), KDIR= or LINUX_TARBALL= (base kernel),'
 	@echo 'FLAVOUR=debug (kernel, vm), GPUS= ENGINES= CMD= (vm), KERNEL=stock (test),'
-	@echo 'CLOCK=wall (bench), SECONDS= (fuzz), MUTATIONS=, MUTANTS=, GATES= (check-series),'
+	@echo 'CLOCK=wall (bench), SECONDS= (fuzz), FAULTS= SEED= (faults), MUTATIONS=, MUTANTS=, GATES= (check-series),'
 	@echo 'SERIES= (tree, kernel, vm, test, test-debug, apply, mbox, check-series, check-bisect),'
 	@echo 'MIRROR= JOBS= SLUICE_CACHE=; see docs/lab.md.'
 
@@ -90,6 +90,9 @@ test-debug: tree ## the same under KASAN, lockdep and friends, with fault inject
 
 fuzz: buildroot ## fuzz what reads others' bytes, SECONDS= for each target (default 600)
 	@$(ENTER) scripts/fuzz $(SECONDS)
+
+faults: kernel ## break FAULTS= transfers at random moments (default 1000), SEED=
+	@$(ENTER) env FAULTS=$(or $(FAULTS),1000) SEED=$(or $(SEED),1) scripts/test test faults
 
 mutations: whole-tree ## break each guard once and see its test fail
 	@$(WHOLE) scripts/mutate $(MUTATIONS)

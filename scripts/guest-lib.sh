@@ -3,7 +3,7 @@
 
 ADDRESS_A=10.77.0.1
 ADDRESS_B=10.77.0.2
-export PATH=/sluice/build/userspace/cli:$PATH
+export PATH=/sluice/build/${USERSPACE:-userspace}/cli:$PATH
 
 # Run a command in the node a or b.
 on()

@@ -21,8 +21,12 @@ int main(int argc, char **argv)
 	TRY(sluice_context_read(ring, open(argv[argc > 1], O_RDONLY), &here, 0, &op) ||
 	    sluice_operation_wait(op, SLUICE_NEVER, &n));
 	sluice_operation_free(op);
-	TRY(sluice_batch_fault_in(copies, 1) || sluice_batch_copy(copies, &there, &here) ||
-	    sluice_batch_barrier(copies) || sluice_batch_copy(copies, &here, &there) ||
-	    sluice_device_submit(gpu, copies, &op) || sluice_operation_wait(op, SLUICE_NEVER, NULL));
+	for (int back = 0; back < 2; back++) {
+		TRY(sluice_batch_clear(copies) || sluice_batch_fault_in(copies, 1) ||
+		    sluice_batch_copy(copies, back ? &here : &there, back ? &there : &here) ||
+		    sluice_device_submit(gpu, copies, &op) ||
+		    sluice_operation_wait(op, SLUICE_NEVER, NULL));
+		sluice_operation_free(op);
+	}
 	printf("%zu bytes went to %s and came back\n", (size_t)n, info.address);
 }

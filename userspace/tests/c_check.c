@@ -2,6 +2,7 @@
 #include "c_check.h"
 
 int bad;
+const char *skipped;
 
 int run_tests(const struct test *tests, size_t count, const char *only,
 	      int (*before)(void), void (*after)(void))
@@ -13,13 +14,15 @@ int run_tests(const struct test *tests, size_t count, const char *only,
 	for (size_t i = 0; i < count; i++) {
 		if (only && strcmp(only, tests[i].name))
 			continue;
+		skipped = NULL;
 		bad = before();
 		if (bad)
 			printf("# %s\n", sluice_last_error()->message);
 		else
 			tests[i].run();
 		after();
-		printf("%s %zu %s\n", bad ? "not ok" : "ok", ++ran, tests[i].name);
+		printf("%s %zu %s%s%s\n", bad ? "not ok" : "ok", ++ran, tests[i].name,
+		       skipped ? " # SKIP " : "", skipped ? skipped : "");
 		failed += bad != 0;
 	}
 	return failed || !ran;

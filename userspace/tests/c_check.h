@@ -4,11 +4,13 @@
 #define C_CHECK_H
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "sluice.h"
 
-extern int bad;		/* checks of this test that failed */
+extern int bad;			/* checks of this test that failed */
+extern const char *skipped;	/* why this test cannot be made here */
 
 /* Where it fails, say so and leave the test. */
 #define CHECK(what) \
@@ -31,6 +33,16 @@ extern int bad;		/* checks of this test that failed */
 			printf("# %s:%d: %s gives %d, not %d: %s (%s)\n", __FILE__, \
 			       __LINE__, #call, got_, -(number), e_->message, text); \
 			bad++; \
+			return; \
+		} \
+	} while (0)
+
+/* First in a test of what a kernel without the series does not have. */
+#define WANTS_SERIES() \
+	do { \
+		const char *kernel_ = getenv("KERNEL"); \
+		if (kernel_ && !strcmp(kernel_, "stock")) { \
+			skipped = "the base's kernel has no batches and no alias"; \
 			return; \
 		} \
 	} while (0)

@@ -100,6 +100,7 @@ static void a_gpu_is_described(void)
 	struct sluice_limits limits = { .size = sizeof(limits) };
 	uint32_t count = 0;
 
+	WANTS_SERIES();
 	CHECK(!sluice_device_count(&count) && count == 2);
 	CHECK(!sluice_device_info_at(0, &first));
 	CHECK(!sluice_device_get_info(gpu, &info));
@@ -124,6 +125,7 @@ static void a_file_goes_to_vram_and_back(void)
 	uint64_t n = 0;
 	unsigned char *back = malloc(SIZE);
 
+	WANTS_SERIES();
 	CHECK(back && from >= 0 && to >= 0);
 	CHECK(write(from, host_bytes, SIZE) == (ssize_t)SIZE);
 	/* read, batch and write are one chain */
@@ -150,6 +152,7 @@ static void a_batch_has_an_outcome(void)
 	struct sluice_outcome o = { .size = sizeof(o) };
 	uint64_t n = 0;
 
+	WANTS_SERIES();
 	CHECK(!copy(vram, host) && !run(&n) && n == SIZE);
 	CHECK(!sluice_batch_outcome(batch, &o));
 	CHECK(o.vram_bytes == SIZE && o.system_bytes == SIZE && !o.peer_bytes);
@@ -171,6 +174,7 @@ static void all_operations_work(void)
 	uint64_t signal;
 	size_t i;
 
+	WANTS_SERIES();
 	CHECK(!sluice_batch_copy(batch, &a, &left) && !sluice_batch_copy(batch, &b, &right));
 	CHECK(!sluice_batch_barrier(batch) && !sluice_batch_swap(batch, &a, &b));
 	CHECK(!sluice_batch_fill(batch, &rect, 0x01020304));
@@ -203,6 +207,7 @@ static void waits_wait_or_give_up(void)
 	struct sluice_limits limits = { .size = sizeof(limits) };
 	sluice_operation *op;
 
+	WANTS_SERIES();
 	/* with emulated time much more may be taken for a hang */
 	CHECK(!sluice_device_limits(gpu, &limits));
 	CHECK(!sluice_batch_wait(batch, &word, SLUICE_GREATER_EQUAL, 7, 0xff,
@@ -225,6 +230,7 @@ static void the_failing_operation_is_named(void)
 	sluice_buffer *apart;
 	struct sluice_slice some, good = of(vram, 0, 4096);
 
+	WANTS_SERIES();
 	CHECK(!sluice_buffer_host(4096, NULL, &apart));
 	some = all_of(apart);
 	CHECK(!sluice_batch_fill(batch, &good, 1) && !sluice_batch_barrier(batch));
@@ -242,6 +248,7 @@ static void prepared_batches_run_often(void)
 	sluice_prepared *prepared;
 	uint64_t n;
 
+	WANTS_SERIES();
 	CHECK(!sluice_batch_add(batch, &count, 3));
 	CHECK(!sluice_device_prepare(gpu, batch, &prepared));
 	CHECK(sluice_prepared_bytes(prepared) == 8);
@@ -264,6 +271,7 @@ static void shared_memory_migrates(void)
 	struct sluice_slice all;
 	sluice_buffer *svm;
 
+	WANTS_SERIES();
 	CHECK(!sluice_device_counters(gpu, &before));
 	CHECK(!sluice_device_svm(gpu, SIZE, 0, &svm));
 	CHECK(sluice_buffer_kind(svm) == SLUICE_MEMORY_SVM);

@@ -557,7 +557,11 @@ static void both(void (*a)(void), void (*b)(void))
 }
 
 static void memory_to_memory(void) { both(send_memory, receive_memory); }
-static void gpu_to_gpu(void) { both(send_from_gpu, receive_in_gpu); }
+static void gpu_to_gpu(void)
+{
+	WANTS_SERIES();
+	both(send_from_gpu, receive_in_gpu);
+}
 static void refused(void) { both(send_unwanted, refuse_it); }
 static void token_is_wrong(void) { both(guess_and_know, turn_one_away); }
 static void messages(void) { both(say_something, hear_it); }

@@ -182,6 +182,7 @@ TEST_F(GpuMemoryTest, SharedMemoryStaysWhileBatchesRun)
 
 TEST_F(GpuMemoryTest, PartsOfSharedMemoryMigrate)
 {
+	WANTS_BATCHES();
 	buffer shared = good(gpus[0].svm(size, false));
 
 	EXPECT_EQ(away(shared), 0u);
@@ -199,6 +200,7 @@ TEST_F(GpuMemoryTest, PartsOfSharedMemoryMigrate)
 
 TEST_F(GpuMemoryTest, EventsAreTakenInAsTheyCome)
 {
+	WANTS_BATCHES();
 	buffer shared = good(gpus[0].svm(size, false));
 
 	for (int i = 0; i < 100; i++) {
@@ -214,6 +216,7 @@ TEST_F(GpuMemoryTest, EventsAreTakenInAsTheyCome)
 // A pipe has one of the pages.
 TEST_F(GpuMemoryTest, PagesThatAreHeldAreTold)
 {
+	WANTS_BATCHES();
 	buffer shared = good(gpus[0].svm(size, false));
 	iovec page = {shared.data() + 3 * page_size, page_size};
 	int fds[2];
@@ -248,6 +251,7 @@ TEST_F(GpuMemoryTest, NothingIsLeftOfWhatWasAttached)
 // Nobody takes them in meanwhile, and 8 KiB are full.
 TEST_F(GpuMemoryTest, LostEventsAreReported)
 {
+	WANTS_BATCHES();
 	buffer shared = good(gpus[0].svm(size, false));
 
 	for (int i = 0; i < 150; i++) {

@@ -239,9 +239,11 @@ void connection::post() noexcept
 
 	if (!to_post_)
 		return;
-	// Requests end in order: the last one tells of all. One that fails tells of
-	// itself.
+	// Requests end in order, so the last one tells of all, and one in the middle
+	// while the card still has work. One that fails tells of itself.
 	requests_[to_post_ - 1].send_flags = IBV_SEND_SIGNALED;
+	if (to_post_ >= 8)
+		requests_[to_post_ / 2 - 1].send_flags = IBV_SEND_SIGNALED;
 	to_post_ = 0;
 	if (int err = ibv_post_send(qp_.get(), requests_.data(), &refused))
 		fail(errc::device, "its card's queue takes nothing", err);
