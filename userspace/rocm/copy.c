@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "kfd_svm.h"
 
@@ -48,25 +49,26 @@ static int arrived(const uint8_t *at, size_t size, uint32_t seed)
  * itself at what the engine wrote.
  */
 static int go_round(uint8_t *const at[4], unsigned int gpu, unsigned int other,
-		    size_t size, uint32_t engine)
+		    size_t size, const uint32_t engine[3])
 {
 	const struct place leg[4] = {
 		on_host(at[0]), on_gpu(gpu, at[1]), on_gpu(other, at[2]),
 		on_host(at[3]),
 	};
-	uint32_t seed = size + gpu * 64 + other * 8 + engine;
+	uint32_t seed = size + gpu * 64 + other * 8 + engine[0];
 
 	seed_fill(at[0], size, seed);
 	for (int i = 0; i < 3; i++) {
-		CHECK_HSA(rocr_copy(leg[i + 1], leg[i], size, engine));
+		CHECK_HSA(rocr_copy(leg[i + 1], leg[i], size, engine[i]));
 		if (arrived(at[i + 1], size, seed))
 			return 1;
 	}
 	return 0;
 }
 
-static int round_trip(unsigned int gpu, unsigned int other, size_t size,
-		      uint32_t engine)
+/* @engine: of each leg, a mask of one, or 0 for what ROCr chooses. */
+static int round_trip_on(unsigned int gpu, unsigned int other, size_t size,
+			 const uint32_t engine[3])
 {
 	uint8_t *at[4] = {
 		guarded(rocr.coarse, size), guarded(rocr.gpu[gpu].vram, size),
@@ -79,10 +81,18 @@ static int round_trip(unsigned int gpu, unsigned int other, size_t size,
 	else
 		printf("# no memory for %zu bytes\n", size);
 	if (ret)
-		printf("# GPUs %u and %u, engine %#x\n", gpu, other, engine);
+		printf("# GPUs %u and %u, engines %#x, %#x, %#x\n", gpu, other,
+		       engine[0], engine[1], engine[2]);
 	for (int i = 0; i < 4; i++)
 		guarded_free(at[i]);
 	return ret;
+}
+
+static int round_trip(unsigned int gpu, unsigned int other, size_t size)
+{
+	const uint32_t any[3] = { 0 };
+
+	return round_trip_on(gpu, other, size, any);
 }
 
 /* Each pair of GPUs, both ways; a GPU alone has only itself. */
@@ -90,7 +100,7 @@ static int copy_between(void)
 {
 	for (unsigned int a = 0; a < rocr.gpus; a++)
 		for (unsigned int b = 0; b < rocr.gpus; b++)
-			if (a != b && round_trip(a, b, 100004, 0))
+			if (a != b && round_trip(a, b, 100004))
 				return 1;
 	return rocr.gpus > 1 ? 0 : SKIP;
 }
@@ -103,22 +113,57 @@ static int copy_sizes(void)
 	if (!other)
 		return SKIP;
 	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
-		if (round_trip(0, other, sizes[i], 0))
+		if (round_trip(0, other, sizes[i]))
 			return 1;
 	return 0;
 }
 
-static int engines_of(unsigned int gpu, uint32_t *count)
+/* How many engines ROCr has for the host, and how many for the fabric. */
+struct engines {
+	uint32_t host, fabric;
+};
+
+static int engines_of(unsigned int gpu, struct engines *e)
 {
-	uint32_t more = 0;
 	hsa_agent_t agent = rocr.gpu[gpu].agent;
 
 	CHECK_HSA(hsa_agent_get_info(agent, (hsa_agent_info_t)
-				     HSA_AMD_AGENT_INFO_NUM_SDMA_ENG, count));
+				     HSA_AMD_AGENT_INFO_NUM_SDMA_ENG, &e->host));
 	CHECK_HSA(hsa_agent_get_info(agent, (hsa_agent_info_t)
 				     HSA_AMD_AGENT_INFO_NUM_SDMA_XGMI_ENG,
-				     &more));
-	*count += more;
+				     &e->fabric));
+	return 0;
+}
+
+/*
+ * Engines that ROCr offers to copy from one GPU to the other; if XGMI links them,
+ * none of those for the host. It names those that are idle, so it is asked often.
+ */
+static uint32_t engines_offered(unsigned int gpu, unsigned int other,
+				uint32_t all)
+{
+	uint32_t offered = 0, idle;
+
+	for (int tries = 0; tries < 50 && (offered & all) != all; tries++) {
+		idle = 0;
+		hsa_amd_memory_copy_engine_status(rocr.gpu[other].agent,
+						  rocr.gpu[gpu].agent, &idle);
+		offered |= idle;
+		usleep(2000);
+	}
+	return offered & all;
+}
+
+/* Each leg on each engine, but the one between GPUs on those that are offered. */
+static int copy_by_each(unsigned int gpu, unsigned int other, uint32_t all,
+			uint32_t offered)
+{
+	for (uint32_t one = 1; one && one <= all; one <<= 1) {
+		const uint32_t on[3] = { one, offered & one, one };
+
+		if (round_trip_on(gpu, other, 5000, on))
+			return 1;
+	}
 	return 0;
 }
 
@@ -126,17 +171,26 @@ static int engines_of(unsigned int gpu, uint32_t *count)
 static int copy_engines(void)
 {
 	const char *want = getenv("ENGINES");
-	uint32_t engines;
+	uint32_t all, fabric, offered;
+	unsigned int other;
+	struct engines e;
 
 	for (unsigned int gpu = 0; gpu < rocr.gpus; gpu++) {
-		if (engines_of(gpu, &engines))
+		other = (gpu + 1) % rocr.gpus;
+		if (engines_of(gpu, &e))
 			return 1;
-		CHECK(!want || engines == strtoul(want, NULL, 0), "%u engines",
-		      engines);
-		for (uint32_t e = 0; e < engines; e++)
-			if (round_trip(gpu, (gpu + 1) % rocr.gpus, 5000,
-				       1u << e))
-				return 1;
+		CHECK(!want || e.host + e.fabric == strtoul(want, NULL, 0),
+		      "%u and %u engines", e.host, e.fabric);
+		all = (1ull << (e.host + e.fabric)) - 1;
+		fabric = all & ~((1u << e.host) - 1);
+		offered = engines_offered(gpu, other, all);
+		CHECK(offered && !(fabric & ~offered), "%#x of %#x offered",
+		      offered, all);
+		if (offered != all)
+			printf("# GPU %u: %#x of engines %#x\n", gpu, offered,
+			       all);
+		if (copy_by_each(gpu, other, all, offered))
+			return 1;
 	}
 	return rocr.gpus > 1 ? 0 : SKIP;
 }
