@@ -7,6 +7,7 @@
 #define _SELFTEST_SDMA_HOLD_H
 
 #include <linux/types.h>
+#include <pthread.h>
 
 #include "sdma_prepared.h"
 
@@ -91,6 +92,55 @@ static inline int hold_many(struct gpu *gpu, struct hold *h,
 			break;
 	}
 	return ret == -EAGAIN ? n : ret ? ret : -ERANGE;
+}
+
+/* A call that is to answer at once, by a thread in case that it waits. */
+struct answer {
+	pthread_t thread;
+	struct gpu *gpu;
+	struct drm_amdgpu_sdma_batch *batch;
+	int ret;
+	bool done;
+};
+
+#define ANSWER_SECONDS	20
+
+static inline void *answer_call(void *arg)
+{
+	struct answer *a = arg;
+
+	a->ret = batch_submit(a->gpu, a->batch);
+	__atomic_store_n(&a->done, true, __ATOMIC_RELEASE);
+	return NULL;
+}
+
+static inline bool answered(struct answer *a)
+{
+	return __atomic_load_n(&a->done, __ATOMIC_ACQUIRE);
+}
+
+/*
+ * Returns what the call does. If it waits for what is held that is let go, and
+ * -ETIMEDOUT is the result.
+ */
+static inline int answer_now(struct gpu *gpu, struct hold *h,
+			     struct drm_amdgpu_sdma_batch *batch)
+{
+	struct answer a = { .gpu = gpu, .batch = batch };
+	int tries, ret;
+
+	ret = -pthread_create(&a.thread, NULL, answer_call, &a);
+	if (ret)
+		return ret;
+	for (tries = 0; tries < ANSWER_SECONDS * 100 && !answered(&a); tries++)
+		usleep(10000);
+	ret = answered(&a) ? 0 : -ETIMEDOUT;
+	if (ret) {
+		hold_release(h);
+		h->timeline = -1;
+	}
+	pthread_join(a.thread, NULL);
+	return ret ? ret : a.ret;
 }
 
 /* One buffer shown again and again costs no memory. */

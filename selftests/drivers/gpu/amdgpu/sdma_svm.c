@@ -139,6 +139,33 @@ TEST_F(svm, path)
 	EXPECT_EQ(6 * MIB, batch.vram_bytes);
 }
 
+/* Where they run goes by their work, wherever the memory is. */
+TEST_F(svm, auto_placement)
+{
+	const uint32_t all = self->gpu.info.engine_mask;
+	struct drm_amdgpu_sdma_desc d = copy_desc(va(self->at), VRAM_VA, LEN);
+	struct drm_amdgpu_sdma_batch batch = batch_of(&self->gpu, &d, 1);
+	const int most = __builtin_popcount(all) < 2 ? 1 : 2;
+	unsigned int away;
+
+	batch.placement = AMDGPU_SDMA_PLACE_AUTO;
+	batch.engine_mask = 0;
+	memcpy(self->at, self->want, SIZE);
+	for (away = 0; away < 2; away++) {
+		if (away)
+			ASSERT_EQ(0, send_away(self));
+		d.size = 64 * KIB;
+		ASSERT_EQ(0, batch_run(&self->gpu, &batch));
+		EXPECT_EQ(1, __builtin_popcount(batch.engines_used));
+		d.size = LEN;
+		ASSERT_EQ(0, batch_run(&self->gpu, &batch));
+		EXPECT_LE(most, __builtin_popcount(batch.engines_used));
+		EXPECT_EQ(0, batch.engines_used & ~all);
+		EXPECT_EQ(0, memcmp(self->vram.cpu, self->want, LEN));
+		memset(self->vram.cpu, 0, SIZE);
+	}
+}
+
 /* To add in system memory takes PCIe atomics, as in a buffer there. */
 TEST_F(svm, add)
 {

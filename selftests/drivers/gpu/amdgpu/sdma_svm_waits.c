@@ -158,6 +158,45 @@ TEST_F(svm, two_wait)
 	takers_wait(_metadata, self, take_by_madvise, take_by_madvise);
 }
 
+/*
+ * With XNACK, to map a page beside those that an earlier batch uses takes that
+ * batch's end. With NONBLOCK the call says so. What is mapped takes no wait.
+ */
+TEST_F(svm, nonblock)
+{
+	const struct drm_amdgpu_sdma_desc some = copy_desc(va(self->at),
+							   VRAM_VA, PAGE),
+		others = copy_desc(va(self->at) + PAGE, VRAM_VA + PAGE, PAGE);
+	struct drm_amdgpu_sdma_batch first = batch_of(&self->gpu, &some, 1),
+		same = first, more = batch_of(&self->gpu, &others, 1);
+	struct hold hold;
+	uint32_t timeline;
+
+	if (hold_open(&self->gpu, &hold))
+		SKIP(return, "no sw_sync to hold batches back with");
+	ASSERT_EQ(0, madvise(self->at, SIZE, MADV_NOHUGEPAGE));
+	if (variant->xnack)
+		ASSERT_EQ(0, madvise(self->at, SIZE, MADV_DONTNEED));
+	memcpy(self->at, self->want, PAGE);
+	ASSERT_EQ(0, syncobj_new(&self->gpu, &timeline));
+	hold_batch(&hold, &first);
+	ASSERT_EQ(0, batch_submit_to(&self->gpu, &first, timeline, 1));
+	same.flags = AMDGPU_SDMA_BATCH_NONBLOCK;
+	EXPECT_EQ(0, answer_now(&self->gpu, &hold, &same));
+	/* a page of the process that the GPU does not have */
+	memcpy(self->at + PAGE, self->want + PAGE, PAGE);
+	more.flags = AMDGPU_SDMA_BATCH_NONBLOCK;
+	EXPECT_EQ(variant->xnack ? -EAGAIN : 0,
+		  answer_now(&self->gpu, &hold, &more));
+	EXPECT_EQ(AMDGPU_SDMA_ERROR_NONE, more.error_array);
+	EXPECT_EQ(AMDGPU_SDMA_NO_INDEX, more.error_index);
+	EXPECT_EQ(variant->xnack, !more.engines_used);
+	hold_release(&hold);
+	ASSERT_EQ(0, syncobj_wait(&self->gpu, timeline, 1, WAIT_SECONDS));
+	EXPECT_EQ(0, batch_run(&self->gpu, &more));
+	EXPECT_EQ(0, memcmp(self->vram.cpu, self->want, 2 * PAGE));
+}
+
 /* Video memory that the CPU asks for. */
 TEST_F(svm, touch_waits)
 {

@@ -375,6 +375,42 @@ TEST_F(userptr, unmapped_while_used)
 	EXPECT_EQ(0, memcmp(self->vram.cpu, self->want, LEN));
 }
 
+/*
+ * With NONBLOCK too, pages are got. A call that has got them remembers that it is
+ * not to wait for room.
+ */
+TEST_F_TIMEOUT(userptr, nonblock, 200)
+{
+	const struct drm_amdgpu_sdma_desc d = copy_desc(USER_VA, VRAM_VA, LEN),
+		other = fill_desc(VRAM_VA + SIZE - PAGE, 4, 0);
+	struct drm_amdgpu_sdma_batch many = batch_of(&self->gpu, &other, 1);
+	struct drm_amdgpu_sdma_batch batch = batch_of(&self->gpu, &d, 1);
+	struct hold hold;
+
+	if (hold_open(&self->gpu, &hold))
+		SKIP(return, "no sw_sync to hold batches back with");
+	batch.flags = AMDGPU_SDMA_BATCH_NONBLOCK;
+	ASSERT_EQ(self->user.cpu, anonymous(self->user.cpu));
+	memcpy(self->user.cpu, self->want, SIZE);
+	ASSERT_EQ(0, batch_run(&self->gpu, &batch));
+	EXPECT_EQ(0, memcmp(self->vram.cpu, self->want, LEN));
+	ASSERT_EQ(self->user.cpu, anonymous(self->user.cpu));
+	memset(self->user.cpu, 0x77, SIZE);
+	batch = batch_of(&self->gpu, &d, 1);
+	batch.flags = AMDGPU_SDMA_BATCH_NONBLOCK;
+	EXPECT_LT(0, hold_many(&self->gpu, &hold, &many));
+	EXPECT_EQ(-EAGAIN, answer_now(&self->gpu, &hold, &batch));
+	EXPECT_EQ(AMDGPU_SDMA_ERROR_NONE, batch.error_array);
+	EXPECT_EQ(AMDGPU_SDMA_NO_INDEX, batch.error_index);
+	EXPECT_EQ(0, batch.engines_used);
+	hold_release(&hold);
+	/* a call that may wait sees to it that there is room again */
+	EXPECT_EQ(0, batch_run(&self->gpu, &many));
+	EXPECT_EQ(0, memcmp(self->vram.cpu, self->want, LEN));
+	EXPECT_EQ(0, batch_run(&self->gpu, &batch));
+	EXPECT_TRUE(all_are(self->vram.cpu, LEN, 0x77));
+}
+
 /* In the course of many batches, the user pointer gets other pages. */
 struct pages {
 	struct _test_data_userptr *self;
