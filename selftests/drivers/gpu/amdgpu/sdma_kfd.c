@@ -166,6 +166,38 @@ TEST_F(kfd, unmapped_meanwhile)
 	EXPECT_EQ(1, batch.error_index);
 }
 
+/*
+ * The CPU writes these page tables. What is unmapped is cleared behind the batches
+ * that are on their way, and a call with NONBLOCK does not wait for them.
+ */
+TEST_F_TIMEOUT(kfd, nonblock, 120)
+{
+	struct drm_amdgpu_sdma_desc d = out_and_back(self, false);
+	struct drm_amdgpu_sdma_batch first = batch_of(&self->gpu, &d, 1);
+	struct drm_amdgpu_sdma_batch batch = batch_of(&self->gpu, &d, 1);
+	struct buffer other;
+	struct hold hold;
+	uint8_t *at;
+
+	if (hold_open(&self->gpu, &hold))
+		SKIP(return, "no sw_sync to hold batches back with");
+	at = mmap(NULL, SIZE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	ASSERT_NE(MAP_FAILED, at);
+	ASSERT_EQ(0, buffer_map(&self->gpu, &other, SIZE,
+				AMDGPU_GEM_DOMAIN_VRAM, (uintptr_t)at));
+	hold_batch(&hold, &first);
+	first.flags = AMDGPU_SDMA_BATCH_NONBLOCK;
+	ASSERT_EQ(0, batch_submit(&self->gpu, &first));
+	ASSERT_EQ(0, buffer_va(&self->gpu, &other, AMDGPU_VA_OP_UNMAP,
+			       (uintptr_t)at, AMDGPU_VM_DELAY_UPDATE));
+	batch.flags = AMDGPU_SDMA_BATCH_NONBLOCK;
+	EXPECT_EQ(-EAGAIN, answer_now(&self->gpu, &hold, &batch));
+	hold_release(&hold);
+	batch.flags = 0;
+	EXPECT_EQ(0, batch_run(&self->gpu, &batch));
+	EXPECT_EQ(0, memcmp(self->gtt.at, self->vram.at, SIZE));
+}
+
 TEST_F(kfd, stale)
 {
 	struct drm_amdgpu_sdma_desc d = out_and_back(self, false);

@@ -499,13 +499,42 @@ int amdgpu_sdma_batch_wait_for(struct amdgpu_sdma_batch *b,
 	return amdgpu_sync_fence(need_sync(b), fence, GFP_KERNEL);
 }
 
+/* Of those that amdgpu_sync_resv() looks at. */
+static bool all_signaled(struct dma_resv *resv)
+{
+	struct dma_resv_iter cursor;
+	struct dma_fence *fence;
+
+	dma_resv_for_each_fence(&cursor, resv, DMA_RESV_USAGE_READ, fence)
+		if (!dma_fence_is_signaled(fence))
+			return false;
+	return true;
+}
+
+/*
+ * The CPU clears what is unmapped, or was moved and is not of this batch, only
+ * when whatever was submitted before has ended. Who does not block leaves that to
+ * another call.
+ */
+static int check_clears(const struct amdgpu_sdma_batch *b,
+			const struct list_head *cleared)
+{
+	const struct amdgpu_vm *vm = &b->fpriv->vm;
+
+	if (!b->nonblock || !vm->use_cpu_for_update ||
+	    list_empty_careful(cleared) ||
+	    all_signaled(vm->root.bo->tbo.base.resv))
+		return 0;
+	return -EAGAIN;
+}
+
 /**
  * amdgpu_sdma_batch_update_vm - page tables as the mappings say
  * @b: call; the buffers are valid
  *
  * The batch waits for the updates.
  *
- * Returns: 0 or a negative error.
+ * Returns: 0, -EAGAIN instead of waiting, or another negative error.
  */
 int amdgpu_sdma_batch_update_vm(struct amdgpu_sdma_batch *b)
 {
@@ -515,7 +544,9 @@ int amdgpu_sdma_batch_update_vm(struct amdgpu_sdma_batch *b)
 
 	if (!amdgpu_vm_ready(vm))
 		return -EINVAL;
-	r = amdgpu_vm_clear_freed(b->adev, vm, NULL);
+	r = check_clears(b, &vm->freed);
+	if (!r)
+		r = amdgpu_vm_clear_freed(b->adev, vm, NULL);
 	if (r)
 		return r;
 	for (i = 0; i < b->num_bo_vas; i++) {
@@ -529,25 +560,13 @@ int amdgpu_sdma_batch_update_vm(struct amdgpu_sdma_batch *b)
 		if (r)
 			return r;
 	}
-	r = amdgpu_vm_handle_moved(b->adev, vm, drm_exec_ticket(&b->exec));
-	if (r)
-		return r;
-	r = amdgpu_vm_update_pdes(b->adev, vm, false);
-	if (r)
-		return r;
-	return amdgpu_sdma_batch_wait_for(b, vm->last_update);
-}
-
-/* Of those that amdgpu_sync_resv() looks at. */
-static bool all_signaled(struct dma_resv *resv)
-{
-	struct dma_resv_iter cursor;
-	struct dma_fence *fence;
-
-	dma_resv_for_each_fence(&cursor, resv, DMA_RESV_USAGE_READ, fence)
-		if (!dma_fence_is_signaled(fence))
-			return false;
-	return true;
+	r = check_clears(b, &vm->individual.needs_update);
+	if (!r)
+		r = amdgpu_vm_handle_moved(b->adev, vm,
+					   drm_exec_ticket(&b->exec));
+	if (!r)
+		r = amdgpu_vm_update_pdes(b->adev, vm, false);
+	return r ? r : amdgpu_sdma_batch_wait_for(b, vm->last_update);
 }
 
 /* As command submission does: see amdgpu_cs_sync_rings(). */
