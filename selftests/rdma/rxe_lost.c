@@ -8,6 +8,7 @@
  * own. Needs root, ip and rdma.
  */
 #define _GNU_SOURCE
+#include <pthread.h>
 #include <stdbool.h>
 
 #include "../kselftest_harness.h"
@@ -233,8 +234,8 @@ static int find_way(FIXTURE_DATA(lost) *self)
 	return -EHOSTUNREACH;
 }
 
-/* The status of a datagram's send. */
-static int ud_send(FIXTURE_DATA(lost) *self)
+/* The status of a datagram's send to a QP of b. */
+static int ud_send_to(FIXTURE_DATA(lost) *self, uint32_t qpn)
 {
 	struct ibv_sge sge = rcp_sge(self->src_mr, self->src, CHUNK);
 	struct ibv_send_wr wr = {
@@ -243,13 +244,18 @@ static int ud_send(FIXTURE_DATA(lost) *self)
 		.opcode = IBV_WR_SEND,
 		.wr.ud = {
 			.ah = self->ah,
-			.remote_qpn = self->ud.b.qp->qp_num,
+			.remote_qpn = qpn,
 			.remote_qkey = QKEY,
 		},
 	};
 	int err = rcp_post(&self->ud.a, &wr);
 
 	return err ? err : rcp_wait(&self->ud.a, NULL);
+}
+
+static int ud_send(FIXTURE_DATA(lost) *self)
+{
+	return ud_send_to(self, self->ud.b.qp->qp_num);
 }
 
 /* What was sent now, not what may have waited from before. */
@@ -303,6 +309,48 @@ TEST_F_TIMEOUT(lost, ud, 300)
 		ASSERT_TRUE(ud_arrives(self, 2 + cut))
 			TH_LOG("cut %d", cut);
 	}
+}
+
+struct flood {
+	FIXTURE_DATA(lost) *self;
+	pthread_t thread;
+	uint32_t qpn;
+	bool stop;
+	int failed;
+};
+
+static void *do_flood(void *arg)
+{
+	struct flood *f = arg;
+
+	while (!__atomic_load_n(&f->stop, __ATOMIC_RELAXED) && !f->failed)
+		f->failed = ud_send_to(f->self, __atomic_load_n(&f->qpn,
+							__ATOMIC_RELAXED));
+	return NULL;
+}
+
+/* Datagrams are on their way to a QP that goes: KASAN sees who looks too late. */
+TEST_F_TIMEOUT(lost, queue_pair_goes, 300)
+{
+	struct flood f = { .self = self };
+	int round;
+
+	ASSERT_EQ(0, ud_end_init(&self->ud.a, &self->a));
+	ASSERT_EQ(0, ud_end_init(&self->ud.b, &self->b));
+	ASSERT_EQ(0, find_way(self));
+	f.qpn = self->ud.b.qp->qp_num;
+	ASSERT_EQ(0, pthread_create(&f.thread, NULL, do_flood, &f));
+	for (round = 0; round < 200; round++) {
+		usleep(1000);
+		rcp_end_fini(&self->ud.b);
+		ASSERT_EQ(0, ud_end_init(&self->ud.b, &self->b));
+		__atomic_store_n(&f.qpn, self->ud.b.qp->qp_num,
+				 __ATOMIC_RELAXED);
+	}
+	__atomic_store_n(&f.stop, true, __ATOMIC_RELAXED);
+	ASSERT_EQ(0, pthread_join(f.thread, NULL));
+	EXPECT_EQ(0, f.failed);
+	ASSERT_TRUE(ud_arrives(self, 1));
 }
 
 static void fill(uint8_t *mem, unsigned int seed)
