@@ -8,6 +8,7 @@ import json
 import os
 import pathlib
 import shutil
+import signal
 import subprocess
 import tempfile
 import time
@@ -16,6 +17,8 @@ SLUICE = f"/sluice/build/{os.environ.get('USERSPACE', 'userspace')}/cli/sluice"
 ADDRESS = "10.77.0.2"
 MIB = 1 << 20
 WORK = pathlib.Path(tempfile.mkdtemp())
+# A debug kernel takes longer, as suites and programs of the kernel's know as well.
+SLOW = 6 if "sluice.flavour=debug" in pathlib.Path("/proc/cmdline").read_text() else 1
 # The kernel has no patch.
 STOCK = os.environ.get("KERNEL") == "stock"
 
@@ -58,7 +61,7 @@ def ends(send=(), receive=(), to="in", files=("file",), user=(), **streams):
 def status(process, limit=60):
     """Its exit status and what it said."""
     try:
-        said = process.communicate(timeout=limit)[1]
+        said = process.communicate(timeout=limit * SLOW)[1]
     except subprocess.TimeoutExpired:
         process.kill()
         return "hangs", process.communicate()[1]
@@ -115,6 +118,38 @@ def started(process, part="in/file.part", least=6 * MIB):
             return
         time.sleep(0.01)
     raise AssertionError("it does not begin")
+
+
+def patience(seconds):
+    """Options of an end that gives up when nothing moves for so long."""
+    return "--timeout", seconds * SLOW
+
+
+class HangingFiles:
+    """WORK once more at another place, through a file system that can stop answering
+    and go on."""
+
+    def __init__(self):
+        self.at = pathlib.Path(tempfile.mkdtemp())
+        self.server = subprocess.Popen(["bindfs", "-f", WORK, self.at])
+        for _ in range(1000):
+            if os.path.ismount(self.at):
+                return
+            time.sleep(0.01)
+        raise AssertionError("bindfs does not mount")
+
+    def stop(self):
+        self.server.send_signal(signal.SIGSTOP)
+
+    def go_on(self):
+        self.server.send_signal(signal.SIGCONT)
+
+    def close(self):
+        self.go_on()
+        subprocess.run(["umount", "-l", self.at], check=False)
+        self.server.terminate()
+        self.server.wait()
+        self.at.rmdir()
 
 
 def two_nodes():

@@ -26,6 +26,9 @@ public:
 	result<void> keep(uint64_t size);
 	/// Leave what may be taken up again.
 	void leave(uint64_t size) const;
+	/// Leave a file that does not answer as it is, and open: to close it would not
+	/// end. The process does it, when it has said why it gives up.
+	void leave_open() { fd_.release(); }
 
 private:
 	std::string path_, part_;	///< empty: standard output
@@ -85,7 +88,10 @@ result<stream_report> take(session &s, receiver &from, const stream_offer &offer
 	auto report = run_task(s, from.receive(to->sink()), offer.name, from.progress(),
 			  o.quiet);
 	if (!report) {
-		to->leave(from.progress().bytes);
+		if (s.context.left_behind())
+			to->leave_open();
+		else
+			to->leave(from.progress().bytes);
 		return report;
 	}
 	if (auto kept = to->keep(report->bytes + report->resumed); !kept)

@@ -16,6 +16,14 @@ struct opened_file {
 	stream_source source;
 };
 
+// To close a file that does not answer would not end either: the process does it, when
+// it has said why it gives up.
+void leave_open(std::vector<opened_file> &files)
+{
+	for (opened_file &f : files)
+		f.fd.release();
+}
+
 // Standard input is duplicated, so that all are closed alike.
 result<opened_file> open_source(const std::string &path)
 {
@@ -94,6 +102,8 @@ result<exit_status> send_command::send_all(session &s, reports &told,
 		auto name = f.source.name;
 		auto report = run_task(s, out->send(std::move(f.source)), name,
 				       out->progress(), options_.quiet);
+		if (!report && s.context.left_behind())
+			leave_open(files);
 		if (!report)
 			return std::unexpected(report.error());
 		told.add(*report);

@@ -148,6 +148,7 @@ static void null_is_named(void)
 	FAILS(sluice_context_open(NULL, NULL), EINVAL, "context: it is NULL");
 	FAILS(sluice_context_wait(NULL, 0, NULL), EINVAL, "context");
 	FAILS(sluice_context_fd(NULL), EINVAL, "context");
+	FAILS(sluice_context_left_behind(NULL), EINVAL, "context");
 	FAILS(sluice_context_read(NULL, 0, &all, 0, &op), EINVAL, "context");
 	FAILS(sluice_context_read(ring, 0, NULL, 0, &op), EINVAL, "to: it is NULL");
 	FAILS(sluice_context_read(ring, 0, &none, 0, &op), EINVAL, "to: its buffer");

@@ -186,6 +186,14 @@ SLUICE_API int sluice_context_wait(sluice_context *context, int64_t deadline,
  */
 SLUICE_API int sluice_context_fd(const sluice_context *context);
 
+/*
+ * Reads, writes and syncs that were freed, and that their file still has: on a network
+ * that is down, or a disk that hangs. Their memory may still be read or written to, so
+ * do not use it for something else. It is freed when the file lets go of it, or with
+ * the process. How many, or a negative errno.
+ */
+SLUICE_API int sluice_context_left_behind(const sluice_context *context);
+
 /* Give the kernel what was started. Whatever waits does so by itself. */
 SLUICE_API int sluice_context_submit(sluice_context *context);
 
@@ -246,7 +254,10 @@ SLUICE_API int sluice_operation_wait(sluice_operation *operation, int64_t deadli
  */
 SLUICE_API int sluice_operation_cancel(sluice_operation *operation);
 
-/* Cancel it if it is not done, and wait until nothing touches its memory. */
+/*
+ * Cancel it if it is not done, and wait until nothing touches its memory. What a file
+ * does not give back within a second is left behind.
+ */
 SLUICE_API void sluice_operation_free(sluice_operation *operation);
 
 /* ---------------------------------------------------------------- buffer */

@@ -110,6 +110,18 @@ int sluice_context_fd(const sluice_context *context)
 	return err ? err : fd;
 }
 
+int sluice_context_left_behind(const sluice_context *context)
+{
+	int count = 0;
+	int err = guarded([&]() -> result<void> {
+		SLUICE_CHECK(given(context, "context"));
+		count = static_cast<int>(context->it->it.left_behind());
+		return {};
+	});
+
+	return err ? err : count;
+}
+
 int sluice_context_submit(sluice_context *context)
 {
 	return guarded([&]() -> result<void> {

@@ -55,7 +55,7 @@ operation context::read(int file, slice to, uint64_t offset)
 	if (!to.valid())
 		return engine_->failed(error(errc::usage, "read",
 					     "outside of its buffer"));
-	return engine_->start("read", errc::input, to, [&](io_uring_sqe *sqe) {
+	return engine_->start_on_file("read", errc::input, to, [&](io_uring_sqe *sqe) {
 		io_uring_prep_read(sqe, file, to.data(), length_of(to), offset);
 	});
 }
@@ -65,14 +65,14 @@ operation context::write(int file, slice from, uint64_t offset)
 	if (!from.valid())
 		return engine_->failed(error(errc::usage, "write",
 					     "outside of its buffer"));
-	return engine_->start("write", errc::output, from, [&](io_uring_sqe *sqe) {
+	return engine_->start_on_file("write", errc::output, from, [&](io_uring_sqe *sqe) {
 		io_uring_prep_write(sqe, file, from.data(), length_of(from), offset);
 	});
 }
 
 operation context::sync(int file)
 {
-	return engine_->start("sync", errc::output, {}, [&](io_uring_sqe *sqe) {
+	return engine_->start_on_file("sync", errc::output, {}, [&](io_uring_sqe *sqe) {
 		io_uring_prep_fsync(sqe, file, 0);
 	});
 }
@@ -145,6 +145,11 @@ result<unsigned> context::run_once(deadline until)
 int context::fd() const noexcept
 {
 	return engine_->fd();
+}
+
+unsigned context::left_behind() const noexcept
+{
+	return engine_->left_behind();
 }
 
 uint64_t context::system_calls() const noexcept

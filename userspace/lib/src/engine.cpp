@@ -40,8 +40,20 @@ int engine::open(unsigned operations)
 	return err;
 }
 
+// The kernel goes on with what is left behind when the ring is closed, and nobody is
+// told when it lets go of the memory.
+static void keep_for_ever(slice memory)
+{
+	static auto *kept = new std::vector<slice>;
+
+	kept->push_back(std::move(memory));
+}
+
 engine::~engine()
 {
+	for (op_state &op : states_)
+		if (op.orphan)
+			keep_for_ever(std::move(op.keep));
 	if (opened_)
 		io_uring_queue_exit(&ring_);
 }
@@ -56,6 +68,7 @@ op_state *engine::take() noexcept
 		op->waiter = {};
 		op->stop = nullptr;
 		op->owner = nullptr;
+		op->of_file = false;
 		op->tag = 0;
 	}
 	return op;
@@ -71,6 +84,28 @@ void engine::finish(op_state &op, result<size_t> outcome) noexcept
 	finished_++;
 	if (op.waiter)
 		awake_.push_back(&op);
+	if (std::exchange(op.orphan, false)) {
+		orphans_--;
+		give_back(&op);
+	}
+}
+
+void engine::leave_behind(op_state &op) noexcept
+{
+	if (op.waiter)
+		leave_asleep(op);
+	op.orphan = true;
+	orphans_++;
+}
+
+// Who leaves many behind, of one file that hangs, does not wait for each.
+deadline engine::grace_for(const op_state &op) const noexcept
+{
+	using namespace std::chrono_literals;
+
+	if (!op.of_file)
+		return never;
+	return after(orphans_ ? 20ms : 1000ms);
 }
 
 void engine::leave_asleep(op_state &op) noexcept

@@ -34,6 +34,8 @@ struct op_state : request {
 	slice keep_more;
 	__kernel_timespec time{};		///< of a timer
 	bool done = true;
+	bool of_file = false;			///< which may not answer
+	bool orphan = false;			///< left behind by who started it
 	result<size_t> outcome = 0;
 };
 
@@ -76,6 +78,11 @@ public:
 	void leave_asleep(op_state &op) noexcept;
 	/// Nobody asks for it any more.
 	void give_back(op_state *op) noexcept;
+	/// Nobody asks for it, and it is not done.
+	void leave_behind(op_state &op) noexcept;
+	/// Until when to wait for an operation that was cancelled.
+	deadline grace_for(const op_state &op) const noexcept;
+	unsigned left_behind() const noexcept { return orphans_; }
 
 	/// An operation that is over already.
 	operation failed(error why) noexcept;
@@ -90,7 +97,17 @@ public:
 	/// is that of the operation.
 	template <class Prepare>
 	operation start(const char *what, errc failure, const slice &keep,
-			Prepare prepare) noexcept;
+			Prepare prepare) noexcept
+	{
+		return begin(what, failure, keep, false, prepare);
+	}
+	/// The same, of a file.
+	template <class Prepare>
+	operation start_on_file(const char *what, errc failure, const slice &keep,
+				Prepare prepare) noexcept
+	{
+		return begin(what, failure, keep, true, prepare);
+	}
 
 	/// Cancel what has @p to as its request; @p to still completes.
 	void cancel(request &to) noexcept;
@@ -131,6 +148,9 @@ public:
 	bool chaining() const noexcept { return chaining_; }
 
 private:
+	template <class Prepare>
+	operation begin(const char *what, errc failure, const slice &keep, bool of_file,
+			Prepare prepare) noexcept;
 	/// An entry that fails where a chain is built: false if there is no room.
 	bool break_chain(request &to) noexcept;
 	int take_in() noexcept;			///< how many completions
@@ -150,11 +170,12 @@ private:
 	std::vector<op_state *> awake_;		///< done, and somebody awaits them
 	chore_list chores_, last_chores_;
 	unsigned finished_ = 0;
+	unsigned orphans_ = 0;
 	uint64_t entered_ = 0;
 };
 
 template <class Prepare>
-operation engine::start(const char *what, errc failure, const slice &keep,
+operation engine::begin(const char *what, errc failure, const slice &keep, bool of_file,
 			Prepare prepare) noexcept
 {
 	op_state *op = take();
@@ -164,6 +185,7 @@ operation engine::start(const char *what, errc failure, const slice &keep,
 	op->what = what;
 	op->failure = failure;
 	op->keep = keep;
+	op->of_file = of_file;
 	op->stop = [](op_state &self) noexcept { self.in->cancel(self); };
 	op->complete = [](request &self, int res, unsigned) noexcept {
 		auto &state = static_cast<op_state &>(self);

@@ -77,16 +77,23 @@ operation::awaiter::~awaiter()
 }
 
 // A device may write to the memory, and the kernel to the state, until it is done. So
-// there is nothing to do but to wait for it.
+// there is nothing to do but to wait for it, or to let the engine keep both.
 void operation::drain() noexcept
 {
 	if (!state_)
 		return;
 	cancel();
-	while (!state_->done)
-		if (int err = state_->in->reap(never); err < 0 && err != -ETIME)
+	auto *op = std::exchange(state_, nullptr);
+	const deadline until = op->in->grace_for(*op);
+	while (!op->done) {
+		int err = op->in->reap(until);
+
+		if (err < 0 && err != -ETIME)
 			std::terminate();	// the ring is broken
-	state_->in->give_back(std::exchange(state_, nullptr));
+		if (!op->done && clock::now() >= until)
+			return op->in->leave_behind(*op);
+	}
+	op->in->give_back(op);
 }
 
 } // namespace sluice

@@ -110,8 +110,11 @@ result<void> stream_end::make_pieces()
 	return {};
 }
 
-void stream_end::begin(std::string source, uint64_t size)
+result<void> stream_end::begin(std::string source, uint64_t size)
 {
+	if (left_behind_)
+		return fail(errc::busy, source, "a file that does not answer still has "
+			    "memory of what was to move before: connect anew");
 	report_ = {};
 	report_.name = std::move(source);
 	report_.path = path_;
@@ -125,6 +128,7 @@ void stream_end::begin(std::string source, uint64_t size)
 	if (options_.gpu)
 		if (auto now = options_.gpu->counters())
 			counters_before_ = *now;
+	return {};
 }
 
 result<stream_report> stream_end::end()
@@ -174,6 +178,24 @@ task<void> stream_end::watch_over()
 			give_up(error(errc::timeout, endpoint_.peer(),
 				      "nothing moves any more"));
 	}
+}
+
+task<void> stream_end::tell(task<result<void>> what, std::optional<result<void>> &outcome)
+{
+	outcome = co_await what;
+	changed_.notify();
+}
+
+task<result<void>> stream_end::or_give_up(task<result<void>> what)
+{
+	std::optional<result<void>> outcome;
+	auto running = tell(std::move(what), outcome);
+
+	while (!outcome && !broken())
+		(void)co_await changed_.wait();
+	if (!outcome)
+		co_return why();
+	co_return std::move(*outcome);
 }
 
 task<result<void>> stream_end::turn(const uint64_t &count, uint64_t value)
@@ -282,6 +304,15 @@ task<result<void>> stream_end::digest_of(int file, uint64_t size, sha256 &sum)
 	co_return {};
 }
 
+task<result<void>> stream_end::sync(int file)
+{
+	auto synced = co_await context_.sync(file);
+
+	if (!synced)
+		co_return std::unexpected(synced.error());
+	co_return {};
+}
+
 task<result<void>> stream_end::say(const wire::bytes &message)
 {
 	auto sent = co_await endpoint_.send(message.span());
@@ -308,6 +339,7 @@ task<void> stream_end::fail_with(const error &reason)
 	(void)co_await endpoint_.send(
 		wire::encode_text(wire::type::failed, reason.message()).span());
 	workers_.clear();
+	left_behind_ = context_.left_behind() != 0;
 }
 
 task<result<std::span<const std::byte>>> stream_end::hear()

@@ -65,7 +65,8 @@ protected:
 	result<void> make_pieces();
 	result<piece_memory> make_piece();
 
-	void begin(std::string name, uint64_t size);
+	/// errc::busy if a file still has memory of an earlier stream that failed.
+	result<void> begin(std::string name, uint64_t size);
 	/// errc::no_path if the required path was not kept to.
 	result<stream_report> end();
 
@@ -78,11 +79,15 @@ protected:
 
 	/// Wait for the workers, or until all give up.
 	task<result<void>> await_workers();
+	/// Keep what becomes of it, and say that it is over.
+	task<void> tell(task<result<void>> what, std::optional<result<void>> &outcome);
 	/// Tell the peer, and let go of all.
 	task<void> fail_with(const error &why);
 
 	/// Give up if nothing moves for too long.
 	task<void> watch_over();
+	/// Wait for something that a file may never end, or until all give up.
+	task<result<void>> or_give_up(task<result<void>> what);
 	/// Wait until @p count is @p value, or all give up.
 	task<result<void>> turn(const uint64_t &count, uint64_t value);
 
@@ -100,6 +105,8 @@ protected:
 	task<result<void>> write_all(int file, slice from, uint64_t offset);
 	/// SHA-256 of the first @p size bytes of a file.
 	task<result<void>> digest_of(int file, uint64_t size, sha256 &sum);
+	/// All that was written to a file is on its medium.
+	task<result<void>> sync(int file);
 
 	task<result<void>> say(const wire::bytes &message);
 	/// The next message, in message_.
@@ -135,6 +142,7 @@ protected:
 	/// gives up: with them goes the peer's right to write, and then the connection.
 	std::vector<task<void>> workers_;
 	uint64_t finished_ = 0;		///< of them
+	bool left_behind_ = false;	///< operations, on these pieces
 };
 
 } // namespace sluice::detail

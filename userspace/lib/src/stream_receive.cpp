@@ -85,7 +85,8 @@ task<result<void>> receiving::accept()
 
 	if (sink_.have && sink_.file >= 0 && sink_.have <= offer_.size) {
 		m.from = sink_.have;
-		if (auto read = co_await digest_of(sink_.file, m.from, sum_); !read)
+		auto read = co_await or_give_up(digest_of(sink_.file, m.from, sum_));
+		if (!read)
 			co_return read;
 		m.digest = sum_.digest();
 	}
@@ -327,8 +328,8 @@ task<result<void>> receiving::close()
 		report_.digest = done.digest;
 	}
 	if (sink_.file >= 0 && !sequential_)
-		if (auto synced = co_await context_.sync(sink_.file); !synced)
-			co_return std::unexpected(synced.error());
+		if (auto synced = co_await or_give_up(sync(sink_.file)); !synced)
+			co_return synced;
 	co_return co_await say(wire::encode_done(done));
 }
 
@@ -352,7 +353,8 @@ task<result<stream_report>> receiving::receive(stream_sink sink)
 {
 	sink_ = std::move(sink);
 	memory_ = scattered(std::exchange(sink_.to, {}));
-	begin(offer_.name, offer_.size);
+	if (auto begun = begin(offer_.name, offer_.size); !begun)
+		co_return std::unexpected(begun.error());
 	piece_ = std::min<uint64_t>(open_.piece,
 				    options_.piece / open_.chunk * open_.chunk);
 	sequential_ = sink_.file >= 0 &&
@@ -365,8 +367,8 @@ task<result<stream_report>> receiving::receive(stream_sink sink)
 	auto step = fits();
 	if (!step)
 		co_return std::unexpected(step.error());
-	step = co_await accept();
 	auto watching = watch_over();
+	step = co_await accept();
 	auto listening = listen();
 
 	if (step)

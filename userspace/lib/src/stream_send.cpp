@@ -92,7 +92,8 @@ task<result<void>> sending::agree(const wire::accept_message &m)
 	start_ = m.from;
 	if (!m.from)
 		co_return {};
-	if (auto read = co_await digest_of(source_.file, m.from, sum_); !read)
+	auto read = co_await or_give_up(digest_of(source_.file, m.from, sum_));
+	if (!read)
 		co_return read;
 	if (sum_.digest() != m.digest) {
 		sum_ = {};
@@ -359,7 +360,8 @@ task<result<stream_report>> sending::send(stream_source source)
 	memory_ = scattered(std::exchange(source_.from, {}));
 	if (source_.file < 0)
 		source_.size = memory_.size();
-	begin(source_.name, source_.size);
+	if (auto begun = begin(source_.name, source_.size); !begun)
+		co_return std::unexpected(begun.error());
 	grants_.clear();
 	answer_.reset();
 	done_.reset();

@@ -29,7 +29,9 @@ struct op_state;
 }
 
 /// Something under way. Moving it moves the ownership. Destroying it cancels what is
-/// not done and waits until no device can touch its memory any more.
+/// not done and waits until no device can touch its memory any more. Only a file may
+/// never answer: what it does not give back within a second is left to the context,
+/// which keeps its memory alive. See context::left_behind().
 class [[nodiscard]] operation {
 public:
 	/// None; poll() is true, and the result is errc::usage.
@@ -142,6 +144,12 @@ public:
 	/// Call run_once(deadline{}) then until it returns 0, and submit() after what
 	/// was started elsewhere.
 	int fd() const noexcept;
+
+	/// Reads, writes and syncs whose operation was destroyed, and which their file
+	/// still has: on a network that is down, or a disk that hangs. Their memory
+	/// may still be read or written to, so do not use it for something else. It is
+	/// freed when the file lets go of it, or with the process.
+	unsigned left_behind() const noexcept;
 
 	/// How often it has entered the kernel, to measure.
 	uint64_t system_calls() const noexcept;
