@@ -322,10 +322,12 @@ struct flood {
 static void *do_flood(void *arg)
 {
 	struct flood *f = arg;
+	uint32_t qpn;
 
-	while (!__atomic_load_n(&f->stop, __ATOMIC_RELAXED) && !f->failed)
-		f->failed = ud_send_to(f->self, __atomic_load_n(&f->qpn,
-							__ATOMIC_RELAXED));
+	while (!__atomic_load_n(&f->stop, __ATOMIC_RELAXED) && !f->failed) {
+		qpn = __atomic_load_n(&f->qpn, __ATOMIC_RELAXED);
+		f->failed = ud_send_to(f->self, qpn);
+	}
 	return NULL;
 }
 
