@@ -2,6 +2,7 @@
 #include "rdma_tools.hpp"
 
 #include <deque>
+#include <fstream>
 #include <functional>
 #include <grp.h>
 #include <map>
@@ -45,6 +46,24 @@ std::string take(flow_in &in, endpoint &with, unsigned count)
 }
 
 } // namespace
+
+uint32_t many_streams()
+{
+	std::ifstream file("/proc/cmdline");
+	std::string line;
+
+	std::getline(file, line);
+	return line.contains("sluice.flavour=debug") ? 100 : 1000;
+}
+
+void raise_limit_of_files()
+{
+	rlimit files{};
+
+	::getrlimit(RLIMIT_NOFILE, &files);
+	files.rlim_cur = files.rlim_max;
+	::setrlimit(RLIMIT_NOFILE, &files);
+}
 
 std::string flood(endpoint &with, unsigned count)
 {
@@ -252,6 +271,59 @@ int many(const words &args)
 	return end ? 0 : told(end.error());
 }
 
+struct incoming {
+	explicit incoming(endpoint &&e) : with(std::move(e)) {}
+
+	endpoint with;
+	std::optional<receiver> in;
+	buffer memory = *buffer::host(streamed);
+};
+
+// What was sent is there, and is what the stream of this number sends.
+task<int> take_one(incoming &from, uint32_t number)
+{
+	auto offered = co_await from.in->next();
+	if (!offered)
+		co_return told(offered.error());
+	if (!*offered || (*offered)->size != streamed)
+		co_return exit_wrong;
+	stream_sink sink{.file = -1, .to = {from.memory.part(0, streamed)}, .have = 0};
+	auto report = co_await from.in->receive(std::move(sink));
+	if (!report)
+		co_return told(report.error());
+	co_return filled(from.memory.bytes().first(streamed), number) ? 0 : exit_wrong;
+}
+
+// As many connections as asked for, and a stream on each, all at once.
+int streams(const words &args)
+{
+	raise_limit_of_files();
+	auto ring = *context::open(many_operations);
+	auto card = *nic::open(ring, card_b);
+	auto port = static_cast<uint16_t>(std::stoi(args.at(1)));
+	std::deque<incoming> all;
+	std::deque<task<int>> running;
+	int worst = 0;
+
+	for (int i = 0; i < std::stoi(args.at(2)); i++) {
+		auto with = endpoint::connect(ring, card, address_a, port,
+					      small_endpoint, after(120s));
+		if (!with)
+			return told(with.error());
+		auto &from = all.emplace_back(std::move(*with));
+		auto in = receiver::make(ring, from.with, card, small_stream);
+		if (!in)
+			return told(in.error());
+		from.in.emplace(std::move(*in));
+	}
+	for (auto &from : all)
+		running.push_back(take_one(
+			from, static_cast<uint32_t>(running.size())));
+	for (auto &one : running)
+		worst = std::max(worst, one.run(ring));
+	return worst;
+}
+
 } // namespace
 
 int be_peer(const words &args)
@@ -259,7 +331,7 @@ int be_peer(const words &args)
 	static const std::map<std::string, std::function<int(const words &)>> parts = {
 		{"chat", chat}, {"hold", hold_on}, {"token", with_token},
 		{"no-token", without_token}, {"offer", offer}, {"nobody", as_nobody},
-		{"many", many}, {"hostile", be_hostile},
+		{"many", many}, {"streams", streams}, {"hostile", be_hostile},
 	};
 
 	return parts.at(args.at(0))(args);

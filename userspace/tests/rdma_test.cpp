@@ -5,6 +5,7 @@
 #include "rdma_tools.hpp"
 
 #include <csignal>
+#include <deque>
 #include <fcntl.h>
 #include <filesystem>
 #include <poll.h>
@@ -664,6 +665,47 @@ TEST_F(RdmaTest, AHundredEndpoints)
 	EXPECT_EQ(sum, count * (count - 1) / 2);
 	std::byte last{};
 	EXPECT_TRUE(all[0].send({&last, 1}).wait());
+	EXPECT_EQ(other.wait(*ring), 0);
+}
+
+TEST_F(RdmaTest, AThousandStreamsAtOnce)
+{
+	const uint32_t count = many_streams();
+	struct outgoing {
+		explicit outgoing(endpoint &&e) : with(std::move(e)) {}
+
+		endpoint with;
+		std::optional<sender> out;
+		buffer memory = *buffer::host(streamed);
+	};
+	raise_limit_of_files();
+	card.reset();
+	ring = std::make_unique<context>(*context::open(many_operations));
+	card = std::make_unique<nic>(*nic::open(*ring, card_a));
+	listen(small_endpoint);
+	process other({"streams", port(), std::to_string(count)});
+	std::deque<outgoing> all;
+	std::deque<task<result<stream_report>>> running;
+
+	for (uint32_t i = 0; i < count; i++) {
+		auto with = door->accept(after(120s));
+		ASSERT_TRUE(with) << i << " " << with.error().message();
+		auto &to = all.emplace_back(std::move(*with));
+		auto out = sender::make(*ring, to.with, *card, small_stream);
+		ASSERT_TRUE(out) << i << " " << out.error().message();
+		to.out.emplace(std::move(*out));
+		fill(to.memory.bytes().first(streamed), i);
+	}
+	for (auto &to : all)
+		running.push_back(to.out->send(
+			{.name = "one of many", .file = -1,
+			 .from = {to.memory.part(0, streamed)}, .size = 0}));
+	for (auto &one : running) {
+		auto report = one.run(*ring);
+		ASSERT_TRUE(report) << report.error().message();
+		EXPECT_EQ(report->bytes, streamed);
+		EXPECT_TRUE(report->digest);
+	}
 	EXPECT_EQ(other.wait(*ring), 0);
 }
 

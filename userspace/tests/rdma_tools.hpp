@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "sluice/endpoint.hpp"
+#include "sluice/stream.hpp"
 
 namespace rdma_tests {
 
@@ -48,6 +49,21 @@ inline bool filled(std::span<const std::byte> memory, uint32_t seed)
 	fill(expected, seed);
 	return std::ranges::equal(memory, expected);
 }
+
+/// Streams of which a thousand fit into a process.
+inline constexpr size_t streamed = 12345;
+inline const sluice::stream_options small_stream = {
+	.piece = sluice::page_size, .chunk = sluice::page_size, .pieces = 2,
+	.require = {}, .patience = 60s};
+inline const sluice::endpoint_options small_endpoint = {
+	.token = token, .messages = 8, .depth = 8, .silence = 60s};
+inline constexpr sluice::context::options many_operations = {.operations = 32768};
+
+/// How many streams at once; a debug kernel takes too long for all.
+uint32_t many_streams();
+
+/// Let this process open as many files as it may.
+void raise_limit_of_files();
 
 /// Send so many messages of all sizes and receive as many, both at once. What is
 /// wrong, or nothing.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A queue with room for so many, which allocates nothing after it is made.
+// A queue with room for so many, which allocates nothing after it is made, unless it is
+// let grow.
 #pragma once
 
 #include <cstddef>
@@ -21,6 +22,15 @@ public:
 
 	/// It must not be full.
 	void push(T item) noexcept { items_[at(count_++)] = std::move(item); }
+
+	/// The same, with twice the room if it is full: it allocates where more wait
+	/// than ever before.
+	void push_or_grow(T item)
+	{
+		if (full())
+			grow();
+		push(std::move(item));
+	}
 
 	/// It must not be empty.
 	T pop() noexcept
@@ -44,6 +54,15 @@ public:
 	}
 
 private:
+	void grow()
+	{
+		std::vector<T> more(2 * items_.size() + 1);
+
+		for (size_t i = 0; i < count_; i++)
+			more[i] = std::move((*this)[i]);
+		items_ = std::move(more);
+		first_ = 0;
+	}
 	size_t at(size_t i) const noexcept
 	{
 		return first_ + i < items_.size() ? first_ + i

@@ -69,8 +69,8 @@ connection::connection(std::shared_ptr<card> c,
 	: card_(std::move(c)), in_(card_->in), options_(options),
 	  receives_(options.messages + flow::reserve),
 	  sends_(std::max(2 * options.messages, least_sends)), flow_(options.messages),
-	  waiting_(in_.capacity()), posted_(sends_ + controls + options.depth),
-	  wanted_(in_.capacity()), arrived_(options.messages)
+	  waiting_(options.depth), posted_(sends_ + controls + options.depth),
+	  wanted_(options.messages), arrived_(options.messages)
 {
 	card_->add(*this);
 	flusher_.of = this;

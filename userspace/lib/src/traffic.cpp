@@ -41,8 +41,8 @@ operation connection::send(std::span<const std::byte> message) noexcept
 
 	free_slots_.pop_back();
 	std::ranges::copy(message, send_slot(slot) + header::size);
-	waiting_.push({.op = op, .length = static_cast<uint32_t>(message.size()),
-		       .slot = slot, .what = action::send});
+	waiting_.push_or_grow({.op = op, .length = static_cast<uint32_t>(message.size()),
+			       .slot = slot, .what = action::send});
 	schedule();
 	return begin("send", op);
 }
@@ -59,7 +59,7 @@ operation connection::receive(std::span<std::byte> to) noexcept
 	operation out = begin("receive", op);
 
 	if (arrived_.empty())
-		wanted_.push({op, to});
+		wanted_.push_or_grow({op, to});
 	else
 		deliver(*op, to, arrived_.pop());
 	return out;
@@ -98,7 +98,7 @@ operation connection::transfer(bool write, const slice &local, const registratio
 	if (!op)
 		return in_.refused();
 	op->keep = local;
-	waiting_.push({.op = op, .memory = by.share(), .local = local.address(),
+	waiting_.push_or_grow({.op = op, .memory = by.share(), .local = local.address(),
 		       .remote = there.address + offset,
 		       .length = static_cast<uint32_t>(local.size()),
 		       .remote_key = there.key,
