@@ -29,4 +29,7 @@ int main(int argc, char **argv)
 		sluice_operation_free(op);
 	}
 	printf("%zu bytes went to %s and came back\n", (size_t)n, info.address);
+	sluice_batch_free(copies);
+	sluice_buffer_free(vram), sluice_buffer_free(host);
+	sluice_device_close(gpu), sluice_context_close(ring);
 }
