@@ -138,7 +138,7 @@ TEST_F_TIMEOUT(svm, from_gpu_to_gpu, 200)
  * What the process has discarded is gone, for itself and for the GPU: also where
  * the range keeps its video memory, as there are other pages in it.
  */
-TEST_F(svm, discarded)
+TEST_F_TIMEOUT(svm, discarded, 200)
 {
 	struct svm_gpu *gpu = &self->svm.gpu[0];
 	uint32_t *p = new_range(7), *out = new_range(8);
