@@ -180,6 +180,7 @@ private:
 	fifo<wanted_message> wanted_;
 	fifo<arrived_message> arrived_;
 	unsigned transfers_ = 0;	///< writes and reads that are posted
+	bool full_ = false;		///< as many as `depth`, and not yet half of it
 	uint64_t next_number_ = 0;
 
 	std::array<ibv_send_wr, most_posted_at_once> requests_;

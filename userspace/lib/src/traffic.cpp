@@ -156,11 +156,12 @@ bool connection::flush_waiting() noexcept
 	return false;
 }
 
-// The queue has room for all slots and `depth` transfers.
+// The queue has room for all slots and `depth` transfers. One that was full takes no
+// more before half of it is free: else a call of the card would post only the few for
+// which the last completion made room.
 bool connection::may_post(const work &w) const noexcept
 {
-	return w.what == action::send ? flow_.may_send_data()
-				      : transfers_ < options_.depth;
+	return w.what == action::send ? flow_.may_send_data() : !full_;
 }
 
 // After the data, which may carry what there is to say.
@@ -207,7 +208,7 @@ void connection::add(work w, kind what) noexcept
 		wire::encode(head, std::span<std::byte, header::size>(
 					   send_slot(w.slot), header::size));
 	} else {
-		transfers_++;
+		full_ = ++transfers_ == options_.depth;
 	}
 	describe(requests_[n], parts_[n], w);
 	if (n)
@@ -333,12 +334,14 @@ void connection::sent(const ibv_wc &wc) noexcept
 
 void connection::gone(work w, const ibv_wc &how) noexcept
 {
-	if (w.what != action::send)
+	if (w.what != action::send) {
 		transfers_--;
-	else if (w.slot >= sends_)
+		full_ = full_ && transfers_ > options_.depth / 2;
+	} else if (w.slot >= sends_) {
 		control_used_[w.slot - sends_] = false;
-	else
+	} else {
 		free_slots_.push_back(w.slot);
+	}
 	if (how.status != IBV_WC_SUCCESS)
 		broken(w, how);
 	if (w.op && how.status == IBV_WC_SUCCESS)
