@@ -147,6 +147,10 @@ result<session> session::open(const transfer_options &o)
 			return std::unexpected(token.error());
 		s.endpoint.token = *token;
 	}
+	// Before there is a peer: if it gives up first, it is only known to be lost.
+	if (*path)
+		if (auto found = find_path(s.card, s.stream_of()); !found)
+			return std::unexpected(found.error());
 	return s;
 }
 

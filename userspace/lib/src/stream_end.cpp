@@ -45,38 +45,11 @@ std::string required(data_path wanted, data_path found, std::string_view because
 			   because);
 }
 
-} // namespace
-
-result<void> stream_end::prepare(remote rights)
+// Have the card reach for memory in the GPU: why it does not stay there.
+result<void> try_in_place(nic &card, device &gpu)
 {
-	SLUICE_CHECK(check_options(options_));
-	SLUICE_CHECK(find_path(rights));
-	return make_pieces();
-}
-
-// What the card cannot reach in the GPU goes through host memory, and the report
-// says so, unless that is not allowed.
-result<void> stream_end::find_path(remote rights)
-{
-	if (options_.gpu) {
-		auto in_place = try_in_place(rights);
-
-		path_ = in_place ? data_path::device_alias : data_path::staged;
-		if (!in_place)
-			because_ = in_place.error().message();
-	}
-	if (options_.require && *options_.require != path_)
-		return fail(errc::no_path, card_.info().name,
-			    required(*options_.require, path_, because_));
-	return {};
-}
-
-result<void> stream_end::try_in_place(remote rights)
-{
-	device &gpu = *options_.gpu;
-
 	SLUICE_TRY(auto trial, gpu.svm(page_size));
-	SLUICE_TRY(auto reached, card_.register_memory(trial, rights));
+	SLUICE_TRY(auto reached, card.register_memory(trial, remote::write));
 	SLUICE_TRY(auto before, gpu.counters());
 	SLUICE_CHECK(reached.prefetch());
 	SLUICE_TRY(auto now, gpu.counters());
@@ -85,6 +58,17 @@ result<void> stream_end::try_in_place(remote rights)
 			    "its memory moves to the host when the card reaches for "
 			    "it: no peer reaches it where it is");
 	return {};
+}
+
+} // namespace
+
+result<void> stream_end::prepare()
+{
+	SLUICE_CHECK(check_options(options_));
+	SLUICE_TRY(auto found, find_path(card_, options_));
+	path_ = found.path;
+	because_ = std::move(found.reason);
+	return make_pieces();
 }
 
 result<piece_memory> stream_end::make_piece()
@@ -384,4 +368,24 @@ void stream_end::checksum(std::span<const std::byte> data, size_t chunk,
 }
 
 } // namespace detail
+
+// What the card cannot reach in the GPU goes through host memory, and the report
+// says so, unless that is not allowed.
+result<found_path> find_path(nic &card, const stream_options &options)
+{
+	found_path found;
+
+	if (options.gpu) {
+		auto in_place = detail::try_in_place(card, *options.gpu);
+
+		found.path = in_place ? data_path::device_alias : data_path::staged;
+		if (!in_place)
+			found.reason = in_place.error().message();
+	}
+	if (options.require && *options.require != found.path)
+		return fail(errc::no_path, card.info().name,
+			    detail::required(*options.require, found.path, found.reason));
+	return found;
+}
+
 } // namespace sluice

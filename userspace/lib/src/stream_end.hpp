@@ -53,15 +53,11 @@ public:
 		  changed_(engine_of(in)) {}
 
 	/// Make the memory, try how the card reaches it.
-	result<void> prepare(remote rights);
+	result<void> prepare();
 
 	const stream_progress &progress() const noexcept { return progress_; }
 
 protected:
-	/// Which path it will be, by a trial.
-	result<void> find_path(remote rights);
-	/// Have the card reach for memory in the GPU: why it does not stay there.
-	result<void> try_in_place(remote rights);
 	result<void> make_pieces();
 	result<piece_memory> make_piece();
 

@@ -14,7 +14,6 @@ class receiving : public stream_end {
 public:
 	using stream_end::stream_end;
 
-	result<void> prepare() { return stream_end::prepare(remote::write); }
 	task<result<std::optional<stream_offer>>> next();
 	task<result<stream_report>> receive(stream_sink sink);
 	task<result<void>> refuse(std::string why);

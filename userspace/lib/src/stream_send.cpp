@@ -61,7 +61,7 @@ private:
 
 result<void> sending::prepare()
 {
-	SLUICE_CHECK(stream_end::prepare(remote::none));
+	SLUICE_CHECK(stream_end::prepare());
 	for (const piece_memory &piece : pieces_) {
 		SLUICE_TRY(auto r, card_.register_memory(piece.wire, remote::none));
 		registered_.push_back(std::move(r));

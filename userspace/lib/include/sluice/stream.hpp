@@ -107,6 +107,18 @@ struct stream_report {
 	uint64_t system_calls = 0;	///< of the ring, while it ran
 };
 
+/// The path of one end, and why it is no better one.
+struct found_path {
+	data_path path = data_path::host;
+	std::string reason;	///< why it is staged; else empty
+};
+
+/// Which path streams with these options take here, by a trial: the card reaches for a
+/// page in the GPU. Each stream does this when it is made. Ask before you connect, and
+/// no peer that gives up first can hide why options.require cannot be had.
+/// errc::no_path if that is another path.
+result<found_path> find_path(nic &card, const stream_options &options);
+
 /// How far it is, at any time.
 struct stream_progress {
 	uint64_t bytes = 0;		///< in their place at the far end
