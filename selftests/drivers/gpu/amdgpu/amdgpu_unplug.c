@@ -4,6 +4,7 @@
  * keeps a dead file, the kernel does not complain, and the driver can take
  * the device again at once.
  */
+#include <dirent.h>
 #include <pthread.h>
 
 #include "../../../kselftest_harness.h"
@@ -76,12 +77,41 @@ static void let_go(struct __test_metadata *_metadata,
 	close(self->gpu.fd);
 }
 
-/* The file is closed between the two. */
+/* The threads of the schedulers of SDMA rings. */
+static int count_threads(void)
+{
+	DIR *proc = opendir("/proc");
+	struct dirent *entry;
+	char path[300], name[64];
+	int n = 0;
+
+	while (proc && (entry = readdir(proc))) {
+		FILE *comm;
+
+		snprintf(path, sizeof(path), "/proc/%s/comm", entry->d_name);
+		comm = fopen(path, "r");
+		if (!comm)
+			continue;
+		if (fgets(name, sizeof(name), comm) && strstr(name, "R-sdma"))
+			n++;
+		fclose(comm);
+	}
+	if (proc)
+		closedir(proc);
+	return n;
+}
+
+/* The file is closed between the two. Nothing is left of the first life. */
 TEST_F(unplug, unbind_close_bind)
 {
+	const int threads = count_threads();
+
+	ASSERT_LT(0, threads);
 	ASSERT_EQ(0, unbind_gpu(self->gpus[0]));
 	let_go(_metadata, self);
+	EXPECT_GT(threads, count_threads());
 	ASSERT_EQ(0, bind_gpu(self->gpus[0]));
+	EXPECT_EQ(threads, count_threads());
 	works(_metadata, self->gpus[0]);
 	EXPECT_EQ(0, kmsg_complaints(self->kmsg));
 }
