@@ -6,6 +6,7 @@
 #include <linux/cleanup.h>
 #include <linux/find.h>
 #include <linux/hmm.h>
+#include <linux/memremap-alias.h>
 #include <linux/memremap.h>
 #include <linux/mutex.h>
 #include <linux/overflow.h>
@@ -94,18 +95,6 @@ static inline bool pgmap_alias_valid(const struct range *range,
 }
 
 /*
- * The offset of a device private page from the start of its pagemap. @pfn is
- * what an entry says, be it one of a page table or one of a HMM range. It counts
- * in the same space as the pagemap's range, whatever space that is. Nobody else
- * computes this, and nobody asks page_to_pfn() about device private pages.
- */
-static inline u64 pgmap_alias_offset(const struct range *range,
-				     unsigned long pfn)
-{
-	return PFN_PHYS(pfn) - range->start;
-}
-
-/*
  * Are all @len bytes from the start of page @pfn visible? If so, *@offset is
  * the offset of the page from the start of the alias.
  */
@@ -114,7 +103,7 @@ static inline bool pgmap_alias_shows(const struct range *range,
 				     unsigned long pfn, u64 len, u64 *offset)
 {
 	/* A page below the range wraps to an offset no alias is long enough for. */
-	*offset = pgmap_alias_offset(range, pfn);
+	*offset = dev_pagemap_alias_offset(range, pfn);
 	return len <= alias->size && *offset <= alias->size - len;
 }
 
@@ -136,7 +125,7 @@ static inline bool pgmap_alias_gives(const struct dev_pagemap *pgmap,
 	 * the alias sees what was taken away before it was published.
 	 */
 	smp_rmb();
-	first = PHYS_PFN(pgmap_alias_offset(&pgmap->range, pfn));
+	first = PHYS_PFN(dev_pagemap_alias_offset(&pgmap->range, pfn));
 	return find_next_zero_bit(pages, first + nr, first) == first + nr;
 }
 

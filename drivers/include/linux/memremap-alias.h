@@ -4,9 +4,33 @@
 
 #include <linux/errno.h>
 #include <linux/list.h>
+#include <linux/pfn.h>
+#include <linux/range.h>
+#include <linux/types.h>
+
+#include <asm/page.h>
 
 struct dev_pagemap;
 struct dev_pagemap_alias;
+
+/**
+ * dev_pagemap_alias_offset - where a page is in its pagemap, and in the alias
+ * @range: of the pagemap
+ * @pfn: of the device private page, as an entry has it, be it one of a page
+ *	table, of a HMM range or of migrate_vma. It counts in the same space as
+ *	@range, whatever space that is.
+ *
+ * Whoever has to do with an alias, its owner included, has the offset from here.
+ * It does not come from page_to_pfn(): device private pages may leave the
+ * physical address space.
+ *
+ * Return: bytes from the start.
+ */
+static inline u64 dev_pagemap_alias_offset(const struct range *range,
+					   unsigned long pfn)
+{
+	return PFN_PHYS(pfn) - range->start;
+}
 
 /**
  * struct dev_pagemap_alias_user - who keeps what it has mapped by an alias

@@ -365,6 +365,13 @@ static void alias_publish(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, got.size, PAGE_SIZE);
 }
 
+/* The bit of a page that the owner gives to peers. */
+static unsigned long alias_bit(const struct dev_pagemap *pgmap,
+			       unsigned long pfn)
+{
+	return BIT(PHYS_PFN(dev_pagemap_alias_offset(&pgmap->range, pfn)));
+}
+
 /* Of the first pages, those that the owner gives to peers. */
 static void alias_of_some_pages(struct kunit *test)
 {
@@ -377,7 +384,7 @@ static void alias_of_some_pages(struct kunit *test)
 
 	alias.provider = NULL;
 	alias.kaddr = (void __iomem __force *)pages;
-	pages[0] = BIT(1) | BIT(2);
+	pages[0] = alias_bit(pgmap, pfn + 1) | alias_bit(pgmap, pfn + 2);
 	KUNIT_ASSERT_EQ(test, 0,
 			dev_pagemap_publish_alias_of(pgmap, &alias, pages));
 	KUNIT_EXPECT_TRUE(test, pgmap_alias_read(pgmap, &got));
@@ -392,13 +399,13 @@ static void alias_of_some_pages(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, hmm_pfn_alias_live((pfn + 3) | live | two));
 
 	/* The owner may give more of them at any time. */
-	set_bit(3, pages);
+	pages[0] |= alias_bit(pgmap, pfn + 3);
 	KUNIT_EXPECT_TRUE(test, pgmap_alias_gives(pgmap, pfn + 1, 3));
 	KUNIT_EXPECT_TRUE(test, hmm_pfn_alias_live((pfn + 2) | live | two));
 	KUNIT_EXPECT_TRUE(test, hmm_pfn_alias_live((pfn + 3) | live | two));
 
 	/* What the alias does not show has no bit, whatever is there. */
-	set_bit(4, pages);
+	pages[0] |= alias_bit(pgmap, pfn + 4);
 	KUNIT_EXPECT_FALSE(test, hmm_pfn_alias_live((pfn + 4) | live));
 
 	/* Who does not say which means all. */

@@ -43,8 +43,11 @@
 #include "amdgpu_sdma_batch.h"
 #include "amdgpu_sdma_uring.h"
 
-/* The first version of the arguments: there was never a smaller one. */
-#define SIZE_MIN	sizeof(struct drm_amdgpu_sdma_batch)
+/*
+ * The first version of the arguments: there was never a smaller one. It stays
+ * when the structure grows, or programs of today would be refused.
+ */
+#define SIZE_MIN	128
 
 /* Lives in the command, until that is completed. */
 struct uring_wait {
@@ -124,15 +127,19 @@ static int uring_wait(struct io_uring_cmd *cmd, struct dma_fence *fence,
 	return -EIOCBQUEUED;
 }
 
-/* What the call tells: the handle, and all from error_index on. */
+/*
+ * What the call tells: the handle, and all from error_index on, as far as the
+ * @size bytes go that user space has.
+ */
 static int copy_results(struct drm_amdgpu_sdma_batch __user *to,
-			const struct drm_amdgpu_sdma_batch *args)
+			const struct drm_amdgpu_sdma_batch *args, u32 size)
 {
-	const size_t size = sizeof(*args) -
-			    offsetof(struct drm_amdgpu_sdma_batch, error_index);
+	const size_t results = min_t(size_t, size, sizeof(*args)) -
+			       offsetof(struct drm_amdgpu_sdma_batch,
+					error_index);
 
 	return put_user(args->handle, &to->handle) ||
-	       copy_to_user(&to->error_index, &args->error_index, size) ?
+	       copy_to_user(&to->error_index, &args->error_index, results) ?
 		-EFAULT : 0;
 }
 
@@ -186,13 +193,14 @@ static int uring_batch(struct io_uring_cmd *cmd, unsigned int issue_flags)
 	bool retry;
 	int r;
 
+	BUILD_BUG_ON(sizeof(call.args) < SIZE_MIN);
 	if (READ_ONCE(sqe->pad) || size < SIZE_MIN || size > PAGE_SIZE)
 		return -EINVAL;
 	r = copy_struct_from_user(&call.args, sizeof(call.args), user, size);
 	if (r)
 		return r;
 	/* Fails now if it ever does: nothing can be taken back later. */
-	r = copy_results(user, &call.args);
+	r = copy_results(user, &call.args, size);
 	if (r)
 		return r;
 	/* Who asked not to block gets that as a result: no worker tries again. */
@@ -200,7 +208,7 @@ static int uring_batch(struct io_uring_cmd *cmd, unsigned int issue_flags)
 	r = submit_batch(cmd->file, &call);
 	if (r == -EAGAIN && retry)
 		return -EAGAIN;
-	copy_results(user, &call.args);
+	copy_results(user, &call.args, size);
 	if (!r && call.fence)
 		return uring_wait(cmd, call.fence, issue_flags);
 	/* Returned, -EAGAIN would be taken for a wish to be issued again. */

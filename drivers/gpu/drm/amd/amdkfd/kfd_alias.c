@@ -135,17 +135,18 @@ void svm_alias_fill(struct amdgpu_device *adev, const unsigned long *dst,
 		    unsigned long npages)
 {
 	struct amdgpu_kfd_dev *kfd = &adev->kfd;
-	unsigned long first, nr, i;
+	unsigned long i;
+	u64 offset;
 
 	if (!kfd->alias.provider)
 		return;
-	first = PHYS_PFN(kfd->pgmap.range.start);
-	nr = PHYS_PFN(kfd->alias.size);
 	for (i = 0; i < npages; i++) {
-		struct page *page = migrate_pfn_to_page(dst[i]);
-
-		if (page && page_to_pfn(page) - first < nr)
-			set_bit(page_to_pfn(page) - first, kfd->alias_filled);
+		if (!(dst[i] & MIGRATE_PFN_VALID))
+			continue;
+		offset = dev_pagemap_alias_offset(&kfd->pgmap.range,
+						  dst[i] >> MIGRATE_PFN_SHIFT);
+		if (offset < kfd->alias.size)
+			set_bit(PHYS_PFN(offset), kfd->alias_filled);
 	}
 	/* Pairs with smp_mb() in svm_alias_empty(). */
 	smp_mb__after_atomic();
