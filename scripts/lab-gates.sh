@@ -371,3 +371,20 @@ bisect_finds_unbuilt()
 
 bisect_finds_error() { bisect_finds "$two s/return x;/return y;/" "error: .y. undeclared"; }
 bisect_finds_warning() { bisect_finds '$a static int f(void) { return 0; }' "unused-function"; }
+
+# A Makefile of selftests that names a program which the next patch brings.
+bisect_finds_program()
+{
+	local out dir=$mini_linux/tools/testing/selftests/mini
+	mini_clean
+	mkdir -p "$dir"
+	echo 'all: early late' >"$dir/Makefile"
+	echo 'int main(void) { return 0; }' >"$dir/early.c"
+	mini_commit "selftests/mini: Test early"
+	cp "$dir/early.c" "$dir/late.c"
+	mini_commit "selftests/mini: Test late"
+	mini_export
+	out=$(mini_bisect) && { echo "$out"; return 1; }
+	echo "$out"
+	grep -A 99 "FAIL 02-two/0003" <<<"$out" | grep -q "No rule to make target .late"
+}
