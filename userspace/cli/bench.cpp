@@ -93,7 +93,8 @@ void bench::add_peer_options(CLI::App &to)
 		->check(CLI::IsMember({"write", "read"}))->capture_default_str();
 	to.add_flag("--perftest", options_.perftest,
 		    "ib_write_bw on host memory beside it, and the ratio");
-	to.add_option("--timeout", options_.timeout_s, "seconds to wait for the peer")
+	to.add_option("--timeout", options_.timeout_s, "seconds to wait for the peer; one that gives no sign of life for a "
+		      "third of it, 10 seconds at least, is lost")
 		->check(CLI::Range(1, 86400))->capture_default_str();
 }
 

@@ -10,6 +10,7 @@
 #include "bench.hpp"
 #include "child.hpp"
 #include "perftest.hpp"
+#include "silence.hpp"
 #include "try.hpp"
 
 namespace sluice::cli {
@@ -58,6 +59,7 @@ endpoint_options options_of(const bench_options &o)
 	endpoint_options e;
 
 	e.token = o.token;
+	e.silence = silence_for(o.timeout_s);
 	e.depth = std::max(e.depth, o.depth);
 	return e;
 }

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "json_text.hpp"
+#include "silence.hpp"
 
 namespace sluice::cli {
 
@@ -141,6 +142,7 @@ result<session> session::open(const transfer_options &o)
 	s.stream = {.piece = o.piece, .chunk = o.chunk, .pieces = o.pieces,
 		    .gpu = nullptr, .require = *path,
 		    .patience = std::chrono::seconds(o.timeout_s)};
+	s.endpoint.silence = silence_for(o.timeout_s);
 	if (!o.token_file.empty()) {
 		auto token = read_token(o.token_file);
 		if (!token)
@@ -227,7 +229,8 @@ void add_transfer_options(CLI::App &to, transfer_options &o)
 	to.add_option("--require", o.require,
 		      "fail rather than take a slower path: device-alias, "
 		      "device-dmabuf, host");
-	to.add_option("--timeout", o.timeout_s, "seconds in which nothing moves")
+	to.add_option("--timeout", o.timeout_s, "seconds in which nothing moves; a peer that gives no sign of life "
+		      "for a third of it, 10 seconds at least, is lost")
 		->check(CLI::Range(1, 86400))->capture_default_str();
 	to.add_option("--report", o.report, "write what was moved to this file");
 	to.add_flag("--quiet", o.quiet, "print no table and no progress");
