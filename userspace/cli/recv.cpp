@@ -2,7 +2,7 @@
 #include <fcntl.h>
 #include <filesystem>
 #include <format>
-#include <sys/stat.h>
+#include <unistd.h>
 
 #include "sluice/unique_fd.hpp"
 #include "transfer.hpp"
@@ -36,6 +36,15 @@ private:
 	uint64_t have_ = 0;
 };
 
+// Pieces are written in any order. Who was killed has left holes where some were
+// missing, and only what is before the first one can be taken up again.
+uint64_t without_holes(int file)
+{
+	off_t hole = ::lseek(file, 0, SEEK_HOLE);
+
+	return hole < 0 ? 0 : static_cast<uint64_t>(hole);
+}
+
 result<target> target::open(const recv_options &o, const stream_offer &offer)
 {
 	target t;
@@ -50,10 +59,9 @@ result<target> target::open(const recv_options &o, const stream_offer &offer)
 			    "it is there already; --overwrite replaces it");
 	t.part_ = t.path_ + ".part";
 	t.fd_ = unique_fd(::open(t.part_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
-	struct stat st {};
-	if (!t.fd_ || ::fstat(t.fd_.get(), &st) < 0)
+	if (!t.fd_)
 		return fail_errno(t.part_, "open", errno, errc::output);
-	t.have_ = static_cast<uint64_t>(st.st_size);
+	t.have_ = without_holes(t.fd_.get());
 	return t;
 }
 
