@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT
 #include <algorithm>
+#include <csignal>
 #include <cstring>
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include <gtest/gtest.h>
@@ -143,6 +145,40 @@ TEST_F(ContextTest, BadArgumentsAreErrors)
 	EXPECT_FALSE(context::open({.operations = 0}));
 	EXPECT_FALSE(buffer::host(0));
 	EXPECT_FALSE(buffer::host(SIZE_MAX));
+}
+
+namespace {
+
+volatile sig_atomic_t signals_raised;
+
+/// Counts SIGPIPE while it exists.
+struct pipe_signals {
+	pipe_signals()
+	{
+		signals_raised = 0;
+		before = std::signal(SIGPIPE, [](int) { signals_raised++; });
+	}
+	~pipe_signals() { std::signal(SIGPIPE, before); }
+
+	void (*before)(int);
+};
+
+} // namespace
+
+TEST_F(ContextTest, WritingToNobodyIsAnError)
+{
+	pipe_signals counted;
+	iovec one = {memory.data(), 1};
+
+	out = {};
+	if (::pwritev2(in.get(), &one, 1, -1, 0x100 /* RWF_NOSIGNAL */) < 0 &&
+	    errno != EPIPE)
+		GTEST_SKIP() << "this kernel cannot leave the signal out";
+	auto written = ring->write(in.get(), memory, context::current).wait();
+	ASSERT_FALSE(written);
+	EXPECT_EQ(written.error().code(), errc::output);
+	EXPECT_EQ(written.error().number(), EPIPE);
+	EXPECT_EQ(signals_raised, 0);
 }
 
 TEST_F(ContextTest, ChainRunsInOrder)

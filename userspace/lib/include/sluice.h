@@ -203,7 +203,8 @@ SLUICE_API int sluice_context_submit(sluice_context *context);
  * Read from a file into memory, or write. As read(2) and write(2), fewer bytes may
  * be transferred than asked for, 1 GiB at most: the operation's value tells.
  * @file: a descriptor, which must stay open until the operation is done
- * To start it fails by bad arguments only; the operation has all other errors.
+ * To start it fails by bad arguments only; the operation has all other errors: EPIPE
+ * where nobody reads what is written. Before Linux 6.18, that raises SIGPIPE besides.
  */
 SLUICE_API int sluice_context_read(sluice_context *context, int file,
 				   const struct sluice_slice *to, uint64_t offset,

@@ -1,7 +1,15 @@
 // SPDX-License-Identifier: MIT
 #include "sluice/context.hpp"
 
+#include <sys/mman.h>
+#include <sys/uio.h>
+
 #include "engine.hpp"
+#include "sluice/unique_fd.hpp"
+
+#ifndef RWF_NOSIGNAL
+#define RWF_NOSIGNAL 0x00000100
+#endif
 
 namespace sluice {
 
@@ -13,6 +21,24 @@ constexpr size_t most_at_once = size_t{1} << 30;
 unsigned length_of(const slice &memory)
 {
 	return static_cast<unsigned>(std::min(memory.size(), most_at_once));
+}
+
+// Since Linux 6.18 a write can ask for no SIGPIPE where nobody reads. A kernel that
+// does not know the flag would refuse each write.
+bool asks_for_no_signal()
+{
+	unique_fd file(::memfd_create("sluice", MFD_CLOEXEC));
+	char byte = 0;
+	iovec one = {&byte, 1};
+
+	return file && ::pwritev2(file.get(), &one, 1, 0, RWF_NOSIGNAL) == 1;
+}
+
+int flags_of_writes()
+{
+	static const int flags = asks_for_no_signal() ? RWF_NOSIGNAL : 0;
+
+	return flags;
 }
 
 __kernel_timespec timespec_of(deadline at)
@@ -67,6 +93,7 @@ operation context::write(int file, slice from, uint64_t offset)
 					     "outside of its buffer"));
 	return engine_->start_on_file("write", errc::output, from, [&](io_uring_sqe *sqe) {
 		io_uring_prep_write(sqe, file, from.data(), length_of(from), offset);
+		sqe->rw_flags = flags_of_writes();
 	});
 }
 

@@ -100,7 +100,8 @@ public:
 
 	/// Read into or write from a file. As read(2) and write(2), fewer bytes may
 	/// be transferred than asked for. The buffer is kept alive.
-	/// errc::input, errc::output.
+	/// errc::input, errc::output: also where nobody reads what is written to a
+	/// pipe or a socket. Before Linux 6.18, that raises SIGPIPE besides.
 	/// @param file a descriptor, which must stay open
 	/// @param offset in the file, bytes; current: at its position, as for a pipe
 	operation read(int file, slice to, uint64_t offset);
