@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "json_text.hpp"
-#include "sluice/unique_fd.hpp"
+#include "part_file.hpp"
 #include "transfer.hpp"
 
 namespace sluice::cli {
@@ -239,24 +239,22 @@ result<exit_status> copy_command::run(const settings &with)
 		return fail_errno(o.from, "open", errno, errc::input);
 	if (!S_ISREG(st.st_mode))
 		return fail(errc::input, o.from, "it is no regular file");
-	if (fs::is_directory(o.to))
-		o.to += "/" + fs::path(o.from).filename().string();
-	if (!o.overwrite && fs::exists(o.to))
-		return fail(errc::output, o.to,
-			    "it is there already; --overwrite replaces it");
+	auto place = place_of(o.to, fs::path(o.from).filename().string(), o.overwrite);
+	if (!place)
+		return std::unexpected(place.error());
 	auto size = static_cast<uint64_t>(st.st_size);
 	// TO is whole or not there: what is copied has another name until then.
-	std::string part = o.to + ".part";
-	unique_fd to(::open(part.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
+	std::string part = *place + ".part";
+	auto to = open_part(part, O_TRUNC);
 	if (!to)
-		return fail_errno(part, "open", errno, errc::output);
-	auto digest = copy_to(from.get(), to.get(), size);
+		return std::unexpected(to.error());
+	auto digest = copy_to(from.get(), to->get(), size);
 	if (!digest) {
 		::unlink(part.c_str());
 		return std::unexpected(digest.error());
 	}
-	if (::rename(part.c_str(), o.to.c_str()) < 0)
-		return fail_errno(o.to, "rename", errno, errc::output);
+	if (auto placed = put_in_place(part, *place); !placed)
+		return std::unexpected(placed.error());
 	double s = std::chrono::duration<double>(clock::now() - began).count();
 	double rate = static_cast<double>(size) / s / 1e6;
 	const char *path = o.gpu.empty() ? "host" : "video memory";

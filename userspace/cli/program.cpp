@@ -72,6 +72,16 @@ int answer(const CLI::App &app, const CLI::ParseError &what, const settings &wit
 	return report(error(errc::usage, "arguments", what.what()), with, err);
 }
 
+/// What a library throws nevertheless is a failure like others.
+result<exit_status> run(command &what, const settings &with)
+{
+	try {
+		return what.run(with);
+	} catch (const std::exception &thrown) {
+		return fail(errc::system, "sluice", thrown.what());
+	}
+}
+
 void add_common(CLI::App &app, settings &common)
 {
 	app.set_version_flag("--version", "sluice " SLUICE_VERSION,
@@ -114,7 +124,7 @@ int run_program(int argc, const char *const *argv, std::ostream &out,
 	if (chosen == table.size())
 		return report(error(errc::usage, "arguments",
 				    "no command; there is" + names()), common, err);
-	auto status = commands[chosen]->run(common);
+	auto status = run(*commands[chosen], common);
 	if (status && !out.flush())
 		status = fail(errc::output, "standard output", "cannot be written");
 	return status ? static_cast<int>(*status)

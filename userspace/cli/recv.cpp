@@ -1,17 +1,13 @@
 // SPDX-License-Identifier: MIT
 #include <fcntl.h>
-#include <filesystem>
-#include <format>
 #include <unistd.h>
 
-#include "sluice/unique_fd.hpp"
+#include "part_file.hpp"
 #include "transfer.hpp"
 
 namespace sluice::cli {
 
 namespace {
-
-namespace fs = std::filesystem;
 
 /// Where one offer goes: to NAME.part first, which becomes NAME when all is there.
 /// What a broken transfer has left is taken up again.
@@ -53,14 +49,15 @@ result<target> target::open(const recv_options &o, const stream_offer &offer)
 		t.fd_ = unique_fd(::fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3));
 		return t;
 	}
-	t.path_ = fs::is_directory(o.to) ? o.to + "/" + offer.name : o.to;
-	if (!o.overwrite && fs::exists(t.path_))
-		return fail(errc::output, t.path_,
-			    "it is there already; --overwrite replaces it");
+	auto place = place_of(o.to, offer.name, o.overwrite);
+	if (!place)
+		return std::unexpected(place.error());
+	t.path_ = *place;
 	t.part_ = t.path_ + ".part";
-	t.fd_ = unique_fd(::open(t.part_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
-	if (!t.fd_)
-		return fail_errno(t.part_, "open", errno, errc::output);
+	auto file = open_part(t.part_, 0);
+	if (!file)
+		return std::unexpected(file.error());
+	t.fd_ = std::move(*file);
 	t.have_ = without_holes(t.fd_.get());
 	return t;
 }
@@ -72,9 +69,7 @@ result<void> target::keep(uint64_t size)
 		return {};
 	if (::ftruncate(fd_.get(), static_cast<off_t>(size)) < 0)
 		return fail_errno(part_, "truncate", errno, errc::output);
-	if (::rename(part_.c_str(), path_.c_str()) < 0)
-		return fail_errno(path_, "rename", errno, errc::output);
-	return {};
+	return put_in_place(part_, path_);
 }
 
 // Behind this may be holes, and pieces behind them.

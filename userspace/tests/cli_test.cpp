@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <set>
 #include <sstream>
 
@@ -201,6 +204,46 @@ TEST_F(CommandLineTest, OutputThatIsLostIsAnError)
 	std::ostream broken(nullptr);
 
 	EXPECT_EQ(run_program(4, words, broken, err), 9);
+}
+
+namespace {
+
+/// A directory with the file "from".
+struct CopyTest : CommandLineTest {
+	void SetUp() override
+	{
+		ASSERT_TRUE(::mkdtemp(at));
+		write("from", "what is copied");
+	}
+	void TearDown() override { std::filesystem::remove_all(at); }
+
+	std::string path(const char *name) { return std::string(at) + "/" + name; }
+	void write(const char *name, const char *text)
+	{
+		std::ofstream(path(name)) << text;
+	}
+	std::string text_of(const char *name)
+	{
+		std::ifstream file(path(name));
+
+		return {std::istreambuf_iterator<char>(file), {}};
+	}
+	int copy(const char *to)
+	{
+		return run({"copy", "--quiet", path("from").c_str(), path(to).c_str()});
+	}
+
+	char at[16] = "/tmp/copyXXXXXX";
+};
+
+} // namespace
+
+TEST_F(CopyTest, APathThatCannotBeLookedAtIsAnError)
+{
+	// Root may look anywhere, but not through a link to itself.
+	std::filesystem::create_symlink("loop", path("loop"));
+	EXPECT_EQ(copy("loop"), 9);
+	EXPECT_NE(err.str().find("/loop: "), std::string::npos) << err.str();
 }
 
 TEST_F(CommandLineTest, InfoShowsAllAndFits)
