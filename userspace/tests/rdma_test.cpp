@@ -2,145 +2,17 @@
 // Endpoints on two cards in two network namespaces. The tests are the node a; their
 // peers are processes in the node b. Run by scripts/guest-rdma.
 #include "base_kernel.hpp"
-#include "rdma_tools.hpp"
+#include "rdma_fixture.hpp"
 
-#include <csignal>
 #include <deque>
-#include <fcntl.h>
-#include <filesystem>
 #include <poll.h>
-#include <sched.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-#include <gtest/gtest.h>
 
 #include "sluice/task.hpp"
-#include "sluice/unique_fd.hpp"
 
 using namespace sluice;
 using namespace rdma_tests;
 
 namespace {
-
-/// A process in the node b.
-class process {
-public:
-	explicit process(words args)
-	{
-		std::vector<char *> argv = {const_cast<char *>("rdma-tests"),
-					    const_cast<char *>("--peer")};
-		for (auto &a : args)
-			argv.push_back(a.data());
-		argv.push_back(nullptr);
-		pid_ = ::fork();
-		if (pid_ == 0) {
-			int node = ::open(node_b, O_RDONLY | O_CLOEXEC);
-
-			if (::setns(node, CLONE_NEWNET) == 0)
-				::execv("/proc/self/exe", argv.data());
-			::_exit(exit_wrong);
-		}
-	}
-	~process()
-	{
-		if (pid_ > 0) {
-			::kill(pid_, SIGKILL);
-			::waitpid(pid_, nullptr, 0);
-		}
-	}
-	process(const process &) = delete;
-
-	void signal(int number) { ::kill(pid_, number); }
-
-	/// Its exit status; -1: it does not end in 20 s, or a signal ended it. Our
-	/// context goes on meanwhile.
-	int wait(context &ring)
-	{
-		int status = 0;
-
-		for (auto until = after(20s); clock::now() < until;
-		     (void)ring.run_once(after(10ms)))
-			if (::waitpid(pid_, &status, WNOHANG) == pid_) {
-				pid_ = -1;
-				return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-			}
-		return -1;
-	}
-
-private:
-	pid_t pid_;
-};
-
-struct RdmaTest : ::testing::Test {
-	void SetUp() override
-	{
-		auto all = list_nics();
-
-		if (!std::filesystem::exists(node_b) || all.size() < 2)
-			GTEST_SKIP() << "no two nodes with RDMA devices";
-		ring = std::make_unique<context>(*context::open());
-		auto opened = nic::open(*ring, card_a);
-		ASSERT_TRUE(opened) << opened.error().message();
-		card = std::make_unique<nic>(std::move(*opened));
-	}
-
-	void listen(endpoint_options options = {})
-	{
-		if (options.token.empty())
-			options.token = token;
-		if (options.silence == 10s)
-			options.silence = 3s;
-		auto opened = listener::open(*ring, *card, address_a, 0, options);
-		ASSERT_TRUE(opened) << opened.error().message();
-		door = std::make_unique<listener>(std::move(*opened));
-	}
-
-	std::string port() const { return std::to_string(door->port()); }
-
-	endpoint accept()
-	{
-		auto with = door->accept(after(20s));
-
-		if (!with)
-			ADD_FAILURE() << with.error().message();
-		return std::move(with.value());		// throws: the test ends
-	}
-
-	/// With a peer that does "chat".
-	void chat(endpoint with, unsigned count)
-	{
-		std::byte last;
-
-		EXPECT_EQ(flood(with, count), "");
-		EXPECT_EQ(with.receive({&last, 1}).wait(), 1u);
-	}
-
-	/// A new peer still gets through.
-	void works()
-	{
-		process good({"chat", port(), "8", "20"});
-
-		chat(accept(), 20);
-		EXPECT_EQ(good.wait(*ring), 0);
-	}
-
-	/// The error that an endpoint ends with, and how long that took.
-	error end_of(endpoint &with)
-	{
-		std::byte memory[max_message];
-
-		for (auto until = after(20s);;) {
-			auto got = with.receive(memory).wait_until(until);
-			if (!got)
-				return got.error();
-		}
-	}
-
-	std::unique_ptr<context> ring;
-	std::unique_ptr<nic> card;
-	std::unique_ptr<listener> door;
-};
 
 /// A peer that offers memory.
 struct OfferTest : RdmaTest {
