@@ -797,7 +797,7 @@ SLUICE_API void sluice_receiver_free(sluice_receiver *receiver);
 
 /*
  * Wait for the next offer. Its value is 1, and sluice_receiver_offer() has it; or 0:
- * the sender has no more.
+ * the sender has no more. -ETIMEDOUT if there is none for as long as patience_ns.
  */
 SLUICE_API int sluice_receiver_next(sluice_receiver *receiver,
 				    sluice_operation **operation);

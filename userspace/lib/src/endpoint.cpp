@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "connection.hpp"
+#include "hang_up.hpp"
 #include "resolve.hpp"
 #include "try.hpp"
 
@@ -106,6 +107,12 @@ connection_result connect_to(const std::shared_ptr<detail::card> &card,
 }
 
 } // namespace
+
+void detail::hang_up(endpoint &on, const error &why) noexcept
+{
+	on.inside().fail(why);
+	on.inside().settle();
+}
 
 endpoint::endpoint(std::unique_ptr<connection> c) noexcept
 	: connection_(std::move(c))

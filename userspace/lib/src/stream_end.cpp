@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <format>
 
+#include "hang_up.hpp"
 #include "try.hpp"
 
 namespace sluice {
@@ -22,6 +23,9 @@ const char *name(data_path path) noexcept
 namespace detail {
 
 namespace {
+
+// To tell the peer why this end gives up.
+constexpr auto longest_farewell = std::chrono::seconds(1);
 
 result<void> check_options(const stream_options &o)
 {
@@ -133,14 +137,10 @@ result<stream_report> stream_end::end()
 	return std::move(report_);
 }
 
-// Memory that was granted is taken back only by a receiver that is on its way out.
 void stream_end::give_up(error reason) noexcept
 {
-	if (!why_ && reason.code() == errc::denied)
-		why_ = error(errc::peer_lost, endpoint_.peer(),
-			     "it took back the memory that it had granted, or died");
-	else if (!why_)
-		why_ = std::move(reason);
+	if (!why_)
+		why_ = meaning_of(std::move(reason));
 	changed_.notify();
 }
 
@@ -297,13 +297,42 @@ task<result<void>> stream_end::sync(int file)
 	co_return {};
 }
 
+task<result<void>> stream_end::sent(operation message)
+{
+	auto done = co_await message;
+
+	if (!done)
+		co_return std::unexpected(done.error());
+	co_return {};
+}
+
+// A peer may take no message. What the card has of one cannot be taken back: it stays
+// until fail_with() lets go of all.
 task<result<void>> stream_end::say(const wire::bytes &message)
 {
-	auto sent = co_await endpoint_.send(message.span());
+	auto one = said_.emplace(said_.end());
 
-	if (!sent)
-		co_return std::unexpected(sent.error());
-	co_return {};
+	one->running.emplace(tell(sent(endpoint_.send(message.span())), one->outcome));
+	while (!one->outcome && !broken())
+		(void)co_await changed_.wait();
+	if (!one->outcome)
+		co_return why();
+	auto outcome = std::move(*one->outcome);
+	said_.erase(one);
+	co_return outcome;
+}
+
+task<result<void>> stream_end::say_alone(const wire::bytes &message)
+{
+	why_.reset();
+	under_way all(*this);
+	auto watching = watch_over();
+	auto done = co_await say(message);
+
+	if (!done)
+		co_await fail_with(done.error());
+	all.over();
+	co_return done;
 }
 
 task<result<void>> stream_end::await_workers()
@@ -316,13 +345,43 @@ task<result<void>> stream_end::await_workers()
 	co_return {};
 }
 
-// What a peer is told is best effort: it may be the one that is gone.
+task<void> stream_end::alarm(deadline at, bool &flag)
+{
+	(void)co_await context_.sleep_until(at);
+	flag = true;
+	changed_.notify();
+}
+
+void stream_end::let_go() noexcept
+{
+	workers_.clear();
+	said_.clear();
+}
+
+void stream_end::break_off(const char *reason) noexcept
+{
+	hang_up(endpoint_, error(errc::cancelled, endpoint_.peer(), reason));
+}
+
+// What a peer is told is best effort: it may be the one that is gone, or that takes no
+// message. With the connection end the writes to it that are under way.
 task<void> stream_end::fail_with(const error &reason)
 {
+	std::optional<result<void>> outcome;
+	bool late = false;
+
 	give_up(reason);
-	(void)co_await endpoint_.send(
-		wire::encode_text(wire::type::failed, reason.message()).span());
-	workers_.clear();
+	{
+		auto text = wire::encode_text(wire::type::failed, reason.message());
+		auto telling = tell(sent(endpoint_.send(text.span())), outcome);
+		auto waiting = alarm(after(longest_farewell), late);
+
+		while (!outcome && !late)
+			(void)co_await changed_.wait();
+		if (!outcome || !*outcome)
+			break_off("it takes no message");
+	}
+	let_go();
 	left_behind_ = context_.left_behind() != 0;
 }
 

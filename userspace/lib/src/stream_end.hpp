@@ -4,6 +4,7 @@
 #pragma once
 
 #include <deque>
+#include <list>
 #include <optional>
 #include <vector>
 
@@ -58,6 +59,33 @@ public:
 	const stream_progress &progress() const noexcept { return progress_; }
 
 protected:
+	~stream_end() = default;
+
+	/// What runs for a stream ends with the coroutine that began it, also where
+	/// that one is destroyed: who did so may close files and free memory then.
+	class under_way {
+	public:
+		explicit under_way(stream_end &of) noexcept : of_(of) {}
+		under_way(const under_way &) = delete;
+		~under_way()
+		{
+			if (!over_)
+				of_.break_off("its coroutine was destroyed");
+			of_.let_go();
+		}
+		/// It has come to its end, well or not.
+		void over() noexcept { over_ = true; }
+
+	private:
+		stream_end &of_;
+		bool over_ = false;
+	};
+
+	/// Let go of all coroutines and operations, which waits for what the card has.
+	virtual void let_go() noexcept;
+	/// End the connection: nothing has to be waited for then.
+	void break_off(const char *why) noexcept;
+
 	result<void> make_pieces();
 	result<piece_memory> make_piece();
 
@@ -66,6 +94,8 @@ protected:
 	/// errc::no_path if the required path was not kept to.
 	result<stream_report> end();
 
+	/// What it means to this end that a card has refused something.
+	virtual error meaning_of(error why) const noexcept = 0;
 	/// All give up, for this reason; the first one counts.
 	void give_up(error why) noexcept;
 	bool broken() const noexcept { return why_.has_value(); }
@@ -77,8 +107,10 @@ protected:
 	task<result<void>> await_workers();
 	/// Keep what becomes of it, and say that it is over.
 	task<void> tell(task<result<void>> what, std::optional<result<void>> &outcome);
-	/// Tell the peer, and let go of all.
+	/// Tell the peer, and let go of all. A peer that does not listen is cut off.
 	task<void> fail_with(const error &why);
+	/// Set @p flag at that time.
+	task<void> alarm(deadline at, bool &flag);
 
 	/// Give up if nothing moves for too long.
 	task<void> watch_over();
@@ -104,7 +136,11 @@ protected:
 	/// All that was written to a file is on its medium.
 	task<result<void>> sync(int file);
 
+	/// Wait until it is sent, or all give up.
 	task<result<void>> say(const wire::bytes &message);
+	task<result<void>> sent(operation message);
+	/// say(), with nothing else going on. Give up if it takes too long.
+	task<result<void>> say_alone(const wire::bytes &message);
 	/// The next message, in message_.
 	task<result<std::span<const std::byte>>> hear();
 	/// What a peer says that it gives up is.
@@ -138,6 +174,12 @@ protected:
 	/// gives up: with them goes the peer's right to write, and then the connection.
 	std::vector<task<void>> workers_;
 	uint64_t finished_ = 0;		///< of them
+	/// Messages that say() waits for, or has not waited for to the end.
+	struct saying {
+		std::optional<result<void>> outcome;
+		std::optional<task<void>> running;
+	};
+	std::list<saying> said_;
 	bool left_behind_ = false;	///< operations, on these pieces
 };
 

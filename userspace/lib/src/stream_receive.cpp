@@ -10,15 +10,21 @@ namespace sluice {
 
 namespace detail {
 
-class receiving : public stream_end {
+class receiving final : public stream_end {
 public:
 	using stream_end::stream_end;
+	// The workers wait for operations that are ours.
+	~receiving() { let_go(); }
 
 	task<result<std::optional<stream_offer>>> next();
 	task<result<stream_report>> receive(stream_sink sink);
 	task<result<void>> refuse(std::string why);
 
 private:
+	void let_go() noexcept override;
+	error meaning_of(error why) const noexcept override;
+	task<result<void>> hear_offer();
+	result<void> prepare_for_pieces();
 	result<void> fits();
 	task<result<void>> accept();
 	task<result<void>> listen();
@@ -34,6 +40,7 @@ private:
 	task<result<void>> acknowledged(unsigned slot);
 	task<result<void>> carry_all();
 	task<result<void>> close();
+	task<result<void>> receive_all();
 
 	/// Pieces that came and that nobody has taken yet; index % pieces is the slot.
 	wire::piece_message &came(uint64_t index)
@@ -51,30 +58,63 @@ private:
 	uint64_t expected_ = 0;		///< offset of the next piece
 	uint64_t granted_ = 0, arrived_ = 0, checked_ = 0, written_ = 0;
 	uint64_t stored_ = 0;		///< pieces so far, in order
+	bool no_more_ = false;		///< instead of an offer
 	bool sequential_ = false;	///< the sink has no offsets
 	std::optional<wire::end_message> ended_;
 };
 
-task<result<std::optional<stream_offer>>> receiving::next()
+void receiving::let_go() noexcept
+{
+	stream_end::let_go();
+	for (auto &ack : acks_)
+		ack.reset();
+}
+
+// The sender has used memory whose right was taken away, or that it never had.
+error receiving::meaning_of(error reason) const noexcept
+{
+	if (reason.code() != errc::denied)
+		return reason;
+	return error(errc::protocol, reason.where(), "it used memory that it has no "
+		     "right to");
+}
+
+task<result<void>> receiving::hear_offer()
 {
 	auto m = co_await hear();
 
 	if (!m)
 		co_return std::unexpected(m.error());
-	if (wire::decode_finish(*m))
-		co_return std::optional<stream_offer>();
+	no_more_ = wire::decode_finish(*m);
+	if (no_more_)
+		co_return {};
 	auto open = wire::decode_open(*m);
 	if (!open)
 		co_return peer_failed(*m);
 	open_ = *open;
 	offer_ = {std::string(open->name), open->size};
 	open_.name = {};
+	co_return {};
+}
+
+task<result<std::optional<stream_offer>>> receiving::next()
+{
+	why_.reset();
+	auto watching = watch_over();
+	auto heard = co_await or_give_up(hear_offer());
+
+	if (!heard) {
+		co_await fail_with(heard.error());
+		co_return why();
+	}
+	if (no_more_)
+		co_return std::optional<stream_offer>();
 	co_return offer_;
 }
 
 task<result<void>> receiving::refuse(std::string reason)
 {
-	co_return co_await say(wire::encode_text(wire::type::refuse, reason));
+	co_return co_await say_alone(wire::encode_text(wire::type::refuse, reason));
 }
 
 // As much of what is here already as whole chunks are, so that CRCs fit.
@@ -348,12 +388,10 @@ result<void> receiving::fits()
 	return take_memory(memory_);
 }
 
-task<result<stream_report>> receiving::receive(stream_sink sink)
+result<void> receiving::prepare_for_pieces()
 {
-	sink_ = std::move(sink);
-	memory_ = scattered(std::exchange(sink_.to, {}));
 	if (auto begun = begin(offer_.name, offer_.size); !begun)
-		co_return std::unexpected(begun.error());
+		return begun;
 	piece_ = std::min<uint64_t>(open_.piece,
 				    options_.piece / open_.chunk * open_.chunk);
 	sequential_ = sink_.file >= 0 &&
@@ -363,11 +401,13 @@ task<result<stream_report>> receiving::receive(stream_sink sink)
 	acks_.resize(options_.pieces);
 	granted_ = arrived_ = checked_ = written_ = stored_ = finished_ = 0;
 	ended_.reset();
-	auto step = fits();
-	if (!step)
-		co_return std::unexpected(step.error());
+	return fits();
+}
+
+task<result<void>> receiving::receive_all()
+{
 	auto watching = watch_over();
-	step = co_await accept();
+	auto step = co_await accept();
 	auto listening = listen();
 
 	if (step)
@@ -376,10 +416,25 @@ task<result<stream_report>> receiving::receive(stream_sink sink)
 		step = co_await close();
 	if (broken())
 		step = why();
-	if (!step) {
+	co_return step;
+}
+
+// The sender waits for an answer, also where nothing is to be received.
+task<result<stream_report>> receiving::receive(stream_sink sink)
+{
+	sink_ = std::move(sink);
+	memory_ = scattered(std::exchange(sink_.to, {}));
+	why_.reset();
+	under_way all(*this);
+	auto step = prepare_for_pieces();
+
+	if (step)
+		step = co_await receive_all();
+	if (!step)
 		co_await fail_with(step.error());
+	all.over();
+	if (!step)
 		co_return why();
-	}
 	report_.resumed = expected_ - report_.bytes;
 	co_return end();
 }

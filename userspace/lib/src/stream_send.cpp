@@ -9,15 +9,19 @@ namespace sluice {
 
 namespace detail {
 
-class sending : public stream_end {
+class sending final : public stream_end {
 public:
 	using stream_end::stream_end;
+	// The workers wait for operations that are ours.
+	~sending() { let_go(); }
 
 	result<void> prepare();
 	task<result<stream_report>> send(stream_source source);
 	task<result<void>> finish();
 
 private:
+	void let_go() noexcept override;
+	error meaning_of(error why) const noexcept override;
 	task<result<void>> offer();
 	task<result<void>> agree(const wire::accept_message &m);
 	task<result<void>> listen();
@@ -36,6 +40,7 @@ private:
 				    wire::piece_message &m);
 	task<result<void>> carry_all();
 	task<result<void>> close();
+	task<result<void>> send_all();
 
 	/// The offset of a piece in the source.
 	uint64_t offset_of(uint64_t index) const { return start_ + index * piece_; }
@@ -54,6 +59,7 @@ private:
 	uint64_t examined_ = 0, posted_ = 0;	///< pieces so far, in order
 	uint64_t last_ack_ = 0;
 	bool accepted_ = false;
+	bool closed_ = false;		///< END was sent
 	bool in_order_ = false;		///< the source has no offsets
 	std::optional<wire::accept_message> answer_;
 	std::optional<wire::end_message> done_;
@@ -68,6 +74,22 @@ result<void> sending::prepare()
 		writes_.emplace_back().reserve(wire::most_chunks);
 	}
 	return {};
+}
+
+void sending::let_go() noexcept
+{
+	stream_end::let_go();
+	for (auto &writes : writes_)
+		writes.clear();
+}
+
+// Memory that was granted is taken back only by a receiver that is on its way out.
+error sending::meaning_of(error reason) const noexcept
+{
+	if (reason.code() != errc::denied)
+		return reason;
+	return error(errc::peer_lost, endpoint_.peer(),
+		     "it took back the memory that it had granted, or died");
 }
 
 task<result<void>> sending::offer()
@@ -129,7 +151,7 @@ result<void> sending::heard(std::span<const std::byte> m)
 		progress_.bytes = last_ack_ = std::min(ack->upto, source_.size);
 		return {};
 	}
-	if (auto done = wire::decode_done(m); done && accepted_) {
+	if (auto done = wire::decode_done(m); done && closed_) {
 		done_ = done;
 		return {};
 	}
@@ -340,6 +362,7 @@ task<result<void>> sending::close()
 
 	if (options_.digest)
 		end.digest = sum_.digest();
+	closed_ = true;
 	if (auto said = co_await say(wire::encode(end)); !said)
 		co_return said;
 	while (!done_ && !broken())
@@ -362,16 +385,29 @@ task<result<stream_report>> sending::send(stream_source source)
 		source_.size = memory_.size();
 	if (auto begun = begin(source_.name, source_.size); !begun)
 		co_return std::unexpected(begun.error());
+	if (auto usable = take_memory(memory_); !usable)
+		co_return std::unexpected(usable.error());
 	grants_.clear();
 	answer_.reset();
 	done_.reset();
-	accepted_ = false;
+	accepted_ = closed_ = false;
 	in_order_ = !size_known();
 	last_ack_ = 0;
-	if (auto usable = take_memory(memory_); !usable)
-		co_return std::unexpected(usable.error());
-	auto step = co_await offer();
+	under_way all(*this);
+	auto step = co_await send_all();
+	if (!step)
+		co_await fail_with(step.error());
+	all.over();
+	if (!step)
+		co_return why();
+	co_return end();
+}
+
+// The watch is there before anything is said to a peer that may take nothing.
+task<result<void>> sending::send_all()
+{
 	auto watching = watch_over();
+	auto step = co_await offer();
 	auto listening = listen();
 
 	while (step && !answer_ && !broken())
@@ -385,16 +421,12 @@ task<result<stream_report>> sending::send(stream_source source)
 		step = co_await close();
 	if (broken())
 		step = why();
-	if (!step) {
-		co_await fail_with(step.error());
-		co_return why();
-	}
-	co_return end();
+	co_return step;
 }
 
 task<result<void>> sending::finish()
 {
-	co_return co_await say(wire::encode_finish());
+	co_return co_await say_alone(wire::encode_finish());
 }
 
 } // namespace detail

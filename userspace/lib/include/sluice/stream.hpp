@@ -60,7 +60,8 @@ struct stream_options {
 	bool digest = true;
 	/// Fail with errc::no_path if this end cannot use this path.
 	std::optional<data_path> require;
-	/// Nothing moves for that long: errc::timeout.
+	/// Nothing moves for that long, or the peer says nothing or takes no message
+	/// where it is its turn: errc::timeout.
 	clock::duration patience = std::chrono::seconds(30);
 };
 
@@ -130,6 +131,10 @@ class sending;
 class receiving;
 }
 
+// Destroying a task of a stream that is not done ends what runs for it, and with it the
+// connection: files and memory are free to be used, and the peer is not left waiting.
+// Who fails tells the peer why. A peer that does not take that in a second is cut off.
+
 /// The sending end.
 class sender {
 public:
@@ -167,7 +172,8 @@ public:
 	receiver(receiver &&) noexcept;
 	~receiver();
 
-	/// The next offer; none: the sender has no more.
+	/// The next offer; none: the sender has no more. errc::timeout if nothing is
+	/// offered for as long as `patience`. Destroying this task alone ends nothing.
 	task<result<std::optional<stream_offer>>> next();
 	/// Take what was offered.
 	task<result<stream_report>> receive(stream_sink sink);

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include "sluice/endpoint.hpp"
+
+namespace sluice::detail {
+
+/// End the connection, for this reason if it has not ended yet. All that is under way
+/// on it is done then: the card touches no memory any more.
+void hang_up(endpoint &on, const error &why) noexcept;
+
+} // namespace sluice::detail
