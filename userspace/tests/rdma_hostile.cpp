@@ -31,7 +31,9 @@ void need(bool ok, const char *where)
 
 class raw_client {
 public:
-	raw_client(uint16_t port, std::string_view secret) : secret_(secret)
+	/// @param window messages that it takes, and no more
+	raw_client(uint16_t port, std::string_view secret, uint16_t window = 4)
+		: secret_(secret), window_(window)
 	{
 		channel_ = rdma_create_event_channel();
 		need(!rdma_create_id(channel_, &id_, nullptr, RDMA_PS_TCP), "id");
@@ -49,7 +51,7 @@ public:
 
 	void connect(bool sane = true)
 	{
-		asked_.messages = 4;
+		asked_.messages = window_;
 		need(wire::fill(asked_.number), "nonce");
 		auto data = wire::encode(asked_);
 		rdma_conn_param p{};
@@ -78,13 +80,13 @@ public:
 		while (ibv_poll_cq(id_->recv_cq, 1, &wc) == 0)
 			::usleep(1000);
 		need(wc.status == IBV_WC_SUCCESS &&
-		     memory_[4096] == static_cast<std::byte>(kind::welcome), "welcome");
+		     is(static_cast<unsigned>(wc.wr_id), kind::welcome), "welcome");
 	}
 
 	void send(kind what, uint16_t length, ibv_wr_opcode by = IBV_WR_SEND)
 	{
 		wire::encode({.what = what, .length = length, .sequence = sequence_++,
-			      .granted = 4, .credits_seen = 0},
+			      .granted = window_, .credits_seen = 0},
 			     std::span<std::byte, 16>(memory_, 16));
 		post(by, wire::header::size + length);
 	}
@@ -109,6 +111,26 @@ public:
 		status_ = wc.status;
 	}
 
+	/// Answer pings until the connection ends, and nothing else.
+	bool stays_alive_until_the_end(int ms)
+	{
+		for (; ms > 0; ms -= 10) {
+			ibv_wc wc{};
+
+			if (ends(10))
+				return true;
+			if (ibv_poll_cq(id_->recv_cq, 1, &wc) != 1 ||
+			    wc.status != IBV_WC_SUCCESS)
+				continue;
+			auto slot = static_cast<unsigned>(wc.wr_id);
+			bool ping = is(slot, kind::ping);
+			post_receive(slot);
+			if (ping)
+				send(kind::pong, 0);
+		}
+		return false;
+	}
+
 	ibv_wc_status status() const { return status_; }
 
 	/// Is the connection ended within that time?
@@ -123,6 +145,8 @@ public:
 	}
 
 private:
+	static constexpr unsigned slots = 8, slot_size = 2048;
+
 	void make_queues()
 	{
 		ibv_qp_init_attr wanted{};
@@ -134,13 +158,24 @@ private:
 		region_ = ibv_reg_mr(id_->pd, memory_, sizeof(memory_),
 				     IBV_ACCESS_LOCAL_WRITE);
 		need(region_, "memory");
-		for (int i = 0; i < 8; i++) {
-			ibv_sge part = {reinterpret_cast<uintptr_t>(memory_ + 4096), 2048,
-					region_->lkey};
-			ibv_recv_wr wr{0, nullptr, &part, 1}, *bad;
+		for (unsigned i = 0; i < slots; i++)
+			post_receive(i);
+	}
 
-			need(!ibv_post_recv(id_->qp, &wr, &bad), "receive");
-		}
+	/// Where the message of that slot is: behind those that are sent.
+	std::byte *slot_of(unsigned slot) { return memory_ + 4096 + slot * slot_size; }
+	bool is(unsigned slot, kind what)
+	{
+		return *slot_of(slot) == static_cast<std::byte>(what);
+	}
+
+	void post_receive(unsigned slot)
+	{
+		ibv_sge part = {reinterpret_cast<uintptr_t>(slot_of(slot)), slot_size,
+				region_->lkey};
+		ibv_recv_wr wr{slot, nullptr, &part, 1}, *bad;
+
+		need(!ibv_post_recv(id_->qp, &wr, &bad), "receive");
 	}
 
 	void expect(rdma_cm_event_type what)
@@ -161,6 +196,7 @@ private:
 	}
 
 	std::string_view secret_;
+	uint16_t window_;
 	rdma_event_channel *channel_ = nullptr;
 	rdma_cm_id *id_ = nullptr;
 	ibv_mr *region_ = nullptr;
@@ -168,7 +204,7 @@ private:
 	wire::answer answer_;
 	uint32_t sequence_ = 0;
 	ibv_wc_status status_ = IBV_WC_SUCCESS;
-	std::byte memory_[8192]{};
+	std::byte memory_[4096 + slots * slot_size]{};
 };
 
 // Exit status 0: the other side ended the connection.
@@ -191,6 +227,8 @@ int after_proof(raw_client &c, std::string_view what)
 	c.connect();
 	c.prove();
 	c.await_welcome();
+	if (what == "no-credits")
+		return c.stays_alive_until_the_end(20000) ? 0 : exit_wrong;
 	if (what == "long")
 		c.post(IBV_WR_SEND, 1100);
 	else if (what == "short")
@@ -213,8 +251,9 @@ int after_proof(raw_client &c, std::string_view what)
 
 int be(const words &args)
 {
-	raw_client c(static_cast<uint16_t>(std::stoi(args.at(1))), token);
 	const std::string &what = args.at(2);
+	raw_client c(static_cast<uint16_t>(std::stoi(args.at(1))), token,
+		     what == "no-credits" ? 1 : 4);
 
 	if (what == "unproved-write")
 		return write_unproved(c, args);

@@ -2,12 +2,15 @@
 #include "rdma_tools.hpp"
 
 #include <deque>
+#include <fcntl.h>
 #include <fstream>
 #include <functional>
 #include <grp.h>
 #include <map>
 #include <sys/resource.h>
 #include <unistd.h>
+
+#include "sluice/unique_fd.hpp"
 
 namespace rdma_tests {
 
@@ -324,6 +327,34 @@ int streams(const words &args)
 	return worst;
 }
 
+task<void> take_any(receiver &in, int file)
+{
+	auto offered = co_await in.next();
+
+	if (offered && *offered)
+		(void)co_await in.receive({.file = file, .to = {}, .have = 0});
+}
+
+// Connections one after the other, with a stream on each, which may break off.
+int take_some(const words &args)
+{
+	peer p;
+
+	p.silence = 20s;
+	for (int i = 0; i < std::stoi(args.at(2)); i++) {
+		unique_fd file(::open("/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
+		auto with = p.connect(args);
+
+		if (!with || !file)
+			return with ? exit_wrong : told(with.error());
+		auto in = receiver::make(p.ring, *with, p.card, small_stream);
+		if (!in)
+			return told(in.error());
+		take_any(*in, file.get()).run(p.ring);
+	}
+	return 0;
+}
+
 } // namespace
 
 int be_peer(const words &args)
@@ -331,7 +362,8 @@ int be_peer(const words &args)
 	static const std::map<std::string, std::function<int(const words &)>> parts = {
 		{"chat", chat}, {"hold", hold_on}, {"token", with_token},
 		{"no-token", without_token}, {"offer", offer}, {"nobody", as_nobody},
-		{"many", many}, {"streams", streams}, {"hostile", be_hostile},
+		{"many", many}, {"streams", streams}, {"take", take_some},
+		{"hostile", be_hostile}, {"hostile-stream", be_hostile_stream},
 	};
 
 	return parts.at(args.at(0))(args);

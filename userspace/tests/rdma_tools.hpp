@@ -73,5 +73,7 @@ std::string flood(sluice::endpoint &with, unsigned count);
 int be_peer(const words &args);
 /// Run as a peer that is not ours, by bare verbs.
 int be_hostile(const words &args);
+/// Run as one end of a stream that does what is not due.
+int be_hostile_stream(const words &args);
 
 } // namespace rdma_tests

@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: MIT
+// One end of a stream, on an endpoint that keeps to the protocol, that says what is not
+// due or not true. Its exit status: 0 if the other end said that it gives up, else why
+// the connection ended.
+#include "rdma_tools.hpp"
+
+#include <functional>
+#include <map>
+
+#include "stream_wire.hpp"
+
+namespace rdma_tests {
+
+using namespace sluice;
+
+namespace {
+
+struct ended {
+	int status;
+};
+
+constexpr size_t pages = (streamed + page_size - 1) / page_size;
+
+struct liar {
+	explicit liar(const words &args)
+		: ring(*context::open()), card(*nic::open(ring, card_b)),
+		  with(*endpoint::connect(ring, card, address_a,
+					  static_cast<uint16_t>(std::stoi(args.at(1))),
+					  {.token = token, .silence = 3s}, after(20s))),
+		  memory(*buffer::host(pages * page_size)),
+		  mine(*card.register_memory(memory, remote::write))
+	{
+		fill(memory.bytes().first(streamed), 1);
+	}
+
+	void say(const wire::bytes &m) { say(m.span()); }
+	void say(std::span<const std::byte> m)
+	{
+		if (auto done = with.send(m).wait(); !done)
+			throw ended{exit_status(done.error().code())};
+	}
+	/// The next message of that type, and no failure before it.
+	std::span<const std::byte> hear(wire::type wanted)
+	{
+		for (;;) {
+			auto n = with.receive(message).wait();
+
+			if (!n)
+				throw ended{exit_status(n.error().code())};
+			auto heard = std::span<const std::byte>(message).first(*n);
+			if (wire::type_of(heard) == wanted)
+				return heard;
+			if (wire::type_of(heard) == wire::type::failed)
+				throw ended{0};
+		}
+	}
+
+	// A receiver.
+	void accept(uint64_t from = 0, uint64_t piece = page_size)
+	{
+		say(wire::encode(wire::accept_message{from, piece, {}}));
+	}
+	void grant(uint64_t size = page_size)
+	{
+		say(wire::encode(wire::grant_message{
+			{memory.address(), size, mine.remote_key()}}));
+	}
+	void acknowledge(uint64_t upto) { say(wire::encode(wire::ack_message{upto})); }
+	void done(const wire::end_message &m) { say(wire::encode_done(m)); }
+	void accept_and_take_one()
+	{
+		accept();
+		grant();
+		hear(wire::type::piece);
+	}
+
+	// A sender.
+	static wire::bytes offer(uint64_t size = streamed)
+	{
+		return wire::encode(wire::open_message{
+			.size = size, .piece = page_size, .chunk = page_size,
+			.checksum = true, .digest = true, .name = "lies"});
+	}
+	void open(uint64_t size = streamed) { say(offer(size)); }
+	remote_memory await_grant()
+	{
+		return wire::decode_grant(hear(wire::type::grant))->memory;
+	}
+	/// What is true of a piece.
+	wire::piece_message piece(size_t i)
+	{
+		wire::piece_message m{.offset = i * page_size, .length = 0, .chunks = 1,
+				      .crc = {}};
+
+		m.length = std::min(page_size, streamed - i * page_size);
+		m.crc[0] = crc32c(memory.bytes().subspan(m.offset, m.length));
+		return m;
+	}
+	void write(const remote_memory &to, size_t i)
+	{
+		auto m = piece(i);
+
+		(void)with.write(memory.part(m.offset, m.length), mine, to, 0).wait();
+	}
+	/// Send a piece as it should be: the memory that took it.
+	remote_memory send(size_t i)
+	{
+		auto to = await_grant();
+
+		write(to, i);
+		say(wire::encode(piece(i)));
+		return to;
+	}
+	/// Offer, and send a piece that is described by @p m.
+	void open_and_send(const wire::piece_message &m)
+	{
+		open();
+		write(await_grant(), 0);
+		say(wire::encode(m));
+	}
+	wire::piece_message changed(const std::function<void(wire::piece_message &)> &by)
+	{
+		auto m = piece(0);
+
+		by(m);
+		return m;
+	}
+	void end(sha256_digest digest)
+	{
+		say(wire::encode(wire::end_message{streamed, digest}));
+	}
+
+	context ring;
+	nic card;
+	endpoint with;
+	buffer memory;
+	registration mine;
+	std::array<std::byte, max_message> message;
+};
+
+using lies = std::map<std::string, std::function<void(liar &)>>;
+
+// Told to a sender, which has offered.
+const lies to_sender = {
+	{"grant-first", [](liar &l) { l.grant(); }},
+	{"small-grant", [](liar &l) { l.accept(); l.grant(page_size - 1); }},
+	{"many-grants", [](liar &l) {
+		l.accept();
+		for (int i = 0; i < 80; i++)
+			l.grant();
+	}},
+	{"large-pieces", [](liar &l) { l.accept(0, 2 * page_size); }},
+	{"has-more", [](liar &l) { l.accept(streamed + 1); }},
+	{"second-accept", [](liar &l) { l.accept(); l.accept(); }},
+	{"late-refusal", [](liar &l) {
+		l.accept();
+		l.say(wire::encode_text(wire::type::refuse, "no"));
+	}},
+	{"early-ack", [](liar &l) {
+		l.accept_and_take_one();
+		l.acknowledge(2 * page_size);
+	}},
+	{"ack-goes-back", [](liar &l) {
+		l.accept_and_take_one();
+		l.acknowledge(page_size);
+		l.acknowledge(0);
+	}},
+	{"early-done", [](liar &l) { l.accept(); l.done({streamed, {}}); }},
+	{"wrong-done", [](liar &l) {
+		l.accept();
+		for (size_t i = 0; i < pages; i++)
+			l.grant();
+		auto end = *wire::decode_end(l.hear(wire::type::end));
+		end.digest[0] ^= std::byte{1};
+		l.done(end);
+	}},
+	{"no-message", [](liar &l) { l.say(std::span<const std::byte>()); }},
+	{"gives-up", [](liar &l) {
+		l.say(wire::encode_text(wire::type::failed, "no more"));
+	}},
+};
+
+// Told to a receiver.
+const lies to_receiver = {
+	{"no-offer", [](liar &l) { l.acknowledge(0); }},
+	{"too-much", [](liar &l) { l.open(1 << 30); }},
+	{"second-offer", [](liar &l) {
+		l.open();
+		l.hear(wire::type::accept);
+		l.open();
+	}},
+	{"early-finish", [](liar &l) {
+		l.open();
+		l.hear(wire::type::accept);
+		l.say(wire::encode_finish());
+	}},
+	{"early-end", [](liar &l) {
+		l.open();
+		l.send(0);
+		l.end({});
+	}},
+	{"gap", [](liar &l) {
+		l.open_and_send(l.changed([](auto &m) { m.offset = page_size; }));
+	}},
+	{"long-piece", [](liar &l) {
+		l.open_and_send(l.changed([](auto &m) { m.length = 2 * page_size; }));
+	}},
+	{"behind-the-end", [](liar &l) {
+		l.open(100);
+		l.write(l.await_grant(), 0);
+		l.say(wire::encode(l.piece(0)));
+	}},
+	{"no-crc", [](liar &l) {
+		l.open_and_send(l.changed([](auto &m) { m.chunks = 0; }));
+	}},
+	{"wrong-crc", [](liar &l) {
+		l.open_and_send(l.changed([](auto &m) { m.crc[0] ^= 1; }));
+	}},
+	{"ungranted", [](liar &l) {
+		// Both at once: before there can be a grant.
+		auto open = l.with.send(l.offer().span());
+		auto piece = l.with.send(wire::encode(l.piece(0)).span());
+
+		(void)open.wait();
+		(void)piece.wait();
+	}},
+	{"write-behind-piece", [](liar &l) {
+		l.open();
+		auto old = l.send(0);
+		l.hear(wire::type::ack);
+		l.write(old, 1);
+	}},
+	{"wrong-end", [](liar &l) {
+		l.open();
+		for (size_t i = 0; i < pages; i++)
+			l.send(i);
+		l.end({});
+	}},
+};
+
+} // namespace
+
+int be_hostile_stream(const words &args)
+{
+	liar l(args);
+	const std::string &what = args.at(2);
+
+	try {
+		if (auto lie = to_receiver.find(what); lie != to_receiver.end()) {
+			lie->second(l);
+		} else {
+			l.hear(wire::type::open);
+			to_sender.at(what)(l);
+		}
+		// Nothing follows but the end.
+		l.hear(wire::type::failed);
+	} catch (const ended &how) {
+		return how.status;
+	}
+	return 0;
+}
+
+} // namespace rdma_tests

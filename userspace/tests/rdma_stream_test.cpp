@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: MIT
+// Streams with peers that break off, say nothing, or lie.
+#include "rdma_fixture.hpp"
+
+#include <random>
+#include <sys/ioctl.h>
+
+#include "sluice/unique_fd.hpp"
+
+using namespace rdma_tests;
+
+namespace {
+
+constexpr auto mark = std::byte{0xee};
+
+struct StreamTest : RdmaTest {
+	stream_options options(clock::duration patience = 5s)
+	{
+		auto o = small_stream;
+
+		o.patience = patience;
+		return o;
+	}
+
+	/// Memory of @p size bytes with what a liar sends, or marks.
+	buffer memory_of(size_t size)
+	{
+		auto memory = *buffer::host(size);
+
+		std::ranges::fill(memory.bytes(), mark);
+		return memory;
+	}
+
+	stream_source source_of(const buffer &memory)
+	{
+		return {.name = "source", .file = -1,
+			.from = {memory.part(0, streamed)}, .size = 0};
+	}
+
+	/// What the sending end of a stream with @p with ends with.
+	std::optional<result<stream_report>> send(endpoint &with)
+	{
+		auto memory = memory_of(streamed);
+		auto out = *sender::make(*ring, with, *card, options());
+
+		fill(memory.bytes().first(streamed), 1);
+		auto running = out.send(source_of(memory));
+		return within(15s, running);
+	}
+
+	/// The same of the receiving end. Nothing is where it does not belong.
+	std::optional<result<stream_report>> receive(endpoint &with)
+	{
+		auto memory = memory_of(streamed), right = memory_of(streamed);
+		auto in = *receiver::make(*ring, with, *card, options());
+
+		fill(right.bytes().first(streamed), 1);
+		auto hearing = in.next();
+		auto offer = within(15s, hearing);
+		if (!offer || !*offer)
+			return offer ? std::optional<result<stream_report>>(
+					       std::unexpected(offer->error()))
+				     : std::nullopt;
+		auto running = in.receive({.file = -1,
+					   .to = {memory.part(0, streamed)},
+					   .have = 0});
+		auto end = within(15s, running);
+		for (size_t i = 0; i < streamed; i++)
+			if (memory.bytes()[i] != mark &&
+			    memory.bytes()[i] != right.bytes()[i]) {
+				ADD_FAILURE() << "the byte " << i << " is wrong";
+				break;
+			}
+		return end;
+	}
+};
+
+/// A lie, to whom, what it ends in here, and the status of the liar: 0 if it was told.
+struct lie {
+	const char *what;
+	bool to_sender;
+	errc ends_in;
+	int told = 0;
+};
+
+// GoogleTest takes no other letters.
+std::string name_of(const ::testing::TestParamInfo<lie> &of)
+{
+	std::string name = of.param.what;
+
+	std::ranges::replace(name, '-', '_');
+	return name;
+}
+
+struct StreamHostileTest : StreamTest, ::testing::WithParamInterface<lie> {};
+
+} // namespace
+
+TEST_P(StreamHostileTest, EndsAndTheListenerGoesOn)
+{
+	const lie &l = GetParam();
+	listen();
+	process other({"hostile-stream", port(), l.what});
+	{
+		auto with = accept();
+		auto end = l.to_sender ? send(with) : receive(with);
+
+		ASSERT_TRUE(end) << "it hangs";
+		ASSERT_FALSE(*end) << "it believes what it is told";
+		EXPECT_EQ(end->error().code(), l.ends_in) << end->error().message();
+		EXPECT_EQ(other.wait(*ring), l.told);
+	}
+	works();
+}
+
+INSTANTIATE_TEST_SUITE_P(ToSender, StreamHostileTest, ::testing::Values(
+	lie{"grant-first", true, errc::protocol},
+	lie{"small-grant", true, errc::protocol},
+	lie{"many-grants", true, errc::protocol},
+	lie{"large-pieces", true, errc::protocol},
+	lie{"has-more", true, errc::protocol},
+	lie{"second-accept", true, errc::protocol},
+	lie{"late-refusal", true, errc::protocol},
+	lie{"early-ack", true, errc::protocol},
+	lie{"ack-goes-back", true, errc::protocol},
+	lie{"early-done", true, errc::protocol},
+	lie{"wrong-done", true, errc::corrupt},
+	lie{"no-message", true, errc::protocol},
+	lie{"gives-up", true, errc::peer_error}),
+	name_of);
+
+INSTANTIATE_TEST_SUITE_P(ToReceiver, StreamHostileTest, ::testing::Values(
+	lie{"no-offer", false, errc::protocol},
+	lie{"too-much", false, errc::usage},
+	lie{"second-offer", false, errc::protocol},
+	lie{"early-finish", false, errc::protocol},
+	lie{"early-end", false, errc::protocol},
+	lie{"gap", false, errc::protocol},
+	lie{"long-piece", false, errc::protocol},
+	lie{"behind-the-end", false, errc::protocol},
+	lie{"no-crc", false, errc::protocol},
+	lie{"wrong-crc", false, errc::corrupt},
+	lie{"ungranted", false, errc::protocol},
+	lie{"write-behind-piece", false, errc::protocol, exit_status(errc::denied)},
+	lie{"wrong-end", false, errc::corrupt}),
+	name_of);
+
+TEST_F(StreamTest, APeerThatTakesNoMessageHoldsUpNoSender)
+{
+	listen();
+	process other({"hostile", port(), "no-credits"});
+	auto with = accept();
+	auto memory = memory_of(streamed);
+	auto out = *sender::make(*ring, with, *card, options(1s));
+	auto start = clock::now();
+
+	auto running = out.send(source_of(memory));
+	auto end = within(10s, running);
+	ASSERT_TRUE(end) << "it hangs";
+	ASSERT_FALSE(*end);
+	EXPECT_EQ(end->error().code(), errc::timeout) << end->error().message();
+	EXPECT_LT(clock::now() - start, 6s);
+	EXPECT_EQ(other.wait(*ring), 0);
+	works();
+}
+
+TEST_F(StreamTest, APeerThatTakesNoMessageHoldsUpNoEnd)
+{
+	listen();
+	process other({"hostile", port(), "no-credits"});
+	auto with = accept();
+	auto out = *sender::make(*ring, with, *card, options(1s));
+
+	// The only one that it takes.
+	EXPECT_TRUE(with.send({}).wait());
+	auto running = out.finish();
+	auto end = within(10s, running);
+	ASSERT_TRUE(end) << "it hangs";
+	ASSERT_FALSE(*end);
+	EXPECT_EQ(end->error().code(), errc::timeout) << end->error().message();
+	EXPECT_EQ(other.wait(*ring), 0);
+}
+
+TEST_F(StreamTest, APeerThatOffersNothingHoldsUpNoReceiver)
+{
+	listen();
+	process other({"hold", port()});
+	auto with = accept();
+	auto in = *receiver::make(*ring, with, *card, options(1s));
+
+	auto hearing = in.next();
+	auto offer = within(10s, hearing);
+	ASSERT_TRUE(offer) << "it hangs";
+	ASSERT_FALSE(*offer);
+	EXPECT_EQ(offer->error().code(), errc::timeout) << offer->error().message();
+}
+
+TEST_F(StreamTest, ASendThatIsDestroyedLeavesItsFileAlone)
+{
+	int ends[2];
+	listen();
+	process other({"take", port(), "1"});
+	auto with = accept();
+	auto out = *sender::make(*ring, with, *card, options());
+
+	ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
+	unique_fd from(ends[0]), to(ends[1]);
+	{
+		auto running = out.send({.name = "pipe", .file = from.get(), .from = {},
+					 .size = stream_source::unknown});
+		EXPECT_FALSE(within(500ms, running)) << "it does not wait for the pipe";
+	}
+	EXPECT_EQ(::write(to.get(), "x", 1), 1);
+	for (int i = 0; i < 10; i++)
+		(void)ring->run_once(after(10ms));
+	int left = 0;
+	EXPECT_EQ(::ioctl(from.get(), FIONREAD, &left), 0);
+	EXPECT_EQ(left, 1) << "somebody still reads it";
+	EXPECT_EQ(other.wait(*ring), 0);
+}
