@@ -156,7 +156,9 @@ struct pipe_signals {
 	pipe_signals()
 	{
 		signals_raised = 0;
-		before = std::signal(SIGPIPE, [](int) { signals_raised++; });
+		before = std::signal(SIGPIPE, [](int) {
+			signals_raised = signals_raised + 1;
+		});
 	}
 	~pipe_signals() { std::signal(SIGPIPE, before); }
 
@@ -231,6 +233,22 @@ TEST_F(ContextTest, ChainEndsAtWhatCouldNotBeStarted)
 	EXPECT_EQ(bad.wait().error().code(), errc::usage);
 	EXPECT_EQ(first.wait(), 10u);
 	EXPECT_EQ(::lseek(file.get(), 0, SEEK_END), 10);
+}
+
+TEST_F(ContextTest, ASleepInAChainHoldsUpWhatIsBehindIt)
+{
+	auto file = temporary();
+	auto start = clock::now();
+	operation sleep, behind;
+
+	{
+		context::chain chain(*ring, 2);
+		sleep = ring->sleep_until(after(50ms));
+		behind = ring->write(file.get(), memory, 0);
+	}
+	EXPECT_EQ(behind.wait(), memory.size());
+	EXPECT_GE(clock::now() - start, 50ms);
+	EXPECT_EQ(sleep.wait(), 0u);
 }
 
 TEST_F(ContextTest, TimersEnd)

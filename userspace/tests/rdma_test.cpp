@@ -282,6 +282,28 @@ TEST_F(OfferTest, AnOrdinaryUserWhoMayPinNothing)
 	EXPECT_TRUE(filled(mine.bytes(), 3));
 }
 
+TEST_F(OfferTest, CannotBePartOfAChain)
+{
+	begin();
+	std::byte memory[8];
+	std::vector<operation> none;
+	{
+		context::chain chain(*ring, 5);
+		none.push_back(with->send({}));
+		none.push_back(with->receive(memory));
+		none.push_back(with->write(mine.part(0, 64), local, there, 0));
+		none.push_back(with->read(mine.part(0, 64), local, there, 0));
+		none.push_back(door->arrival());
+	}
+	for (auto &op : none) {
+		auto end = op.wait_until(after(5s));
+		ASSERT_FALSE(end);
+		EXPECT_EQ(end.error().code(), errc::usage) << end.error().message();
+	}
+	// Nothing of it was begun.
+	EXPECT_EQ(ask('f', 1), 'f');
+}
+
 TEST_F(OfferTest, DestroyedWhileMuchIsUnderWay)
 {
 	begin();

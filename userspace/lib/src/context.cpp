@@ -41,6 +41,12 @@ int flags_of_writes()
 	return flags;
 }
 
+// That the time is over is what is waited for, and no reason to end a chain.
+unsigned flags_of_timer(const detail::engine &in)
+{
+	return IORING_TIMEOUT_ABS | (in.chaining() ? IORING_TIMEOUT_ETIME_SUCCESS : 0);
+}
+
 __kernel_timespec timespec_of(deadline at)
 {
 	auto since = at.time_since_epoch();
@@ -129,7 +135,7 @@ operation context::sleep_until(deadline until)
 			state.in->finish(state, fail_errno("timer", "failed", -res));
 	};
 	if (io_uring_sqe *sqe = engine_->entry(*op)) {
-		io_uring_prep_timeout(sqe, &op->time, 0, IORING_TIMEOUT_ABS);
+		io_uring_prep_timeout(sqe, &op->time, 0, flags_of_timer(*engine_));
 		io_uring_sqe_set_data(sqe, static_cast<detail::request *>(op));
 	} else {
 		engine_->finish(*op, fail(errc::busy, "timer",

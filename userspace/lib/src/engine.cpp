@@ -150,6 +150,12 @@ operation engine::refused() noexcept
 	return operation(&none_left_);
 }
 
+operation engine::no_part_of_a_chain(const char *what) noexcept
+{
+	return failed({errc::usage, what, "it is no request of the ring, and cannot be "
+		       "part of a chain"});
+}
+
 // Else what comes behind would be linked with what comes before. No file is -1.
 bool engine::break_chain(request &to) noexcept
 {

@@ -89,6 +89,8 @@ public:
 	operation done(size_t bytes) noexcept;
 	/// What to return where take() gives nothing.
 	operation refused() noexcept;
+	/// What is no request of the ring, while a chain is built.
+	operation no_part_of_a_chain(const char *what) noexcept;
 
 	/// An entry of the ring that goes to @p to; nullptr if the ring is broken.
 	/// Call submit() or wait before what it points to goes away.

@@ -184,6 +184,8 @@ void door::stop(op_state &op) noexcept
 
 operation door::arrival() noexcept
 {
+	if (card_->in.chaining())
+		return card_->in.no_part_of_a_chain("accept");
 	if (cause_)
 		return card_->in.failed(*cause_);
 	if (!ready_.empty())

@@ -24,6 +24,8 @@ operation connection::begin(const char *what, op_state *op) noexcept
 
 operation connection::send(std::span<const std::byte> message) noexcept
 {
+	if (in_.chaining())
+		return in_.no_part_of_a_chain("send");
 	if (message.size() > max_message)
 		return in_.failed({errc::usage, peer_, std::format(
 			"a message of {} bytes; {} is the most", message.size(),
@@ -49,6 +51,8 @@ operation connection::send(std::span<const std::byte> message) noexcept
 
 operation connection::receive(std::span<std::byte> to) noexcept
 {
+	if (in_.chaining())
+		return in_.no_part_of_a_chain("receive");
 	// What has arrived is received, even if the connection ended since.
 	if (arrived_.empty() && over())
 		return in_.failed(*cause_);
@@ -87,8 +91,11 @@ static std::optional<std::string> wrong(const slice &local, bool covered,
 operation connection::transfer(bool write, const slice &local, const registration &by,
 			       const remote_memory &there, uint64_t offset) noexcept
 {
+	const char *what = write ? "RDMA write" : "RDMA read";
 	bool covered = by && by.inside()->covers(local, *card_);
 
+	if (in_.chaining())
+		return in_.no_part_of_a_chain(what);
 	if (auto why = wrong(local, covered, there, offset, card_->most_bytes))
 		return in_.failed({errc::usage, write ? "write" : "read", *why});
 	if (over())
@@ -104,7 +111,7 @@ operation connection::transfer(bool write, const slice &local, const registratio
 		       .remote_key = there.key,
 		       .what = write ? action::write : action::read});
 	schedule();
-	return begin(write ? "RDMA write" : "RDMA read", op);
+	return begin(what, op);
 }
 
 // What the card has cannot be taken back; the rest can.

@@ -120,8 +120,9 @@ public:
 
 	/// Let what is started while a chain exists begin one after the other, each
 	/// when the one before has succeeded in full. If one fails, what is behind it
-	/// is errc::cancelled. Nobody wakes up in between. Read, batch and write are
-	/// such; what is no request of the ring cannot be part (errc::usage).
+	/// is errc::cancelled. Nobody wakes up in between. Reads, writes, syncs,
+	/// batches by the ring and sleeps are such; what is no request of the ring
+	/// (messages, RDMA, arrivals) cannot be part: errc::usage.
 	class chain {
 	public:
 		/// @param length how many operations will be part, at most
