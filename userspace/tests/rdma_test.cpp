@@ -620,6 +620,36 @@ TEST_F(RdmaTest, ArrivalAsAnOperation)
 	EXPECT_EQ(left.wait().error().code(), errc::cancelled);
 }
 
+TEST_F(RdmaTest, EachWaitHasAPeerOfItsOwn)
+{
+	listen();
+	auto one = door->arrival(), two = door->arrival();
+	process first({"hold", port()}), second({"hold", port()});
+
+	ASSERT_TRUE(one.wait_until(after(10s)));
+	ASSERT_TRUE(two.wait_until(after(10s)));
+	auto a = door->take(), b = door->take();
+	EXPECT_TRUE(a);
+	EXPECT_TRUE(b);
+	EXPECT_FALSE(door->take());
+}
+
+TEST_F(RdmaTest, APeerThatDiedBeforeItWasTakenIsNotGiven)
+{
+	listen({.silence = 1s});
+	auto arrival = door->arrival();
+	process other({"hold", port(), "1000"});
+
+	ASSERT_TRUE(arrival.wait_until(after(10s)));
+	other.signal(SIGKILL);
+	for (auto until = after(4s); clock::now() < until;)
+		(void)ring->run_once(after(100ms));
+	EXPECT_FALSE(door->take());
+	auto next = door->arrival();
+	EXPECT_FALSE(next.poll()) << "nobody is there";
+	works();
+}
+
 TEST_F(RdmaTest, TooManyMessagesAreBusy)
 {
 	listen();

@@ -19,6 +19,12 @@ constexpr size_t most_arriving = 128;
 // One that does not prove itself holds its place for this long.
 constexpr clock::duration longest_handshake = std::chrono::seconds(5);
 
+/// Was it moved on, or has it died?
+bool gone(const std::unique_ptr<connection> &one)
+{
+	return !one || one->over();
+}
+
 cm_id_ptr new_id(card &c, card_user &user)
 {
 	rdma_cm_id *id = nullptr;
@@ -154,22 +160,22 @@ void door::fail(const error &why) noexcept
 		cause_ = why;
 }
 
-// Sort out who has arrived.
+// Sort out who has arrived, and who has died before somebody took it.
 void door::settle() noexcept
 {
-	for (auto &one : arriving_)
-		if (!one->over() && one->now() == connection::state::up)
-			ready_.push_back(std::move(one));
-	std::erase_if(arriving_, [](const auto &one) { return !one || one->over(); });
-	while (!waiting_.empty() && (cause_ || !ready_.empty())) {
-		op_state *op = waiting_.pop();
+	size_t come = 0;
 
-		if (!cause_) {
-			card_->in.finish(*op, 0);
-			break;
+	for (auto &one : arriving_)
+		if (!one->over() && one->now() == connection::state::up) {
+			ready_.push_back(std::move(one));
+			come++;
 		}
-		card_->in.finish(*op, std::unexpected(*cause_));
-	}
+	std::erase_if(arriving_, gone);
+	std::erase_if(ready_, gone);
+	// One for each peer. Who waits came when nobody was ready.
+	for (; !waiting_.empty() && (cause_ || come); come--)
+		card_->in.finish(*waiting_.pop(), cause_ ? std::unexpected(*cause_)
+							 : result<size_t>(0));
 }
 
 void door::stop(op_state &op) noexcept
@@ -188,6 +194,7 @@ operation door::arrival() noexcept
 		return card_->in.no_part_of_a_chain("accept");
 	if (cause_)
 		return card_->in.failed(*cause_);
+	std::erase_if(ready_, gone);
 	if (!ready_.empty())
 		return card_->in.done(0);
 	op_state *op = card_->in.take();
@@ -205,6 +212,7 @@ operation door::arrival() noexcept
 
 std::unique_ptr<connection> door::take() noexcept
 {
+	std::erase_if(ready_, gone);
 	if (ready_.empty())
 		return nullptr;
 	auto first = std::move(ready_.front());

@@ -122,7 +122,8 @@ public:
 	/// away, and do not end the wait. errc::timeout.
 	result<endpoint> accept(deadline until);
 
-	/// The same as an operation: take() gives the endpoint when it is done.
+	/// The same as an operation: take() gives the endpoint when it is done;
+	/// errc::usage if the peer has died since, or somebody else took it.
 	operation arrival();
 	result<endpoint> take();
 
