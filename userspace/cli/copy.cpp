@@ -253,7 +253,7 @@ result<exit_status> copy_command::run(const settings &with)
 		::unlink(part.c_str());
 		return std::unexpected(digest.error());
 	}
-	if (auto placed = put_in_place(part, *place); !placed)
+	if (auto placed = put_in_place(part, *place, o.overwrite); !placed)
 		return std::unexpected(placed.error());
 	double s = std::chrono::duration<double>(clock::now() - began).count();
 	double rate = static_cast<double>(size) / s / 1e6;

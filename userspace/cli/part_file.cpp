@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <fcntl.h>
 #include <filesystem>
+#include <sys/stat.h>
 
 namespace sluice::cli {
 
@@ -45,16 +46,27 @@ result<std::string> place_of(const std::string &to, const std::string &name,
 
 result<unique_fd> open_part(const std::string &part, int flags)
 {
-	unique_fd file(::open(part.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | flags, 0666));
+	constexpr int always = O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW;
+	unique_fd file(::open(part.c_str(), always | flags, 0666));
+	struct stat st {};
 
-	if (!file)
+	if (!file || ::fstat(file.get(), &st) < 0)
 		return fail_errno(part, "open", errno, errc::output);
+	if (!S_ISREG(st.st_mode))
+		return fail(errc::output, part, "it is no regular file");
 	return file;
 }
 
-result<void> put_in_place(const std::string &part, const std::string &path)
+result<void> put_in_place(const std::string &part, const std::string &path,
+			  bool overwrite)
 {
-	if (::rename(part.c_str(), path.c_str()) < 0)
+	unsigned flags = overwrite ? 0 : RENAME_NOREPLACE;
+	int err = ::renameat2(AT_FDCWD, part.c_str(), AT_FDCWD, path.c_str(), flags);
+
+	// Not all file systems can promise that.
+	if (err < 0 && flags && errno == EINVAL)
+		err = ::rename(part.c_str(), path.c_str());
+	if (err < 0)
 		return fail_errno(path, "rename", errno, errc::output);
 	return {};
 }

@@ -16,11 +16,14 @@ namespace sluice::cli {
 result<std::string> place_of(const std::string &to, const std::string &name,
 			     bool overwrite);
 
-/// Open @p part to read and write, and make it if it is not there. errc::output.
+/// Open @p part to read and write, and make it if it is not there: a file, never one
+/// that somebody else's link leads to. errc::output.
 /// @param flags more flags of open(2)
 result<unique_fd> open_part(const std::string &part, int flags);
 
-/// Give it its name. errc::output.
-result<void> put_in_place(const std::string &part, const std::string &path);
+/// Give it its name. errc::output, also if something has that name meanwhile and may
+/// not be replaced.
+result<void> put_in_place(const std::string &part, const std::string &path,
+			  bool overwrite);
 
 } // namespace sluice::cli

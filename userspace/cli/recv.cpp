@@ -19,7 +19,7 @@ public:
 	{
 		return {.file = fd_.get(), .to = {}, .have = have_};
 	}
-	result<void> keep(uint64_t size);
+	result<void> keep(uint64_t size, bool overwrite);
 	/// Leave what may be taken up again.
 	void leave(uint64_t size) const;
 	/// Leave a file that does not answer as it is, and open: to close it would not
@@ -63,13 +63,13 @@ result<target> target::open(const recv_options &o, const stream_offer &offer)
 }
 
 // Pieces may have been written behind the end of what was there before.
-result<void> target::keep(uint64_t size)
+result<void> target::keep(uint64_t size, bool overwrite)
 {
 	if (path_.empty())
 		return {};
 	if (::ftruncate(fd_.get(), static_cast<off_t>(size)) < 0)
 		return fail_errno(part_, "truncate", errno, errc::output);
-	return put_in_place(part_, path_);
+	return put_in_place(part_, path_, overwrite);
 }
 
 // Behind this may be holes, and pieces behind them.
@@ -97,7 +97,7 @@ result<stream_report> take(session &s, receiver &from, const stream_offer &offer
 			to->leave(from.progress().bytes);
 		return report;
 	}
-	if (auto kept = to->keep(report->bytes + report->resumed); !kept)
+	if (auto kept = to->keep(report->bytes + report->resumed, o.overwrite); !kept)
 		return std::unexpected(kept.error());
 	return report;
 }

@@ -12,6 +12,7 @@
 #include "doctor.hpp"
 #include "exit_status.hpp"
 #include "fake_machine.hpp"
+#include "part_file.hpp"
 #include "program.hpp"
 
 using namespace sluice;
@@ -244,6 +245,29 @@ TEST_F(CopyTest, APathThatCannotBeLookedAtIsAnError)
 	std::filesystem::create_symlink("loop", path("loop"));
 	EXPECT_EQ(copy("loop"), 9);
 	EXPECT_NE(err.str().find("/loop: "), std::string::npos) << err.str();
+}
+
+TEST_F(CopyTest, ALinkWithTheNameOfThePartIsNotFollowed)
+{
+	write("other", "somebody's");
+	std::filesystem::create_symlink("other", path("to.part"));
+	EXPECT_EQ(copy("to"), 9);
+	EXPECT_EQ(text_of("other"), "somebody's");
+	std::filesystem::remove(path("to.part"));
+	EXPECT_EQ(copy("to"), 0) << err.str();
+	EXPECT_EQ(text_of("to"), "what is copied");
+}
+
+TEST_F(CopyTest, WhatIsThereMeanwhileIsKept)
+{
+	write("to.part", "new");
+	write("to", "somebody's");
+	auto kept = put_in_place(path("to.part"), path("to"), false);
+	ASSERT_FALSE(kept);
+	EXPECT_EQ(kept.error().code(), errc::output);
+	EXPECT_EQ(text_of("to"), "somebody's");
+	EXPECT_TRUE(put_in_place(path("to.part"), path("to"), true));
+	EXPECT_EQ(text_of("to"), "new");
 }
 
 TEST_F(CommandLineTest, InfoShowsAllAndFits)
