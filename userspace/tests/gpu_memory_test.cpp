@@ -2,6 +2,8 @@
 // Memory of GPUs, and who keeps what alive.
 #include <fcntl.h>
 #include <grp.h>
+#include <poll.h>
+#include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -475,6 +477,60 @@ TEST(GpuProcess, AChildHasItsOwn)
 		GTEST_SKIP() << "there is no GPU";
 	EXPECT_EQ(use_a_gpu(true), 0);
 	EXPECT_EQ(in_a_process([] { return use_a_gpu(true); }), 0);
+}
+
+namespace {
+
+/// Let another process go first, then count: 0, or the number of the step that failed.
+int count_beside(int ready, int go)
+{
+	auto ring = context::open();
+	auto gpu = device::open(*ring, "0");
+	auto memory = gpu->svm(64 * page_size, false);
+	eventfd_t any;
+
+	if (!memory || ::eventfd_write(ready, 1) || ::eventfd_read(go, &any))
+		return 1;
+	auto before = gpu->counters();
+	if (!before || before->migrated_in || before->migrated_out)
+		return 2;
+	put_random(*memory, 1);
+	if (!gpu->prefetch(*memory))
+		return 3;
+	return gpu->counters()->migrated_in >= 64 ? 0 : 4;
+}
+
+} // namespace
+
+// The super user is told of the pages of all processes.
+TEST(GpuProcess, CountsItsOwnPagesAlone)
+{
+	WANTS_BATCHES();
+	if (list_devices().empty())
+		GTEST_SKIP() << "there is no GPU";
+	unique_fd ready(::eventfd(0, EFD_CLOEXEC)), go(::eventfd(0, EFD_CLOEXEC));
+	pid_t other = ::fork();
+
+	if (other == 0)
+		::_exit(count_beside(ready.get(), go.get()));
+	pollfd come = {ready.get(), POLLIN, 0};
+	EXPECT_EQ(::poll(&come, 1, 60000), 1);
+	{
+		context ring = good(context::open());
+		device gpu = good(device::open(ring, "0"));
+		buffer memory = good(gpu.svm(32 * page_size));
+		auto before = good(gpu.counters());
+
+		EXPECT_GE(before.migrated_in, 32u);
+		EXPECT_EQ(::eventfd_write(go.get(), 1), 0);
+		int status = 0;
+		EXPECT_EQ(::waitpid(other, &status, 0), other);
+		EXPECT_EQ(status, 0);
+		auto behind = good(gpu.counters());
+		EXPECT_EQ(behind.migrated_in, before.migrated_in);
+		EXPECT_EQ(behind.migrated_out, before.migrated_out);
+		EXPECT_EQ(behind.lost_events, 0u);
+	}
 }
 
 TEST(GpuProcess, AnOrdinaryUserMayToo)
