@@ -345,6 +345,9 @@ int take_some(const words &args)
 		unique_fd file(::open("/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
 		auto with = p.connect(args);
 
+		// The other side may leave before it has said welcome.
+		if (!with && with.error().code() == errc::peer_lost)
+			continue;
 		if (!with || !file)
 			return with ? exit_wrong : told(with.error());
 		auto in = receiver::make(p.ring, *with, p.card, small_stream);

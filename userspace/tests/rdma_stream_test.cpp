@@ -218,3 +218,34 @@ TEST_F(StreamTest, ASendThatIsDestroyedLeavesItsFileAlone)
 	EXPECT_EQ(left, 1) << "somebody still reads it";
 	EXPECT_EQ(other.wait(*ring), 0);
 }
+
+// Wherever it is: nothing is waited for that does not come, nothing is used that is
+// gone, and the card and the context go on.
+TEST_F(StreamTest, CancelledAtRandom)
+{
+	constexpr int rounds = 50;
+	std::mt19937 chance(::testing::UnitTest::GetInstance()->random_seed());
+	auto memory = memory_of(streamed);
+	unsigned done = 0;
+
+	listen(small_endpoint);
+	process other({"take", port(), std::to_string(rounds)});
+	for (int i = 0; i < rounds; i++) {
+		auto with = accept();
+		auto out = *sender::make(*ring, with, *card, options());
+		auto start = clock::now();
+		{
+			auto running = out.send(source_of(memory));
+
+			for (auto n = chance() % 60; n && !running.done(); n--)
+				(void)ring->run_once(after(10ms));
+			done += running.done();
+		}
+		EXPECT_LT(clock::now() - start, 5s) << "round " << i;
+	}
+	RecordProperty("done", static_cast<int>(done));
+	EXPECT_LT(done, static_cast<unsigned>(rounds));
+	EXPECT_EQ(other.wait(*ring), 0);
+	EXPECT_EQ(memory.users(), 1u);
+	works();
+}
