@@ -4,6 +4,7 @@
 #include <cstring>
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/mman.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -145,6 +146,50 @@ TEST_F(ContextTest, BadArgumentsAreErrors)
 	EXPECT_FALSE(context::open({.operations = 0}));
 	EXPECT_FALSE(buffer::host(0));
 	EXPECT_FALSE(buffer::host(SIZE_MAX));
+}
+
+namespace {
+
+/// 5 GiB of addresses, without memory.
+struct large_block : detail::memory_block {
+	static constexpr size_t bytes = size_t{5} << 30;
+
+	large_block() : large_block(map()) {}
+	explicit large_block(std::byte *mapped)
+		: memory_block(memory::host, mapped, bytes), at(mapped) {}
+	~large_block() override { ::munmap(at, bytes); }
+
+	static std::byte *map()
+	{
+		void *mapped = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
+				      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+				      -1, 0);
+		return mapped == MAP_FAILED ? nullptr
+					    : static_cast<std::byte *>(mapped);
+	}
+
+	std::byte *at;
+};
+
+} // namespace
+
+// Of what is asked for, fewer bytes may be moved; but not the rest of 4 GiB, which may
+// be none, and would be taken for the end of the file.
+TEST_F(ContextTest, LengthsOfMoreThan32BitsAreCut)
+{
+	buffer large(new large_block);
+	unique_fd none(::open("/dev/null", O_WRONLY | O_CLOEXEC));
+
+	ASSERT_NE(large.data(), nullptr);
+	for (size_t over : {size_t{0}, size_t{1}, page_size}) {
+		slice much = large.part(0, (size_t{4} << 30) + over);
+
+		put("abc");
+		EXPECT_EQ(ring->read(out.get(), much, context::current).wait(), 3u);
+		auto written = ring->write(none.get(), much, 0).wait();
+		ASSERT_TRUE(written);
+		EXPECT_GE(*written, size_t{1} << 30);
+	}
 }
 
 namespace {
