@@ -72,10 +72,11 @@ result<void> target::keep(uint64_t size, bool overwrite)
 	return put_in_place(part_, path_, overwrite);
 }
 
-// Behind this may be holes, and pieces behind them.
+// Behind this may be holes, and pieces behind them. If nothing has come, all that was
+// there is as good as it was.
 void target::leave(uint64_t size) const
 {
-	if (!path_.empty() && ::ftruncate(fd_.get(), static_cast<off_t>(size)) < 0)
+	if (!path_.empty() && size && ::ftruncate(fd_.get(), static_cast<off_t>(size)) < 0)
 		::unlink(part_.c_str());
 }
 

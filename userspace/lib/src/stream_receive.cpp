@@ -123,14 +123,13 @@ task<result<void>> receiving::accept()
 	wire::accept_message m{.from = 0, .piece = piece_, .digest = {}};
 
 	if (sink_.have && sink_.file >= 0 && sink_.have <= offer_.size) {
-		m.from = sink_.have;
+		m.from = progress_.bytes = sink_.have;
 		auto read = co_await or_give_up(digest_of(sink_.file, m.from, sum_));
 		if (!read)
 			co_return read;
 		m.digest = sum_.digest();
 	}
 	expected_ = m.from;
-	progress_.bytes = m.from;
 	co_return co_await say(wire::encode(m));
 }
 
