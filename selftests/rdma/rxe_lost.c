@@ -8,7 +8,11 @@
  * own. Needs root, ip and rdma.
  */
 #define _GNU_SOURCE
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
+#include <rdma/rdma_user_cm.h>
 #include <stdbool.h>
 
 #include "../kselftest_harness.h"
@@ -394,6 +398,204 @@ TEST_F_TIMEOUT(lost, rc_goes_on, 300)
 	for (cut = CUT_PEER; cut <= CUT_OWN; cut++) {
 		rc_goes_on(_metadata, self, cut, IBV_WR_RDMA_WRITE, seed++);
 		rc_goes_on(_metadata, self, cut, IBV_WR_RDMA_READ, seed++);
+	}
+}
+
+/* As rcp_connect(), but @pair's first end soon gives up. */
+static int connect_impatient(struct rcp_pair *pair)
+{
+	struct ibv_qp_attr attr = {
+		.qp_state = IBV_QPS_RTS,
+		.timeout = 14,		/* 67 ms */
+		.retry_cnt = 1,
+		.rnr_retry = 7,
+		.sq_psn = pair->a.psn,
+		.max_rd_atomic = 16,
+	};
+	int err = rcp_to_init(&pair->a);
+
+	if (!err)
+		err = rcp_to_init(&pair->b);
+	if (!err)
+		err = rcp_to_rtr(&pair->a, &pair->b, IBV_MTU_1024);
+	if (!err)
+		err = rcp_to_rtr(&pair->b, &pair->a, IBV_MTU_1024);
+	if (!err)
+		err = rcp_to_rts(&pair->b);
+	if (err)
+		return err;
+	return -ibv_modify_qp(pair->a.qp, &attr,
+			      IBV_QP_STATE | IBV_QP_TIMEOUT |
+			      IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+			      IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC);
+}
+
+static void rc_works(struct __test_metadata *_metadata,
+		     FIXTURE_DATA(lost) *self, struct rcp_pair *pair,
+		     unsigned int seed)
+{
+	struct ibv_sge sge = rcp_sge(self->src_mr, self->src, SIZE);
+
+	fill(self->src, seed);
+	fill(self->dst, seed + 1);
+	ASSERT_EQ(0, rcp_connect(pair, IBV_MTU_1024));
+	EXPECT_EQ(IBV_WC_SUCCESS,
+		  rcp_rdma(&pair->a, IBV_WR_RDMA_WRITE, &sge,
+			   (uintptr_t)self->dst, self->dst_mr->rkey));
+	EXPECT_EQ(0, memcmp(self->src, self->dst, SIZE));
+}
+
+/* @op is not answered for longer than the queue pair has retries. */
+static void rc_gives_up(struct __test_metadata *_metadata,
+			FIXTURE_DATA(lost) *self, enum cut cut,
+			enum ibv_wr_opcode op)
+{
+	struct ibv_sge sge = rcp_sge(self->src_mr, self->src, SIZE);
+	int i;
+
+	ASSERT_EQ(0, connect_impatient(&self->rc));
+	ASSERT_EQ(0, cut_link(cut));
+	for (i = 0; i < 2; i++)
+		ASSERT_EQ(0, rcp_post_rdma(&self->rc.a, op, &sge,
+					   (uintptr_t)self->dst,
+					   self->dst_mr->rkey, 0));
+	EXPECT_EQ(IBV_WC_RETRY_EXC_ERR, rcp_wait(&self->rc.a, NULL))
+		TH_LOG("cut %d, operation %d", cut, op);
+	EXPECT_EQ(IBV_WC_WR_FLUSH_ERR, rcp_wait(&self->rc.a, NULL));
+	ASSERT_EQ(0, mend_link(cut));
+}
+
+/* That queue pair has failed and no more: it works again, and so do new ones. */
+TEST_F_TIMEOUT(lost, rc_gives_up, 300)
+{
+	struct rcp_pair other;
+	unsigned int seed = 1;
+	enum cut cut;
+
+	ASSERT_EQ(0, rcp_init(&self->rc, &self->a, &self->b));
+	for (cut = CUT_PEER; cut <= CUT_OWN; cut++) {
+		rc_gives_up(_metadata, self, cut, IBV_WR_RDMA_WRITE);
+		rc_works(_metadata, self, &self->rc, seed++);
+		rc_gives_up(_metadata, self, cut, IBV_WR_RDMA_READ);
+		ASSERT_EQ(0, rcp_init(&other, &self->a, &self->b));
+		rc_works(_metadata, self, &other, seed++);
+		rcp_fini(&other);
+	}
+}
+
+/* As the header of librdmacm has them, which is not needed otherwise. */
+enum cm_event {
+	CM_ADDR_RESOLVED = 0,
+	CM_ROUTE_RESOLVED = 2,
+	CM_REJECTED = 8,
+};
+
+/* A connection manager's id, by the kernel's interface. */
+struct cm {
+	int fd;
+	uint32_t id;
+};
+
+static int cm_call(struct cm *cm, uint32_t op, void *arg, size_t in, size_t out)
+{
+	struct {
+		struct rdma_ucm_cmd_hdr hdr;
+		uint8_t arg[512];
+	} cmd = { .hdr = { .cmd = op, .in = in, .out = out } };
+
+	memcpy(cmd.arg, arg, in);
+	return write(cm->fd, &cmd, sizeof(cmd.hdr) + in) < 0 ? -errno : 0;
+}
+
+/* The next event or a negative errno. */
+static int cm_wait(struct cm *cm, int ms)
+{
+	struct pollfd ready = { .fd = cm->fd, .events = POLLIN };
+	struct rdma_ucm_event_resp event = {};
+	struct rdma_ucm_get_event arg = { .response = (uintptr_t)&event };
+	int err;
+
+	if (poll(&ready, 1, ms) != 1)
+		return -ETIMEDOUT;
+	err = cm_call(cm, RDMA_USER_CM_CMD_GET_EVENT, &arg, sizeof(arg),
+		      sizeof(event));
+	return err ? err : (int)event.event;
+}
+
+/* The way from a to b is known, and no message has been sent yet. */
+static int cm_open(struct cm *cm)
+{
+	struct rdma_ucm_create_id_resp made = {};
+	struct rdma_ucm_create_id create = {
+		.uid = 1,		/* no events without */
+		.response = (uintptr_t)&made,
+		.ps = RDMA_PS_TCP,
+		.qp_type = IBV_QPT_RC,
+	};
+	struct rdma_ucm_resolve_ip ip = { .timeout_ms = 10000 };
+	struct rdma_ucm_resolve_route route = { .timeout_ms = 10000 };
+	struct sockaddr_in *to = (struct sockaddr_in *)&ip.dst_addr;
+	int err;
+
+	cm->fd = open("/dev/infiniband/rdma_cm", O_RDWR | O_CLOEXEC);
+	if (cm->fd < 0)
+		return -errno;
+	err = cm_call(cm, RDMA_USER_CM_CMD_CREATE_ID, &create, sizeof(create),
+		      sizeof(made));
+	if (err)
+		return err;
+	cm->id = made.id;
+	ip.id = made.id;
+	to->sin_family = AF_INET;
+	to->sin_port = htons(7471);
+	to->sin_addr.s_addr = inet_addr(ADDR_B);
+	err = cm_call(cm, RDMA_USER_CM_CMD_RESOLVE_IP, &ip, sizeof(ip), 0);
+	if (err || cm_wait(cm, 20000) != CM_ADDR_RESOLVED)
+		return err ? err : -EHOSTUNREACH;
+	route.id = made.id;
+	err = cm_call(cm, RDMA_USER_CM_CMD_RESOLVE_ROUTE, &route, sizeof(route),
+		      0);
+	if (err || cm_wait(cm, 20000) != CM_ROUTE_RESOLVED)
+		return err ? err : -ENETUNREACH;
+	return 0;
+}
+
+static int cm_connect(struct cm *cm)
+{
+	struct rdma_ucm_connect arg = {
+		.id = cm->id,
+		.conn_param = {
+			.qp_num = 0x4711,
+			.responder_resources = 1,
+			.initiator_depth = 1,
+			.retry_count = 7,
+			.rnr_retry_count = 7,
+			.valid = 1,
+		},
+	};
+
+	return cm_call(cm, RDMA_USER_CM_CMD_CONNECT, &arg, sizeof(arg), 0);
+}
+
+/* The messages of connection managers go by QP1, which nobody resets. */
+TEST_F_TIMEOUT(lost, cm_goes_on, 300)
+{
+	enum cut cut;
+	struct cm cm;
+
+	for (cut = CUT_PEER; cut <= CUT_OWN; cut++) {
+		ASSERT_EQ(0, cm_open(&cm));
+		ASSERT_EQ(0, cut_link(cut));
+		ASSERT_EQ(0, cm_connect(&cm));
+		EXPECT_EQ(-ETIMEDOUT, cm_wait(&cm, 300));
+		close(cm.fd);
+		ASSERT_EQ(0, mend_link(cut));
+		/* nobody listens there, and says so */
+		ASSERT_EQ(0, cm_open(&cm));
+		ASSERT_EQ(0, cm_connect(&cm));
+		EXPECT_EQ(CM_REJECTED, cm_wait(&cm, RCP_TIMEOUT_MS))
+			TH_LOG("cut %d", cut);
+		close(cm.fd);
 	}
 }
 

@@ -9,6 +9,8 @@
  *	unmap	and unmapped
  *	svm	1 MiB of ordinary memory is prefetched to the GPU
  *	back	and comes back, as the CPU touches it
+ *	prot	1 MiB of registered memory is protected, and is not any more
+ *	userptr	the same of memory that is a user pointer of the compute driver
  */
 #include <sched.h>
 
@@ -116,17 +118,13 @@ static void bench_map(struct gpu *gpu, int rounds)
 }
 
 /* To the GPU by a call, and back by faults of the CPU. */
-static void bench_svm(int rounds)
+static void bench_svm(int kfd, const struct kfd_node *node, int rounds)
 {
-	int kfd = open("/dev/kfd", O_RDWR | O_CLOEXEC), i;
 	static struct cost there = { "svm" }, back = { "back" };
-	struct kfd_node nodes[MAX_GPUS];
 	volatile uint8_t *p;
 	size_t at;
+	int i;
 
-	if (kfd < 0 || kfd_nodes(nodes) < 1)
-		return;
-	check("VM", kfd_acquire_vm(kfd, &nodes[0]));
 	p = mmap(NULL, 4 * SIZE, PROT_READ | PROT_WRITE,
 		 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	p = (volatile uint8_t *)(((uintptr_t)p + 2 * SIZE - 1) &
@@ -136,7 +134,7 @@ static void bench_svm(int rounds)
 	for (i = -COST_WARM; i < rounds; i++) {
 		cost_start(&there);
 		check("prefetch", kfd_prefetch(kfd, (void *)p, SIZE,
-					       nodes[0].gpu_id));
+					       node->gpu_id));
 		cost_stop(&there, i, 1);
 		cost_start(&back);
 		for (at = 0; at < SIZE; at += 4096)
@@ -145,6 +143,115 @@ static void bench_svm(int rounds)
 	}
 	cost_print(&there, rounds);
 	cost_print(&back, rounds);
+}
+
+/* The GPU has it mapped where it is. */
+static int kfd_register(int kfd, void *at, uint64_t size, uint32_t gpu_id)
+{
+	struct {
+		struct kfd_ioctl_svm_args args;
+		struct kfd_ioctl_svm_attribute attr;
+	} u = {
+		.args = {
+			.start_addr = (uintptr_t)at,
+			.size = size,
+			.op = KFD_IOCTL_SVM_OP_SET_ATTR,
+			.nattr = 1,
+		},
+		.attr = { KFD_IOCTL_SVM_ATTR_ACCESS, gpu_id },
+	};
+
+	/* the length of the list is part of the request's number */
+	return do_ioctl(kfd, _IOC(_IOC_READ | _IOC_WRITE, AMDKFD_IOCTL_BASE,
+				  _IOC_NR(AMDKFD_IOC_SVM), sizeof(u)), &u);
+}
+
+/* A user pointer, at the memory's own address. */
+static int kfd_map_user(int kfd, void *at, uint64_t size, uint32_t gpu_id)
+{
+	struct kfd_ioctl_alloc_memory_of_gpu_args alloc = {
+		.va_addr = (uintptr_t)at,
+		.size = size,
+		.mmap_offset = (uintptr_t)at,
+		.gpu_id = gpu_id,
+		.flags = KFD_IOC_ALLOC_MEM_FLAGS_USERPTR |
+			 KFD_IOC_ALLOC_MEM_FLAGS_WRITABLE |
+			 KFD_IOC_ALLOC_MEM_FLAGS_NO_SUBSTITUTE,
+	};
+	struct kfd_ioctl_map_memory_to_gpu_args map = {
+		.device_ids_array_ptr = (uintptr_t)&gpu_id,
+		.n_devices = 1,
+	};
+	int ret = do_ioctl(kfd, AMDKFD_IOC_ALLOC_MEMORY_OF_GPU, &alloc);
+
+	map.handle = alloc.handle;
+	return ret ? ret : do_ioctl(kfd, AMDKFD_IOC_MAP_MEMORY_TO_GPU, &map);
+}
+
+static int set_rights(void *p, int prot)
+{
+	return mprotect(p, SIZE, prot) ? -errno : 0;
+}
+
+/* Memory that is there, of a VMA and a page table of its own, wherever that is. */
+static void *touched(void)
+{
+	uint8_t *p = mmap(NULL, 4 * SIZE, PROT_NONE,
+			  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (p == MAP_FAILED)
+		check("memory", -errno);
+	p = (uint8_t *)(((uintptr_t)p + 2 * SIZE) & ~(2 * SIZE - 1));
+	check("memory", set_rights(p, PROT_READ | PROT_WRITE));
+	madvise(p, SIZE, MADV_NOHUGEPAGE);
+	memset(p, 1, SIZE);
+	return p;
+}
+
+/* The driver's notifier is called for both; its worker runs in between. */
+static void protect(struct cost *cost, void *p, int rounds)
+{
+	int i;
+
+	for (i = -COST_WARM; i < rounds; i++) {
+		usleep(20000);
+		cost_start(cost);
+		check("protect", set_rights(p, PROT_READ));
+		check("unprotect", set_rights(p, PROT_READ | PROT_WRITE));
+		cost_stop(cost, i, 1);
+	}
+	cost_print(cost, rounds);
+}
+
+static void bench_registered(int kfd, const struct kfd_node *node, int rounds)
+{
+	static struct cost cost = { "prot" };
+	void *p = touched();
+
+	check("register", kfd_register(kfd, p, SIZE, node->gpu_id));
+	protect(&cost, p, rounds);
+}
+
+static void bench_user(int kfd, const struct kfd_node *node, int rounds)
+{
+	static struct cost cost = { "userptr" };
+	void *p = touched();
+
+	check("user pointer", kfd_map_user(kfd, p, SIZE, node->gpu_id));
+	protect(&cost, p, rounds);
+}
+
+static void bench_kfd(int rounds)
+{
+	int kfd = open("/dev/kfd", O_RDWR | O_CLOEXEC);
+	struct kfd_node nodes[MAX_GPUS];
+
+	if (kfd < 0 || kfd_nodes(nodes) < 1)
+		return;
+	check("VM", kfd_acquire_vm(kfd, &nodes[0]));
+	bench_svm(kfd, &nodes[0], rounds);
+	bench_registered(kfd, &nodes[0], rounds);
+	bench_user(kfd, &nodes[0], rounds);
 }
 
 int main(int argc, char **argv)
@@ -162,6 +269,6 @@ int main(int argc, char **argv)
 	check("open", open_gpu(&gpu, names[0]));
 	bench_cs(&gpu, rounds);
 	bench_map(&gpu, rounds);
-	bench_svm(rounds);
+	bench_kfd(rounds);
 	return 0;
 }

@@ -131,8 +131,7 @@ static void *do_reset(void *gpu)
 	return (void *)(intptr_t)reset_gpu(gpu);
 }
 
-/* A reset that has begun ends first, wherever it is when the driver leaves. */
-/* Until there is no file any more to ask for one */
+/* Until there is no file any more to ask for one. */
 static void *do_resets(void *arg)
 {
 	while (!reset_gpu(arg))
@@ -161,6 +160,7 @@ TEST_F_TIMEOUT(unplug, resets_go_on, 200)
 	EXPECT_EQ(0, kmsg_complaints(self->kmsg));
 }
 
+/* A reset that has begun ends first, wherever it is when the driver leaves. */
 TEST_F_TIMEOUT(unplug, unbind_during_reset, 200)
 {
 	unsigned int after;

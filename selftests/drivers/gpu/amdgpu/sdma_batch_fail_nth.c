@@ -17,19 +17,29 @@
 #define USER_VA		(VA + SIZE)
 #define USER_SIZE	(64 * KIB)
 #define MAX_NTH		1000
+/* A worker may do what allocates: so many calls in a row without a failure. */
+#define LAST_CALLS	3
 #define MAX_DESCS	64
 
 enum kind {
 	COPY, MANY, FAN_OUT, WAIT, SWAP, FENCES, STRIDE, PREPARE, RUN, URING,
-	USER, SVM, FAULT,
+};
+
+/*
+ * What the call reads, user pointers of GEM and of the compute driver, or SVM
+ * memory: without retry faults; with them; of a file, whose pages have to be
+ * faulted in. MIGRATE is what it writes, and has pages brought to the GPU for.
+ */
+enum memory {
+	BUFFER, USER, KFD_USER, SVM, XNACK, FAULT, MIGRATE,
 };
 
 FIXTURE(fail)
 {
 	struct gpu gpu;
 	struct buffer buffer;
-	struct buffer user;	/* what USER, SVM and FAULT read */
-	bool file;		/* is memory of a file, which keeps the data */
+	struct buffer user;	/* what is not BUFFER */
+	enum memory memory;
 	struct kfd kfd;
 	struct svm svm;
 	struct io_uring ring;
@@ -41,6 +51,7 @@ FIXTURE(fail)
 FIXTURE_VARIANT(fail)
 {
 	enum kind kind;
+	enum memory memory;
 	/* The first batch of a file and of a context each time. */
 	bool anew;
 };
@@ -60,24 +71,44 @@ FIXTURE_VARIANT_ADD(fail, run) { .kind = RUN, };
 FIXTURE_VARIANT_ADD(fail, first_run) { .kind = RUN, .anew = true, };
 FIXTURE_VARIANT_ADD(fail, uring) { .kind = URING, };
 FIXTURE_VARIANT_ADD(fail, first_uring) { .kind = URING, .anew = true, };
-FIXTURE_VARIANT_ADD(fail, user) { .kind = USER, };
-FIXTURE_VARIANT_ADD(fail, first_user) { .kind = USER, .anew = true, };
+FIXTURE_VARIANT_ADD(fail, user) { .memory = USER, };
+FIXTURE_VARIANT_ADD(fail, first_user) { .memory = USER, .anew = true, };
+FIXTURE_VARIANT_ADD(fail, run_user) { .kind = RUN, .memory = USER, };
+FIXTURE_VARIANT_ADD(fail, kfd_user) { .memory = KFD_USER, };
+FIXTURE_VARIANT_ADD(fail, run_kfd_user) { .kind = RUN, .memory = KFD_USER, };
 /* A window has to be opened, or pages have to be faulted in as well. */
-FIXTURE_VARIANT_ADD(fail, svm) { .kind = SVM, };
-FIXTURE_VARIANT_ADD(fail, fault) { .kind = FAULT, };
+FIXTURE_VARIANT_ADD(fail, svm) { .memory = SVM, };
+FIXTURE_VARIANT_ADD(fail, run_svm) { .kind = RUN, .memory = SVM, };
+FIXTURE_VARIANT_ADD(fail, uring_svm) { .kind = URING, .memory = SVM, };
+FIXTURE_VARIANT_ADD(fail, xnack) { .memory = XNACK, };
+FIXTURE_VARIANT_ADD(fail, run_xnack) { .kind = RUN, .memory = XNACK, };
+FIXTURE_VARIANT_ADD(fail, fault) { .memory = FAULT, };
+FIXTURE_VARIANT_ADD(fail, run_fault) { .kind = RUN, .memory = FAULT, };
+FIXTURE_VARIANT_ADD(fail, migrate) { .memory = MIGRATE, };
 
-/* A copy, for RUN. */
-static int prepare_copy(struct _test_data_fail *self)
+/* The @i-th of copies at different places; of user memory there is one. */
+static struct drm_amdgpu_sdma_desc nth_copy(struct _test_data_fail *self,
+					    uint32_t i)
 {
-	const struct drm_amdgpu_sdma_desc d =
-		copy_desc(VA + 4 * KIB, VA + SIZE / 2 + 1, 16 * KIB);
+	struct drm_amdgpu_sdma_desc d =
+		copy_desc(VA + 4 * KIB + i * 32 * KIB,
+			  VA + SIZE / 2 + i * 32 * KIB + 1, 16 * KIB);
 
-	return prepare(&self->gpu, &d, 1, &self->prepared);
+	if (self->memory == MIGRATE)
+		d.dst = self->user.va + 1;
+	else if (self->memory != BUFFER)
+		d.src = self->user.va + 4 * KIB;
+	if (self->memory >= FAULT)
+		d.flags = AMDGPU_SDMA_DESC_FAULT;
+	return d;
 }
 
-static bool in_svm(enum kind kind)
+/* For RUN. */
+static int prepare_copy(struct _test_data_fail *self)
 {
-	return kind == SVM || kind == FAULT;
+	const struct drm_amdgpu_sdma_desc d = nth_copy(self, 0);
+
+	return prepare(&self->gpu, &d, 1, &self->prepared);
 }
 
 /* Of a file, whose pages the process does not have until it looks. */
@@ -91,16 +122,25 @@ static int map_file(struct _test_data_fail *self)
 	at = mmap(at, USER_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
 		  fd, 0);
 	close(fd);
-	self->file = true;
 	return at == self->user.cpu ? 0 : -errno;
 }
 
-static int open_svm(struct _test_data_fail *self, bool file)
+/* Pages that there are not yet are to be in video memory. */
+static int prefer_gpu(struct _test_data_fail *self)
+{
+	const struct kfd_ioctl_svm_attribute attr = {
+		KFD_IOCTL_SVM_ATTR_PREFERRED_LOC, self->svm.gpu[0].id
+	};
+
+	return svm_set(&self->svm, self->user.cpu, USER_SIZE, &attr, 1);
+}
+
+static int open_svm(struct _test_data_fail *self)
 {
 	int ret = kfd_open(&self->kfd, &self->gpu);
 
 	/* without retry faults the compute driver would look for the process */
-	if (!ret && file)
+	if (!ret && self->memory != SVM)
 		ret = svm_enable_xnack(&self->kfd);
 	if (ret)
 		return ret;
@@ -109,10 +149,53 @@ static int open_svm(struct _test_data_fail *self, bool file)
 	if (!self->user.cpu)
 		return -ENOMEM;
 	self->user.va = (uintptr_t)self->user.cpu;
-	if (file)
+	self->user.size = USER_SIZE;
+	/* for RUN there has to be something when it is prepared */
+	if (self->memory == FAULT)
 		ret = map_file(self);
-	return ret ? ret : svm_access(&self->svm, self->user.cpu, USER_SIZE,
-				      &self->svm.gpu[0]);
+	else if (self->memory != MIGRATE)
+		memset(self->user.cpu, 0, USER_SIZE);
+	if (!ret)
+		ret = svm_access(&self->svm, self->user.cpu, USER_SIZE,
+				 &self->svm.gpu[0]);
+	if (!ret && self->memory == MIGRATE)
+		ret = prefer_gpu(self);
+	return ret;
+}
+
+static int open_kfd_user(struct _test_data_fail *self)
+{
+	int ret = kfd_open(&self->kfd, &self->gpu);
+	uint64_t addr, handle;
+
+	if (ret)
+		return ret;
+	self->user.cpu = mmap(NULL, USER_SIZE, PROT_READ | PROT_WRITE,
+			      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if ((void *)self->user.cpu == MAP_FAILED)
+		return -errno;
+	self->user.va = USER_VA;
+	self->user.size = USER_SIZE;
+	addr = (uintptr_t)self->user.cpu;
+	ret = kfd_alloc(&self->kfd, USER_VA, USER_SIZE,
+			KFD_IOC_ALLOC_MEM_FLAGS_USERPTR |
+			KFD_IOC_ALLOC_MEM_FLAGS_WRITABLE, &addr, &handle);
+	return ret ? ret : kfd_map(&self->kfd, handle);
+}
+
+static int open_user(struct _test_data_fail *self)
+{
+	switch (self->memory) {
+	case BUFFER:
+		return 0;
+	case USER:
+		return buffer_user(&self->gpu, &self->user, USER_SIZE, USER_VA,
+				   AMDGPU_GEM_USERPTR_REGISTER);
+	case KFD_USER:
+		return open_kfd_user(self);
+	default:
+		return open_svm(self);
+	}
 }
 
 static int open_all(struct _test_data_fail *self, enum kind kind)
@@ -125,13 +208,10 @@ static int open_all(struct _test_data_fail *self, enum kind kind)
 			 AMDGPU_GEM_DOMAIN_VRAM, VA);
 	if (!ret)
 		ret = syncobj_new(&self->gpu, &self->syncobj);
+	if (!ret)
+		ret = open_user(self);
 	if (!ret && kind == RUN)
 		ret = prepare_copy(self);
-	if (!ret && kind == USER)
-		ret = buffer_user(&self->gpu, &self->user, USER_SIZE, USER_VA,
-				  AMDGPU_GEM_USERPTR_REGISTER);
-	if (!ret && in_svm(kind))
-		ret = open_svm(self, kind == FAULT);
 	return ret;
 }
 
@@ -146,11 +226,14 @@ static void close_all(struct _test_data_fail *self)
 FIXTURE_SETUP(fail)
 {
 	self->nth = -1;
+	self->memory = variant->memory;
 	if (gpu_open(&self->gpu, 0))
 		SKIP(return, "no GPU with SDMA batches");
 	close(self->gpu.fd);
 	self->gpu.fd = -1;
-	if (in_svm(variant->kind) &&
+	if (self->memory >= KFD_USER && kfd_node_of(self->gpu.name) < 0)
+		SKIP(return, "the compute driver does not have this GPU");
+	if (self->memory >= SVM &&
 	    !(self->gpu.info.features & AMDGPU_SDMA_FEATURE_SVM))
 		SKIP(return, "no SVM memory");
 	if (!nth_available())
@@ -182,18 +265,11 @@ static void make_call(struct _test_data_fail *self, enum kind kind,
 	memset(c, 0, sizeof(*c));
 	if (kind == MANY || kind == FAN_OUT)
 		n = MAX_DESCS;
-	for (i = 0; i < n; i++) {
-		/* in descending order, so that overlaps are looked for */
-		c->d[i].src = VA + 4 * KIB + (n - 1 - i) * 32 * KIB;
-		c->d[i].dst = VA + SIZE / 2 + (n - 1 - i) * 32 * KIB + 1;
-		c->d[i].size = 16 * KIB;
-	}
+	/* in descending order, so that overlaps are looked for */
+	for (i = 0; i < n; i++)
+		c->d[i] = nth_copy(self, n - 1 - i);
 	if (kind == SWAP)
 		c->d[0].op = AMDGPU_SDMA_OP_SWAP;
-	if (kind == USER || in_svm(kind))
-		c->d[0].src = self->user.va + 4 * KIB;
-	if (kind == FAULT)
-		c->d[0].flags = AMDGPU_SDMA_DESC_FAULT;
 	c->batch = batch_of(&self->gpu, c->d, n);
 	if (kind == WAIT) {
 		c->d[1] = c->d[0];
@@ -223,6 +299,25 @@ static void make_call(struct _test_data_fail *self, enum kind kind,
 	}
 }
 
+/* New pages, which the call has to get, with what the buffer has in them. */
+static void reset_user(struct _test_data_fail *self)
+{
+	uint8_t *at = self->user.cpu;
+
+	madvise(at, USER_SIZE, MADV_DONTNEED);
+	if (self->memory == MIGRATE)
+		return;
+	memcpy(at, self->buffer.cpu, USER_SIZE);
+	/* the file keeps it */
+	if (self->memory == FAULT)
+		madvise(at, USER_SIZE, MADV_DONTNEED);
+	/* now, or the compute driver has got them before the call does */
+	if (self->memory == KFD_USER) {
+		mprotect(at, USER_SIZE, PROT_READ);
+		mprotect(at, USER_SIZE, PROT_READ | PROT_WRITE);
+	}
+}
+
 static void reset_memory(struct _test_data_fail *self)
 {
 	size_t i;
@@ -230,38 +325,37 @@ static void reset_memory(struct _test_data_fail *self)
 	for (i = 0; i < SIZE / 2; i++)
 		self->buffer.cpu[i] = i < 4 ? 0 : i * 7 + (i >> 8);
 	memset(self->buffer.cpu + SIZE / 2, 0, SIZE / 2);
-	if (!self->user.cpu)
-		return;
-	/* new pages, which the call has to get, with the same in them */
-	madvise(self->user.cpu, USER_SIZE, MADV_DONTNEED);
-	memcpy(self->user.cpu, self->buffer.cpu, USER_SIZE);
-	if (self->file)
-		madvise(self->user.cpu, USER_SIZE, MADV_DONTNEED);
+	if (self->memory != BUFFER)
+		reset_user(self);
+}
+
+/* Where an address is, seen from the start of what it is in. */
+static uint64_t place(struct _test_data_fail *self, uint64_t va)
+{
+	return va - (va >= VA && va < VA + SIZE ? VA : self->user.va);
 }
 
 static bool copied(struct _test_data_fail *self, const struct call *c)
 {
 	const struct drm_amdgpu_sdma_desc *d =
 		&c->d[c->batch.num_descs == 2];
-	const uint64_t src = d->src - (d->src < USER_VA ? VA : self->user.va);
+	const uint64_t src = place(self, d->src);
+	const uint8_t *dst = place(self, d->dst) +
+		(self->memory == MIGRATE ? self->user.cpu : self->buffer.cpu);
 	size_t i;
 
 	/* of a swap, what was at the destination was zero */
 	for (i = 0; i < d->size; i++)
-		if (self->buffer.cpu[d->dst - VA + i] !=
-		    (uint8_t)((src + i) * 7 + ((src + i) >> 8)))
+		if (dst[i] != (uint8_t)((src + i) * 7 + ((src + i) >> 8)))
 			return false;
 	return true;
 }
 
 static bool untouched(struct _test_data_fail *self)
 {
-	size_t i;
-
-	for (i = SIZE / 2; i < SIZE; i++)
-		if (self->buffer.cpu[i])
-			return false;
-	return true;
+	return all_are(self->buffer.cpu + SIZE / 2, SIZE / 2, 0) &&
+	       (self->memory != MIGRATE ||
+		all_are(self->user.cpu, USER_SIZE, 0));
 }
 
 static int syncobj_reset(struct gpu *gpu, uint32_t handle)
@@ -339,30 +433,35 @@ static void try_nth(struct __test_metadata *_metadata,
 		ASSERT_EQ(0, run_once(self, &c));
 	}
 	ASSERT_EQ(0, syncobj_wait(&self->gpu, self->syncobj, 0, WAIT_SECONDS));
+	/* with a failure, they may be in system memory instead */
+	if (self->memory == MIGRATE && !*more)
+		EXPECT_EQ(0, svm_here(&self->svm, self->user.cpu, USER_SIZE));
 	ASSERT_TRUE(copied(self, &c)) TH_LOG("allocation %u", nth);
 }
 
 TEST_F_TIMEOUT(fail, sweep, 280)
 {
-	bool more = true;
-	unsigned int nth;
+	unsigned int nth, last = 0;
 	struct call c;
+	bool more;
 
 	if (variant->kind == URING) {
 		/* what the ring keeps for all calls is not amdgpu's */
+		reset_memory(self);
 		make_call(self, URING, &c);
 		ASSERT_EQ(0, make(self, URING, &c));
 	}
-	for (nth = 1; more && nth < MAX_NTH; nth++) {
+	for (nth = 1; last < LAST_CALLS && nth < MAX_NTH; nth++) {
 		if (variant->anew) {
 			close_all(self);
 			ASSERT_EQ(0, open_all(self, variant->kind));
 		}
 		try_nth(_metadata, self, variant->kind, nth, &more);
+		last = more ? 0 : last + 1;
 	}
 	EXPECT_FALSE(more) TH_LOG("more than %d allocations", MAX_NTH);
 	/* each has one at least: did it fail? */
-	EXPECT_LT(2, nth);
+	EXPECT_LT(1 + LAST_CALLS, nth);
 }
 
 TEST_HARNESS_MAIN

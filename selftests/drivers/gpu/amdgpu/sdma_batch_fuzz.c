@@ -19,19 +19,9 @@
 
 #include "../../../kselftest.h"
 #include "kmsg.h"
-#include "sdma_svm.h"
+#include "sdma_batch_fuzz.h"
 #include "sdma_uring.h"
 
-#define VA		(1024 * MIB)
-#define SIZE		(4 * MIB)
-/* Behind it, a user pointer, whose pages change now and then. */
-#define USER_SIZE	MIB
-/* Where the compute driver has this GPU, a buffer of it, and SVM memory. */
-#define KFD_VA		(VA + 32 * MIB)
-#define SVM_SIZE	(2 * MIB)
-/* Mapped for reading only; its memory must not change. */
-#define GUARD_VA	(VA + 16 * MIB)
-#define GUARD_SIZE	MIB
 #define MAX_DESCS	48
 #define MAX_HANDLES	8
 
@@ -65,12 +55,7 @@ struct count {
 
 struct fuzz {
 	struct gpu gpu;
-	struct buffer buffer;
-	struct buffer guard;
-	struct buffer user;
-	struct kfd kfd;
-	struct svm svm;
-	uint8_t *in_svm;	/* or NULL */
+	struct memory memory;
 	uint32_t syncobj;
 	int kmsg;
 	uint64_t state;
@@ -89,13 +74,12 @@ struct fuzz {
 
 static uint32_t rnd(struct fuzz *f)
 {
-	f->state = f->state * 6364136223846793005ULL + 1442695040888963407ULL;
-	return f->state >> 33;
+	return random_number(&f->state);
 }
 
 static uint32_t below(struct fuzz *f, uint32_t n)
 {
-	return rnd(f) % n;
+	return random_below(&f->state, n);
 }
 
 static bool rarely(struct fuzz *f)
@@ -119,13 +103,7 @@ static uint64_t edge(struct fuzz *f)
 
 static uint64_t address(struct fuzz *f)
 {
-	uint64_t va = VA + below(f, SIZE + USER_SIZE - 64 * KIB);
-
-	if (f->in_svm && !below(f, 3))
-		va = (uintptr_t)f->in_svm + below(f, SVM_SIZE - 64 * KIB);
-	else if (f->in_svm && !below(f, 6))
-		va = KFD_VA + below(f, MIB - 64 * KIB);
-	return below(f, 3) ? va & ~7ULL : va;
+	return memory_address(&f->memory, &f->state);
 }
 
 static uint64_t size(struct fuzz *f)
@@ -439,61 +417,6 @@ static bool fenced(struct fuzz *f)
 	       !f->call.fences[0].point;
 }
 
-/* Other pages, or the same ones with other rights, or none. */
-static void change_user(struct fuzz *f)
-{
-	static const int prots[] = {
-		PROT_READ | PROT_WRITE, PROT_READ, PROT_NONE,
-	};
-	uint8_t *at = f->user.cpu + below(f, 16) * USER_SIZE / 16;
-
-	switch (below(f, 4)) {
-	case 0:
-		mprotect(at, USER_SIZE / 16, prots[below(f, 3)]);
-		break;
-	case 1:
-		munmap(at, USER_SIZE / 16);
-		break;
-	default:
-		mmap(f->user.cpu, USER_SIZE, PROT_READ | PROT_WRITE,
-		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
-	}
-}
-
-/* The same, and other places. What is not registered is not used any more. */
-static void change_svm(struct fuzz *f)
-{
-	static const int prots[] = {
-		PROT_READ | PROT_WRITE, PROT_READ, PROT_NONE,
-	};
-	const size_t part = SVM_SIZE / 16;
-	uint8_t *at = f->in_svm + below(f, 16) * part;
-	struct svm_gpu *gpu = &f->svm.gpu[0];
-
-	switch (below(f, 7)) {
-	case 0:
-		mprotect(at, part, prots[below(f, 3)]);
-		break;
-	case 1:
-		munmap(at, part);
-		break;
-	case 2:
-		madvise(at, part, MADV_DONTNEED);
-		break;
-	case 3:
-		madvise(at, part, MADV_PAGEOUT);
-		break;
-	case 4:
-	case 5:
-		svm_prefetch(&f->svm, at, part, gpu);
-		break;
-	default:
-		mmap(f->in_svm, SVM_SIZE, PROT_READ | PROT_WRITE,
-		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
-		svm_access(&f->svm, f->in_svm, SVM_SIZE, gpu);
-	}
-}
-
 static void fuzz_once(struct fuzz *f)
 {
 	const struct drm_amdgpu_sdma_batch *batch = &f->call.batch;
@@ -501,10 +424,7 @@ static void fuzz_once(struct fuzz *f)
 	struct count *count;
 	int ret;
 
-	if (rarely(f))
-		change_user(f);
-	if (f->in_svm && rarely(f))
-		change_svm(f);
+	memory_change(&f->memory, &f->state);
 	if (f->num_kept && below(f, 2))
 		vary(f);
 	else
@@ -541,7 +461,7 @@ static bool intact(struct fuzz *f)
 	size_t i;
 
 	for (i = 0; i < GUARD_SIZE; i++)
-		if (f->guard.cpu[i] != 0x3c)
+		if (f->memory.guard.cpu[i] != 0x3c)
 			return false;
 	return true;
 }
@@ -577,31 +497,13 @@ static int sane(struct fuzz *f)
 			ret = copy_guard(f, 1u << engine);
 	}
 	/* nothing runs any more */
-	memset(f->buffer.cpu, 0, GUARD_SIZE);
+	memset(f->memory.buffer.cpu, 0, GUARD_SIZE);
 	if (!ret)
 		ret = copy_guard(f, 0);
 	if (ret)
 		return ret;
-	return memcmp(f->buffer.cpu, f->guard.cpu, GUARD_SIZE) ? -EIO : 0;
-}
-
-/*
- * Without retry faults: with them all memory of this process would be SVM memory,
- * and calls write anywhere.
- */
-static void open_svm(struct fuzz *f)
-{
-	uint64_t offset = 0, handle;
-
-	if (!(f->gpu.info.features & AMDGPU_SDMA_FEATURE_SVM) ||
-	    kfd_open(&f->kfd, &f->gpu))
-		return;
-	f->svm = svm_of(&f->kfd, &f->gpu);
-	if (kfd_alloc(&f->kfd, KFD_VA, MIB, KFD_IOC_ALLOC_MEM_FLAGS_GTT |
-		      KFD_IOC_ALLOC_MEM_FLAGS_WRITABLE, &offset, &handle) ||
-	    kfd_map(&f->kfd, handle) ||
-	    svm_new(&f->svm, &f->in_svm, SVM_SIZE))
-		ksft_exit_fail_msg("no memory of the compute driver\n");
+	return memcmp(f->memory.buffer.cpu, f->memory.guard.cpu, GUARD_SIZE) ?
+		-EIO : 0;
 }
 
 static void open_all(struct fuzz *f)
@@ -609,17 +511,10 @@ static void open_all(struct fuzz *f)
 	f->kmsg = kmsg_open();
 	if (gpu_open(&f->gpu, 0))
 		ksft_exit_skip("no GPU with SDMA batches\n");
-	if (buffer_map(&f->gpu, &f->buffer, SIZE, AMDGPU_GEM_DOMAIN_VRAM, VA) ||
-	    buffer_new(&f->gpu, &f->guard, GUARD_SIZE, AMDGPU_GEM_DOMAIN_GTT) ||
-	    buffer_va(&f->gpu, &f->guard, AMDGPU_VA_OP_MAP, GUARD_VA,
-		      AMDGPU_VM_PAGE_READABLE) ||
-	    buffer_cpu(&f->gpu, &f->guard) ||
-	    buffer_user(&f->gpu, &f->user, USER_SIZE, VA + SIZE,
-			AMDGPU_GEM_USERPTR_REGISTER) ||
+	if (memory_open(&f->memory, &f->gpu) ||
 	    syncobj_new(&f->gpu, &f->syncobj))
-		ksft_exit_fail_msg("no buffers\n");
-	memset(f->guard.cpu, 0x3c, GUARD_SIZE);
-	open_svm(f);
+		ksft_exit_fail_msg("no memory for batches\n");
+	memset(f->memory.guard.cpu, 0x3c, GUARD_SIZE);
 	f->has_ring = !io_uring_queue_init(8, &f->ring, 0);
 }
 

@@ -87,6 +87,12 @@ static struct drm_amdgpu_sdma_desc out_and_back(struct _test_data_kfd *self,
 	return back ? copy_desc(d.dst, d.src, SIZE) : d;
 }
 
+/* Else all tests of user pointers would be skipped. */
+TEST_F(kfd, features)
+{
+	EXPECT_TRUE(self->gpu.info.features & AMDGPU_SDMA_FEATURE_USERPTR);
+}
+
 TEST_F(kfd, copy)
 {
 	struct drm_amdgpu_sdma_desc d = out_and_back(self, false);
@@ -350,6 +356,37 @@ TEST_F(kfd, killed)
 		ASSERT_EQ(0, batch_run(&self->gpu, &batch));
 	}
 	EXPECT_EQ(0, memcmp(self->gtt.at, self->vram.at, SIZE));
+}
+
+/*
+ * The compute driver maps memory where a buffer was whose mapping the page tables
+ * have not forgotten yet: what they forget later is not the new one.
+ */
+TEST_F(kfd, where_a_buffer_was)
+{
+	const uint64_t at = 1024 * MIB;
+	const struct drm_amdgpu_sdma_desc d =
+		copy_desc((uintptr_t)self->gtt.at, at, SIZE);
+	struct drm_amdgpu_sdma_batch batch = batch_of(&self->gpu, &d, 1);
+	uint64_t offset = 0, handle;
+	struct buffer old;
+	uint8_t *cpu;
+
+	ASSERT_EQ(0, buffer_map(&self->gpu, &old, SIZE,
+				AMDGPU_GEM_DOMAIN_VRAM, at));
+	ASSERT_EQ(0, buffer_va(&self->gpu, &old, AMDGPU_VA_OP_UNMAP, at,
+			       AMDGPU_VM_DELAY_UPDATE));
+	ASSERT_EQ(0, kfd_alloc(&self->kfd, at, SIZE,
+			       KFD_IOC_ALLOC_MEM_FLAGS_GTT |
+			       KFD_IOC_ALLOC_MEM_FLAGS_WRITABLE,
+			       &offset, &handle));
+	cpu = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_SHARED,
+		   self->gpu.fd, offset);
+	ASSERT_NE(MAP_FAILED, cpu);
+	memset(cpu, 0, SIZE);
+	ASSERT_EQ(0, kfd_map(&self->kfd, handle));
+	ASSERT_EQ(0, batch_run(&self->gpu, &batch));
+	EXPECT_EQ(0, memcmp(cpu, self->gtt.at, SIZE));
 }
 
 TEST_HARNESS_MAIN

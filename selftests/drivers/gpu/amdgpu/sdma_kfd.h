@@ -61,6 +61,13 @@ static inline int kfd_unmap(struct kfd *kfd, uint64_t handle)
 	return kfd_call(kfd, AMDKFD_IOC_UNMAP_MEMORY_FROM_GPU, &arg);
 }
 
+static inline int kfd_free_memory(struct kfd *kfd, uint64_t handle)
+{
+	struct kfd_ioctl_free_memory_of_gpu_args arg = { .handle = handle };
+
+	return kfd_call(kfd, AMDKFD_IOC_FREE_MEMORY_OF_GPU, &arg);
+}
+
 /*
  * Of a user pointer, @offset is the address of the memory; else a result, where
  * the file maps it for the CPU.

@@ -276,21 +276,37 @@ TEST_F(sdma, records_of_runs)
 
 #define BUSY	16
 
-/* A record names the engine, so a run stays there, however busy that is. */
+/* Any engine would do: its memory does not decide. */
+static int prepare_for_any(struct gpu *gpu, struct drm_amdgpu_sdma_desc *d,
+			   uint32_t *handle)
+{
+	struct drm_amdgpu_sdma_batch batch = batch_of(gpu, d, 1);
+
+	batch.placement = AMDGPU_SDMA_PLACE_ONE_ENGINE;
+	return batch_prepare(gpu, &batch, handle);
+}
+
+/*
+ * A record names the engine, so a run stays there, however busy that is. One
+ * without goes elsewhere. Of three engines at least one has no work of the
+ * kernel's, page table updates here.
+ */
 TEST_F(sdma, record_keeps_the_engine)
 {
 	struct drm_amdgpu_sdma_desc d = recorded(fill_desc(VRAM_VA, 4096, 1),
 						 RECORD_VA(0));
+	struct drm_amdgpu_sdma_desc plain = fill_desc(VRAM_VA, 4096, 2);
 	struct drm_amdgpu_sdma_batch busy = batch_of(&self->gpu, &d, 1), run;
 	volatile struct drm_amdgpu_sdma_record *r = new_records(self);
-	uint32_t handle, first, i;
+	uint32_t handle, unbound, first, i;
 	struct hold hold;
 
-	if (__builtin_popcount(self->gpu.info.engine_mask) < 2)
-		SKIP(return, "one engine");
+	if (__builtin_popcount(self->gpu.info.engine_mask) < 3)
+		SKIP(return, "too few engines");
 	if (hold_open(&self->gpu, &hold))
 		SKIP(return, "no sw_sync to hold batches back with");
-	ASSERT_EQ(0, prepare(&self->gpu, &d, 1, &handle));
+	ASSERT_EQ(0, prepare_for_any(&self->gpu, &d, &handle));
+	ASSERT_EQ(0, prepare_for_any(&self->gpu, &plain, &unbound));
 	run = run_of(&self->gpu, handle);
 	ASSERT_EQ(0, batch_run(&self->gpu, &run));
 	first = run.engines_used;
@@ -306,6 +322,9 @@ TEST_F(sdma, record_keeps_the_engine)
 	EXPECT_EQ(0, batch_run(&self->gpu, &run));
 	EXPECT_EQ(first, run.engines_used);
 	EXPECT_EQ(first, 1u << r->engine);
+	run = run_of(&self->gpu, unbound);
+	EXPECT_EQ(0, batch_run(&self->gpu, &run));
+	EXPECT_NE(first, run.engines_used);
 	hold_release(&hold);
 }
 

@@ -5,11 +5,29 @@
  * writes is what the process has there, where it is; or the call says why not. See
  * sdma_svm_waits.c for who changes the memory meanwhile.
  */
+#include <linux/kfd_sysfs.h>
 #include <sys/wait.h>
 
 #include "sdma_evict.h"
 #include "sdma_prepared.h"
 #include "sdma_svm_test.h"
+
+/* If the compute driver has SVM memory: else all other tests would be skipped. */
+TEST(offered)
+{
+	struct gpu gpu;
+	int node;
+
+	if (gpu_open(&gpu, 0))
+		SKIP(return, "no GPU with SDMA batches");
+	node = kfd_node_of(gpu.name);
+	if (node < 0)
+		SKIP(return, "the compute driver does not have this GPU");
+	EXPECT_EQ(!!(kfd_property(node, "properties", "capability") &
+		     HSA_CAP_SVMAPI_SUPPORTED),
+		  !!(gpu.info.features & AMDGPU_SDMA_FEATURE_SVM));
+	close(gpu.fd);
+}
 
 TEST_F(svm, system_source)
 {
@@ -653,72 +671,6 @@ TEST_F(svm, linked)
 	/* here, and there again */
 	ASSERT_EQ(0, copy_out(self));
 	close(peer.fd);
-}
-
-/* Blocks of a cache that is all over the place, into one buffer and back. */
-#define BLOCKS		512
-#define BLOCK		4096
-
-TEST_F_TIMEOUT(svm, gather_and_scatter, 120)
-{
-	static struct drm_amdgpu_sdma_desc d[BLOCKS];
-	struct svm_gpu *gpu = &self->svm.gpu[0];
-	uint8_t *at[BLOCKS];
-	unsigned int i;
-	int ret;
-
-	for (i = 0; i < BLOCKS; i++) {
-		/* a page of its own for each, with nothing beside it */
-		at[i] = mmap(NULL, 3 * PAGE, PROT_READ | PROT_WRITE,
-			     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-		ASSERT_NE(MAP_FAILED, at[i]);
-		at[i] += PAGE;
-		memcpy(at[i], self->want + i * BLOCK, BLOCK);
-		if (i % 3)
-			ret = svm_access(&self->svm, at[i], PAGE, gpu);
-		else
-			ret = svm_prefetch(&self->svm, at[i], PAGE, gpu);
-		ASSERT_EQ(0, ret);
-		d[i] = copy_desc(va(at[i]), VRAM_VA + i * BLOCK, BLOCK);
-	}
-	ASSERT_EQ(0, run_descs(self, d, BLOCKS, NULL));
-	EXPECT_EQ(0, memcmp(self->vram.cpu, self->want, BLOCKS * BLOCK));
-	randomize(self->want, SIZE, &self->seed);
-	memcpy(self->vram.cpu, self->want, SIZE);
-	for (i = 0; i < BLOCKS; i++)
-		d[i] = copy_desc(VRAM_VA + i * BLOCK, va(at[i]), BLOCK);
-	ASSERT_EQ(0, run_descs(self, d, BLOCKS, NULL));
-	for (i = 0; i < BLOCKS; i++) {
-		EXPECT_EQ(i % 3 ? 0 : 1, svm_away(&self->svm, at[i], PAGE));
-		ASSERT_EQ(0, memcmp(at[i], self->want + i * BLOCK, BLOCK))
-			TH_LOG("block %u", i);
-	}
-}
-
-/* As many copies as a long context has blocks, layers and heads. */
-#define MANY		50000
-#define PIECE		64
-
-TEST_F_TIMEOUT(svm, fifty_thousand, 200)
-{
-	struct drm_amdgpu_sdma_desc *d = calloc(MANY, sizeof(*d));
-	unsigned int i;
-
-	ASSERT_NE(NULL, d);
-	memcpy(self->at, self->want, SIZE);
-	ASSERT_EQ(0, svm_prefetch(&self->svm, self->at, SIZE / 2,
-				  &self->svm.gpu[0]));
-	/* 39119 and 50000 have no common divisor: each place once */
-	for (i = 0; i < MANY; i++)
-		d[i] = copy_desc(va(self->at) + i * 39119ul % MANY * PIECE,
-				 VRAM_VA + i * PIECE, PIECE);
-	ASSERT_EQ(0, run_descs(self, d, MANY, NULL));
-	for (i = 0; i < MANY; i++) {
-		ASSERT_EQ(0, memcmp(self->vram.cpu + i * PIECE, self->want +
-				    i * 39119ul % MANY * PIECE, PIECE))
-			TH_LOG("piece %u", i);
-	}
-	free(d);
 }
 
 TEST_HARNESS_MAIN

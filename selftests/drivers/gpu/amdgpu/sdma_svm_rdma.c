@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * What RDMA has written to the SVM memory of a GPU, an SDMA batch of this GPU
- * scatters to buffers; what a batch has gathered, RDMA takes to another GPU.
- * Nothing migrates, and nobody copies it twice. The buffers' view through the BAR
- * tells what has arrived.
+ * scatters to two buffers; what a batch has gathered, RDMA takes to another GPU.
+ * Nothing migrates, and nobody copies it twice, unless somebody else moves the
+ * memory. The buffers' view through the BAR tells what has arrived.
  *
  * Makes its own soft RoCE device over lo; RDMA=name takes an existing one.
  */
+#include <pthread.h>
+
 #include "../../../kselftest_harness.h"
 #include "sdma_svm.h"
 #include "svm_rdma.h"
@@ -15,14 +17,17 @@
 #define BLOCKS	256u
 #define LEN	(BLOCKS * SVM_PAGE)
 #define BO_VA	(1024 * MIB)
+#define BOS	2
+#define BO_LEN	(LEN / BOS)
+#define GAP	(16 * MIB)	/* between their addresses */
 
-/* A GPU, memory of the process in it, and a buffer of its own. */
+/* A GPU, memory of the process in it, and buffers of its own. */
 struct end {
 	struct gpu gpu;
 	struct kfd kfd;
 	struct svm_gpu *in_svm;
 	uint8_t *svm;
-	struct buffer bo;
+	struct buffer bo[BOS];
 	struct ibv_mr *mr;
 	int watch;
 	struct svm_alias before;
@@ -34,6 +39,7 @@ FIXTURE(rdma)
 	struct link link;
 	struct end end[2];
 	unsigned int seed;
+	bool disturbed;	/* somebody else moves the memory */
 };
 
 static int end_open(struct _test_data_rdma *self, int i)
@@ -53,17 +59,27 @@ static int end_open(struct _test_data_rdma *self, int i)
 	return ret;
 }
 
+static void randomize_buffers(struct _test_data_rdma *self, struct end *e)
+{
+	int i;
+
+	for (i = 0; i < BOS; i++)
+		randomize(e->bo[i].cpu, BO_LEN, &self->seed);
+}
+
 /* Memory of the process in the GPU, known to the RDMA device. */
 static int end_memory(struct _test_data_rdma *self, struct end *e)
 {
-	int ret = buffer_map(&e->gpu, &e->bo, LEN, AMDGPU_GEM_DOMAIN_VRAM,
-			     BO_VA);
+	int i, ret = 0;
 
+	for (i = 0; i < BOS && !ret; i++)
+		ret = buffer_map(&e->gpu, &e->bo[i], BO_LEN,
+				 AMDGPU_GEM_DOMAIN_VRAM, BO_VA + i * GAP);
 	e->svm = svm_map(LEN);
 	if (ret || !e->svm)
 		return ret ? ret : -ENOMEM;
 	randomize(e->svm, LEN, &self->seed);
-	randomize(e->bo.cpu, LEN, &self->seed);
+	randomize_buffers(self, e);
 	e->mr = rcp_reg(&self->link.dev, e->svm, LEN, RCP_ODP);
 	ret = svm_prefetch(&self->svm, e->svm, LEN, e->in_svm);
 	if (!e->mr || ret || svm_here(&self->svm, e->svm, LEN))
@@ -103,13 +119,24 @@ FIXTURE_TEARDOWN(rdma)
 	svm_close(&self->svm);
 }
 
-/* Where a block of SVM memory is in the buffer; 97 and 256 share no divisor. */
+/* Where a block of SVM memory is in the buffers; 97 and 256 share no divisor. */
 static unsigned int place(unsigned int i)
 {
 	return i * 97 % BLOCKS;
 }
 
-static int run_blocks(struct end *e, bool to_bo)
+/* Places go from one buffer to the other and back. */
+static uint64_t place_va(unsigned int p)
+{
+	return BO_VA + p % BOS * GAP + p / BOS * SVM_PAGE;
+}
+
+static const uint8_t *place_cpu(const struct end *e, unsigned int p)
+{
+	return e->bo[p % BOS].cpu + p / BOS * SVM_PAGE;
+}
+
+static int run_blocks(struct _test_data_rdma *self, struct end *e, bool to_bo)
 {
 	static struct drm_amdgpu_sdma_desc d[BLOCKS];
 	struct drm_amdgpu_sdma_batch batch = batch_of(&e->gpu, d, BLOCKS);
@@ -118,22 +145,28 @@ static int run_blocks(struct end *e, bool to_bo)
 	int ret;
 
 	for (i = 0; i < BLOCKS; i++) {
-		const uint64_t bo = BO_VA + place(i) * SVM_PAGE;
+		const uint64_t bo = place_va(place(i));
 
 		d[i] = to_bo ? copy_desc(svm + i * SVM_PAGE, bo, SVM_PAGE) :
 			       copy_desc(bo, svm + i * SVM_PAGE, SVM_PAGE);
+		if (self->disturbed)
+			d[i] = faulting(d[i]);
 	}
 	batch.flags = AMDGPU_SDMA_BATCH_PATH;
 	ret = batch_run(&e->gpu, &batch);
-	if (!ret && batch.vram_bytes != 2 * LEN)
+	if (!ret && !self->disturbed && batch.vram_bytes != 2 * LEN)
 		ret = -EXDEV;
 	return ret;
 }
 
-/* The blocks of one buffer in the order of the other. */
-static int same_blocks(const struct buffer *a, const struct buffer *b)
+/* The buffers of one and of the other. */
+static int same_blocks(const struct end *a, const struct end *b)
 {
-	return memcmp(a->cpu, b->cpu, LEN);
+	int i, ret = 0;
+
+	for (i = 0; i < BOS && !ret; i++)
+		ret = memcmp(a->bo[i].cpu, b->bo[i].cpu, BO_LEN);
+	return ret;
 }
 
 /* Nothing has moved since the setup, and the alias was used. */
@@ -163,14 +196,15 @@ static int carry(struct _test_data_rdma *self, int from, int to)
 /* Buffer, gathered to SVM memory, RDMA, SVM memory, scattered to a buffer. */
 static int all_the_way(struct _test_data_rdma *self, int from, int to)
 {
-	int ret = run_blocks(&self->end[from], false);
+	int ret = run_blocks(self, &self->end[from], false);
 
 	if (!ret)
 		ret = carry(self, from, to);
-	return ret ? ret : run_blocks(&self->end[to], true);
+	return ret ? ret : run_blocks(self, &self->end[to], true);
 }
 
-TEST_F_TIMEOUT(rdma, there_and_back, 120)
+static void there_and_back(struct __test_metadata *_metadata,
+			   struct _test_data_rdma *self)
 {
 	int round;
 
@@ -178,22 +212,72 @@ TEST_F_TIMEOUT(rdma, there_and_back, 120)
 		struct end *a = &self->end[round % 2];
 		struct end *b = &self->end[1 - round % 2];
 
-		randomize(a->bo.cpu, LEN, &self->seed);
-		ASSERT_NE(0, same_blocks(&a->bo, &b->bo));
+		randomize_buffers(self, a);
+		ASSERT_NE(0, same_blocks(a, b));
 		ASSERT_EQ(0, all_the_way(self, round % 2, 1 - round % 2));
-		ASSERT_EQ(0, same_blocks(&a->bo, &b->bo))
-			TH_LOG("round %d", round);
+		ASSERT_EQ(0, same_blocks(a, b)) TH_LOG("round %d", round);
 	}
+}
+
+TEST_F_TIMEOUT(rdma, there_and_back, 120)
+{
+	there_and_back(_metadata, self);
 	check_in_place(_metadata, self);
+}
+
+/* Somebody who moves blocks to the GPU and back, all the time. */
+struct disturber {
+	pthread_t thread;
+	struct _test_data_rdma *self;
+	unsigned int seed;
+	unsigned int moves;
+	bool stop;
+};
+
+static void *disturb(void *arg)
+{
+	struct disturber *d = arg;
+
+	while (!__atomic_load_n(&d->stop, __ATOMIC_ACQUIRE)) {
+		struct end *e = &d->self->end[d->moves % 2];
+		uint8_t *block = e->svm + next_random(&d->seed) % BLOCKS *
+					  SVM_PAGE;
+
+		svm_prefetch(&d->self->svm, block, SVM_PAGE, e->in_svm);
+		*(volatile uint8_t *)block;
+		d->moves++;
+	}
+	return NULL;
+}
+
+TEST_F_TIMEOUT(rdma, disturbed, 200)
+{
+	struct disturber d = { .self = self, .seed = 3 };
+	int i, migrations = 0;
+
+	self->disturbed = true;
+	ASSERT_EQ(0, pthread_create(&d.thread, NULL, disturb, &d));
+	there_and_back(_metadata, self);
+	__atomic_store_n(&d.stop, true, __ATOMIC_RELEASE);
+	ASSERT_EQ(0, pthread_join(d.thread, NULL));
+	for (i = 0; i < 2; i++)
+		migrations += svm_migrations(self->end[i].watch);
+	TH_LOG("%u moves, %d migrations", d.moves, migrations);
+	EXPECT_LT(0, migrations);
 }
 
 /* RDMA and a batch that read the same pages at once. */
 TEST_F_TIMEOUT(rdma, at_once, 120)
 {
 	struct end *a = &self->end[0], *b = &self->end[1];
-	struct drm_amdgpu_sdma_desc d = copy_desc((uintptr_t)a->svm, BO_VA, LEN);
-	struct drm_amdgpu_sdma_batch batch = batch_of(&a->gpu, &d, 1);
+	const uint64_t svm = (uintptr_t)a->svm;
+	const struct drm_amdgpu_sdma_desc d[BOS] = {
+		copy_desc(svm, BO_VA, BO_LEN),
+		copy_desc(svm + BO_LEN, BO_VA + GAP, BO_LEN),
+	};
+	struct drm_amdgpu_sdma_batch batch = batch_of(&a->gpu, d, BOS);
 	uint32_t timeline;
+	unsigned int i;
 	int round;
 
 	ASSERT_EQ(0, syncobj_new(&a->gpu, &timeline));
@@ -202,11 +286,11 @@ TEST_F_TIMEOUT(rdma, at_once, 120)
 		ASSERT_EQ(0, carry(self, 0, 1));
 	}
 	ASSERT_EQ(0, syncobj_wait(&a->gpu, timeline, 20, WAIT_SECONDS));
-	ASSERT_EQ(0, run_blocks(b, true));
-	for (round = 0; round < BLOCKS; round++)
-		ASSERT_EQ(0, memcmp(a->bo.cpu + round * SVM_PAGE,
-				    b->bo.cpu + place(round) * SVM_PAGE,
-				    SVM_PAGE));
+	ASSERT_EQ(0, run_blocks(self, b, true));
+	for (i = 0; i < BLOCKS; i++)
+		ASSERT_EQ(0, memcmp(a->bo[i * SVM_PAGE / BO_LEN].cpu +
+				    i * SVM_PAGE % BO_LEN,
+				    place_cpu(b, place(i)), SVM_PAGE));
 	check_in_place(_metadata, self);
 }
 

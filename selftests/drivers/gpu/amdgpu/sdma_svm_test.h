@@ -7,6 +7,7 @@
 #define _SELFTEST_SDMA_SVM_TEST_H
 
 #include "../../../kselftest_harness.h"
+#include "emulator.h"
 #include "sdma_svm.h"
 
 #define SIZE		(4 * MIB)
@@ -22,6 +23,8 @@ FIXTURE(svm)
 	uint8_t *at;		/* SVM memory */
 	uint8_t *want;
 	unsigned int seed;
+	int emulator;		/* -1: it is hardware */
+	long faults;		/* of engines, before the test */
 };
 
 FIXTURE_VARIANT(svm)
@@ -32,10 +35,18 @@ FIXTURE_VARIANT(svm)
 FIXTURE_VARIANT_ADD(svm, no_xnack) { };
 FIXTURE_VARIANT_ADD(svm, xnack) { .xnack = true, };
 
+/* A job of the kernel finds its memory mapped: no engine has asked for more. */
+static inline long count_faults(int emulator)
+{
+	return emulator < 0 ? 0 : emulator_count(emulator, "faults") +
+				  emulator_count(emulator, "retry_faults");
+}
+
 FIXTURE_SETUP(svm)
 {
 	self->seed = 1;
 	self->kfd.fd = -1;
+	self->emulator = -1;
 	if (gpu_open(&self->gpu, 0))
 		SKIP(return, "no GPU with SDMA batches");
 	if (!(self->gpu.info.features & AMDGPU_SDMA_FEATURE_SVM))
@@ -52,10 +63,16 @@ FIXTURE_SETUP(svm)
 	ASSERT_NE(NULL, self->want);
 	randomize(self->want, SIZE, &self->seed);
 	memset(self->vram.cpu, 0, SIZE);
+	self->emulator = emulator_open();
+	self->faults = count_faults(self->emulator);
+	ASSERT_LE(0, self->faults);
 }
 
 FIXTURE_TEARDOWN(svm)
 {
+	EXPECT_EQ(self->faults, count_faults(self->emulator));
+	if (self->emulator >= 0)
+		close(self->emulator);
 	if (self->gpu.fd >= 0)
 		close(self->gpu.fd);
 	if (self->kfd.fd >= 0)

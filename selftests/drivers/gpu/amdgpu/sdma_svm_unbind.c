@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The driver leaves a GPU whose engines move SVM memory: what the batches of a
+ * The driver leaves a GPU whose engines move memory of a process: what the batches of a
  * process have done is right, the next one is an error, and nobody waits for ever.
  * Takes the last GPU, see GPU= in gpus.h.
  */
@@ -26,8 +26,10 @@ FIXTURE(unbind)
 FIXTURE_VARIANT(unbind)
 {
 	bool xnack;
+	bool user;	/* user pointers, and no SVM memory */
 };
 
+FIXTURE_VARIANT_ADD(unbind, userptr) { .user = true, };
 FIXTURE_VARIANT_ADD(unbind, no_xnack) { };
 FIXTURE_VARIANT_ADD(unbind, xnack) { .xnack = true, };
 
@@ -64,17 +66,15 @@ static void take_sigbus(void)
 	sigaction(SIGBUS, &act, NULL);
 }
 
-/* From video memory to system memory, until the GPU is gone. Returns the error. */
+/* From one place to another, until the GPU is gone. Returns the error. */
 static int move_all_the_time(struct shared *shared, struct gpu *gpu,
-			     uint8_t *from, uint8_t *to)
+			     const struct drm_amdgpu_sdma_desc *d, uint8_t *to)
 {
-	const struct drm_amdgpu_sdma_desc d =
-		faulting(copy_desc((uintptr_t)from, (uintptr_t)to, SIZE));
 	struct drm_amdgpu_sdma_batch batch;
 	int ret;
 
 	for (;;) {
-		batch = batch_of(gpu, &d, 1);
+		batch = batch_of(gpu, d, 1);
 		ret = batch_run(gpu, &batch);
 		if (ret)
 			return ret;
@@ -85,34 +85,72 @@ static int move_all_the_time(struct shared *shared, struct gpu *gpu,
 	}
 }
 
-/* Exit status: 0 if all was well, 4 to skip */
-static int process(struct shared *shared, int index, bool xnack)
+/* Exit status: 0 if all was well */
+static int move_until_unbind(struct shared *shared, struct gpu *gpu,
+			     const struct drm_amdgpu_sdma_desc *d,
+			     const uint8_t *from, uint8_t *to)
 {
-	uint8_t *from, *to;
-	struct svm svm;
-	struct gpu gpu;
-	struct kfd kfd;
-	int ret;
+	int ret = move_all_the_time(shared, gpu, d, to);
 
-	take_sigbus();
-	if (gpu_open(&gpu, index) || kfd_open(&kfd, &gpu) ||
-	    !(gpu.info.features & AMDGPU_SDMA_FEATURE_SVM) ||
-	    (xnack && svm_enable_xnack(&kfd)))
-		return 4;
-	svm = svm_of(&kfd, &gpu);
-	if (svm_new(&svm, &from, SIZE) || svm_new(&svm, &to, SIZE))
-		return 2;
-	pattern_fill(from, SIZE, 1);
-	if (svm_prefetch(&svm, from, SIZE, &svm.gpu[0]) ||
-	    svm_here(&svm, from, SIZE))
-		return 2;
-	ret = move_all_the_time(shared, &gpu, from, to);
 	if (ret == -EILSEQ)
 		return 1;
 	printf("# %u batches, then %d\n", shared->batches, ret);
 	fflush(stdout);
 	/* what the driver could not bring back is lost, and not something else */
 	return svm_look(from, SIZE, 1) < 0 ? 1 : 0;
+}
+
+/* From video memory to system memory. Exit status: 0 if all was well, 4 to skip */
+static int svm_process(struct shared *shared, struct gpu *gpu, bool xnack)
+{
+	struct drm_amdgpu_sdma_desc d;
+	uint8_t *from, *to;
+	struct svm svm;
+	struct kfd kfd;
+
+	take_sigbus();
+	if (kfd_open(&kfd, gpu) ||
+	    !(gpu->info.features & AMDGPU_SDMA_FEATURE_SVM) ||
+	    (xnack && svm_enable_xnack(&kfd)))
+		return 4;
+	svm = svm_of(&kfd, gpu);
+	if (svm_new(&svm, &from, SIZE) || svm_new(&svm, &to, SIZE))
+		return 2;
+	pattern_fill(from, SIZE, 1);
+	if (svm_prefetch(&svm, from, SIZE, &svm.gpu[0]) ||
+	    svm_here(&svm, from, SIZE))
+		return 2;
+	d = faulting(copy_desc((uintptr_t)from, (uintptr_t)to, SIZE));
+	return move_until_unbind(shared, gpu, &d, from, to);
+}
+
+#define USER_VA		(1024 * MIB)
+#define USER_FLAGS	(AMDGPU_GEM_USERPTR_ANONONLY | \
+			 AMDGPU_GEM_USERPTR_REGISTER | \
+			 AMDGPU_GEM_USERPTR_VALIDATE)
+
+static int user_process(struct shared *shared, struct gpu *gpu)
+{
+	struct buffer from = { }, to = { };
+	struct drm_amdgpu_sdma_desc d = copy_desc(USER_VA, USER_VA + SIZE, SIZE);
+
+	if (!(gpu->info.features & AMDGPU_SDMA_FEATURE_USERPTR))
+		return 4;
+	if (buffer_user(gpu, &from, SIZE, d.src, USER_FLAGS) ||
+	    buffer_user(gpu, &to, SIZE, d.dst, USER_FLAGS))
+		return 2;
+	pattern_fill(from.cpu, SIZE, 1);
+	return move_until_unbind(shared, gpu, &d, from.cpu, to.cpu);
+}
+
+static int process(struct shared *shared, int index, bool user, bool xnack)
+{
+	struct gpu gpu;
+
+	if (gpu_open(&gpu, index))
+		return 4;
+	return user ? user_process(shared, &gpu) :
+		      svm_process(shared, &gpu, xnack);
 }
 
 /* 0 when batches run, or why the test ends here */
@@ -140,10 +178,11 @@ TEST_F_TIMEOUT(unbind, while_batches_run, 200)
 		SKIP(return, "no GPU");
 	pid = fork();
 	if (!pid)
-		_exit(process(self->shared, num - 1, variant->xnack));
+		_exit(process(self->shared, num - 1, variant->user,
+			      variant->xnack));
 	ret = wait_for_batches(self->shared, pid);
 	if (ret == 4)
-		SKIP(return, "no GPU with SDMA batches on SVM memory");
+		SKIP(return, "no GPU with SDMA batches on this memory");
 	ASSERT_EQ(0, ret);
 	EXPECT_EQ(0, unbind_gpu(gpus[num - 1]));
 	EXPECT_EQ(pid, waitpid(pid, &status, 0));
@@ -153,7 +192,8 @@ TEST_F_TIMEOUT(unbind, while_batches_run, 200)
 	self->shared->batches = 0;
 	pid = fork();
 	if (!pid)
-		_exit(process(self->shared, num - 1, variant->xnack));
+		_exit(process(self->shared, num - 1, variant->user,
+			      variant->xnack));
 	EXPECT_EQ(0, wait_for_batches(self->shared, pid));
 	kill(pid, SIGKILL);
 	EXPECT_EQ(pid, waitpid(pid, &status, 0));

@@ -7,8 +7,9 @@
 #include <pthread.h>
 #include <sys/wait.h>
 
+#include "../../../rdma/loop_swap.h"
+#include "sdma_evict.h"
 #include "sdma_hold.h"
-#include "sdma_mover.h"
 #include "sdma_svm_test.h"
 
 /* Ways to take memory away that a batch uses. */
@@ -70,6 +71,16 @@ static void take_by_split(struct _test_data_svm *self)
 	};
 
 	svm_set(&self->svm, self->at + MIB, MIB, &attr, 1);
+}
+
+/* More than once, as a page may be busy; it is in swap for a moment at least. */
+static void take_by_pageout(struct _test_data_svm *self)
+{
+	uint8_t *at = self->at + MIB;
+	unsigned int tries;
+
+	for (tries = 0; tries < 100 && !count_swapped(at, 16 * PAGE); tries++)
+		madvise(at, 16 * PAGE, MADV_PAGEOUT);
 }
 
 static void *take(void *arg)
@@ -158,6 +169,24 @@ TEST_F(svm, two_wait)
 	takers_wait(_metadata, self, take_by_madvise, take_by_madvise);
 }
 
+TEST_F(svm, pageout_waits)
+{
+	struct loop_swap swap;
+
+	stay_on_this_cpu();
+	if (loop_swap_open(&swap))
+		SKIP(return, "no swap: it takes root, and the loop module");
+	self->at = svm_map(SIZE);
+	ASSERT_NE(NULL, self->at);
+	ASSERT_EQ(0, madvise(self->at, SIZE, MADV_NOHUGEPAGE));
+	memcpy(self->at, self->want, SIZE);
+	ASSERT_EQ(0, svm_access(&self->svm, self->at, SIZE,
+				&self->svm.gpu[0]));
+	takers_wait(_metadata, self, take_by_pageout, NULL);
+	EXPECT_EQ(0, memcmp(self->at, self->want, SIZE));
+	loop_swap_close(&swap);
+}
+
 /*
  * With XNACK, to map a page beside those that an earlier batch uses takes that
  * batch's end. With NONBLOCK the call says so. What is mapped takes no wait.
@@ -197,6 +226,49 @@ TEST_F(svm, nonblock)
 	EXPECT_EQ(0, memcmp(self->vram.cpu, self->want, 2 * PAGE));
 }
 
+/*
+ * In another 2 MiB than those pages, nobody has to wait for the batch: pages are
+ * brought at once if the descriptor asks for it.
+ */
+TEST_F(svm, nonblock_brings)
+{
+	uint8_t *absent = self->at + SVM_ALIGN;
+	const struct drm_amdgpu_sdma_desc used = copy_desc(va(self->at),
+							   VRAM_VA, PAGE);
+	struct drm_amdgpu_sdma_desc in = copy_desc(VRAM_VA + MIB, va(absent),
+						   4 * PAGE);
+	struct drm_amdgpu_sdma_batch first = batch_of(&self->gpu, &used, 1),
+		more = batch_of(&self->gpu, &in, 1);
+	struct hold hold;
+	uint32_t timeline;
+
+	if (hold_open(&self->gpu, &hold))
+		SKIP(return, "no sw_sync to hold batches back with");
+	ASSERT_EQ(0, madvise(self->at, SIZE, MADV_NOHUGEPAGE));
+	ASSERT_EQ(0, madvise(self->at, SIZE, MADV_DONTNEED));
+	memcpy(self->at, self->want, PAGE);
+	memcpy(self->vram.cpu + MIB, self->want + MIB, 4 * PAGE);
+	ASSERT_EQ(0, syncobj_new(&self->gpu, &timeline));
+	hold_batch(&hold, &first);
+	ASSERT_EQ(0, batch_submit_to(&self->gpu, &first, timeline, 1));
+	more.flags = AMDGPU_SDMA_BATCH_NONBLOCK;
+	if (variant->xnack) {
+		EXPECT_EQ(-ENXIO, answer_now(&self->gpu, &hold, &more));
+		EXPECT_EQ(0, more.error_index);
+	}
+	in = faulting(in);
+	more = batch_of(&self->gpu, &in, 1);
+	more.flags = AMDGPU_SDMA_BATCH_NONBLOCK;
+	EXPECT_EQ(0, answer_now(&self->gpu, &hold, &more));
+	hold_release(&hold);
+	ASSERT_EQ(0, syncobj_wait(&self->gpu, timeline, 1, WAIT_SECONDS));
+	/* behind it, on the same engines */
+	more.flags = 0;
+	ASSERT_EQ(0, batch_run(&self->gpu, &more));
+	EXPECT_EQ(0, memcmp(self->vram.cpu, self->want, PAGE));
+	EXPECT_EQ(0, memcmp(absent, self->want + MIB, 4 * PAGE));
+}
+
 /* Video memory that the CPU asks for. */
 TEST_F(svm, touch_waits)
 {
@@ -205,7 +277,114 @@ TEST_F(svm, touch_waits)
 	takers_wait(_metadata, self, take_by_touch, NULL);
 }
 
-/* The same in a linked GPU; and this GPU takes it from there. */
+static void take_by_eviction(struct _test_data_svm *self)
+{
+	struct evict e;
+	int tries;
+
+	if (evict_open(&e))
+		return;
+	for (tries = 0; tries < 1000 && svm_away(&self->svm, self->at, SIZE);
+	     tries++)
+		usleep(10000);
+	evict_close(&e);
+}
+
+static int wait_for_migration(int watch)
+{
+	int tries, seen = 0;
+
+	for (tries = 0; tries < 2000 && !seen; tries++) {
+		usleep(10000);
+		seen = svm_migrations(watch);
+	}
+	return seen;
+}
+
+/* Video memory that others need: it has begun to leave, and stays until then. */
+TEST_F_TIMEOUT(svm, eviction_waits, 120)
+{
+	const struct drm_amdgpu_sdma_desc d = copy_desc(va(self->at), VRAM_VA,
+							LEN);
+	struct drm_amdgpu_sdma_batch batch = batch_of(&self->gpu, &d, 1);
+	struct taker t = { .self = self, .take = take_by_eviction };
+	struct hold hold;
+	uint32_t timeline;
+	int watch;
+
+	if (hold_open(&self->gpu, &hold))
+		SKIP(return, "no sw_sync to hold batches back with");
+	if (gpu_too_many(&self->gpu, EVICT_SIZE) > EVICT_MOST / 2)
+		SKIP(return, "too much video memory");
+	memcpy(self->at, self->want, SIZE);
+	ASSERT_EQ(0, send_away(self));
+	watch = svm_watch(&self->svm, &self->svm.gpu[0]);
+	ASSERT_LE(0, watch);
+	ASSERT_EQ(0, syncobj_new(&self->gpu, &timeline));
+	hold_batch(&hold, &batch);
+	ASSERT_EQ(0, batch_submit_to(&self->gpu, &batch, timeline, 1));
+	ASSERT_EQ(0, pthread_create(&t.thread, NULL, take, &t));
+	EXPECT_LT(0, wait_for_migration(watch));
+	usleep(200000);
+	EXPECT_EQ(0, svm_here(&self->svm, self->at, SIZE));
+	hold_release(&hold);
+	ASSERT_EQ(0, pthread_join(t.thread, NULL));
+	EXPECT_EQ(0, svm_away(&self->svm, self->at, SIZE));
+	EXPECT_EQ(0, syncobj_wait(&self->gpu, timeline, 1, WAIT_SECONDS));
+	EXPECT_EQ(0, memcmp(self->vram.cpu, self->want, LEN));
+	close(watch);
+}
+
+/*
+ * Who lets the batch go, by another process: one that forks can have threads that
+ * have to wait until it is done.
+ */
+static pid_t release_later(struct hold *hold, bool *released)
+{
+	pid_t pid = fork();
+
+	if (pid)
+		return pid;
+	usleep(500000);
+	__atomic_store_n(released, true, __ATOMIC_RELEASE);
+	hold_release(hold);
+	_exit(0);
+}
+
+/* A child gets the memory as it is at one moment: not what is written later. */
+TEST_F(svm, fork_waits)
+{
+	const struct drm_amdgpu_sdma_desc d =
+		faulting(copy_desc(VRAM_VA, va(self->at), LEN));
+	struct drm_amdgpu_sdma_batch batch = batch_of(&self->gpu, &d, 1);
+	pid_t releaser, child;
+	struct hold hold;
+	bool *released;
+	int status;
+
+	if (hold_open(&self->gpu, &hold))
+		SKIP(return, "no sw_sync to hold batches back with");
+	released = mmap(NULL, PAGE, PROT_READ | PROT_WRITE,
+			MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	ASSERT_NE(MAP_FAILED, (void *)released);
+	memcpy(self->vram.cpu, self->want, SIZE);
+	hold_batch(&hold, &batch);
+	releaser = release_later(&hold, released);
+	ASSERT_LT(0, releaser);
+	ASSERT_EQ(0, batch_submit(&self->gpu, &batch));
+	EXPECT_FALSE(__atomic_load_n(released, __ATOMIC_ACQUIRE));
+	child = fork();
+	if (!child)
+		_exit(!!memcmp(self->at, self->want, LEN));
+	ASSERT_LT(0, child);
+	EXPECT_TRUE(__atomic_load_n(released, __ATOMIC_ACQUIRE));
+	EXPECT_EQ(0, memcmp(self->at, self->want, LEN));
+	EXPECT_EQ(child, waitpid(child, &status, 0));
+	EXPECT_EQ(0, status);
+	EXPECT_EQ(releaser, waitpid(releaser, &status, 0));
+}
+
+/* Video memory of a linked GPU, that the CPU asks for; and this GPU takes it from there. */
 TEST_F(svm, linked_touch_waits)
 {
 	struct gpu peer;
@@ -462,212 +641,6 @@ TEST_F_TIMEOUT(svm, lost_in_reset_of_this, 120)
 TEST_F_TIMEOUT(svm, lost_in_reset_of_linked, 120)
 {
 	lose_linked(_metadata, self, 1);
-}
-
-/* In the course of many batches, memory of a file is replaced by other of it. */
-#define ROOM		(255 * PAGE)
-
-struct rooms {
-	uint8_t *at;
-	int fd;
-	uint8_t *view[2];	/* both memories, elsewhere */
-};
-
-static void *room_at(void *at, int fd, unsigned int which)
-{
-	return mmap(at, ROOM, PROT_READ | PROT_WRITE,
-		    MAP_SHARED | (at ? MAP_FIXED : 0), fd, which * ROOM);
-}
-
-static bool rooms_open(struct rooms *r)
-{
-	unsigned int i;
-
-	r->fd = memfd_create("room", 0);
-	if (r->fd < 0 || ftruncate(r->fd, 2 * ROOM))
-		return false;
-	for (i = 0; i < 2; i++) {
-		r->view[i] = room_at(NULL, r->fd, i);
-		if (r->view[i] == MAP_FAILED)
-			return false;
-		memset(r->view[i], MOVER_NEW, ROOM);
-	}
-	r->at = svm_map(ROOM);
-	return r->at && room_at(r->at, r->fd, 0) == r->at;
-}
-
-static int clean_room(struct mover *m)
-{
-	struct rooms *r = m->data;
-
-	memset(r->view[!(m->moves % 2)], MOVER_NEW, ROOM);
-	return 0;
-}
-
-static int change_rooms(struct mover *m)
-{
-	const unsigned int old = m->moves % 2;
-	struct rooms *r = m->data;
-
-	if (room_at(r->at, r->fd, !old) != r->at)
-		return -errno;
-	return mover_check_old(m, r->view[old], ROOM);
-}
-
-TEST_F_TIMEOUT(svm, replaced_all_the_time, 280)
-{
-	struct rooms rooms;
-	struct mover m = {
-		.gpu = &self->gpu, .prepare = clean_room, .move = change_rooms,
-		.data = &rooms, .part = ROOM / MOVER_PARTS,
-		.flags = AMDGPU_SDMA_DESC_FAULT, .seed = 3,
-	};
-	unsigned int round;
-
-	if (!variant->xnack)
-		SKIP(return, "new memory is not registered");
-	ASSERT_TRUE(rooms_open(&rooms));
-	ASSERT_EQ(0, mover_start(&m, va(rooms.at), VRAM_VA));
-	for (round = 0; round < 80 && !m.error; round++) {
-		ASSERT_EQ(0, mover_copy(&m, va(rooms.at), VRAM_VA));
-		ASSERT_TRUE(all_are(self->vram.cpu, ROOM, MOVER_NEW))
-			TH_LOG("round %u", round);
-		ASSERT_EQ(0, mover_copy(&m, VRAM_VA, va(rooms.at)));
-	}
-	mover_stop(&m);
-	TH_LOG("%u times in batches of %u us", m.moves, m.batch_us);
-	EXPECT_EQ(0, m.error);
-	EXPECT_LT(10, m.moves);
-}
-
-/*
- * While others move, protect, discard and replace memory, a batch finds all of it
- * as it is at one moment, or fails.
- */
-struct storm {
-	pthread_t thread;
-	struct _test_data_svm *self;
-	unsigned int seed;
-	unsigned int rounds;
-	bool stop;
-};
-
-#define STORM_BLOCK	(256 * KIB)
-
-static void storm_once(struct storm *s)
-{
-	struct _test_data_svm *self = s->self;
-	uint8_t *at = self->at + next_random(&s->seed) % (SIZE / STORM_BLOCK) *
-		      STORM_BLOCK;
-	pid_t child;
-
-	switch (next_random(&s->seed) % 6) {
-	case 0:
-		svm_prefetch(&self->svm, at, STORM_BLOCK, &self->svm.gpu[0]);
-		break;
-	case 1:
-		*(volatile uint8_t *)at;
-		break;
-	case 2:
-		mprotect(at, STORM_BLOCK, PROT_READ);
-		mprotect(at, STORM_BLOCK, PROT_READ | PROT_WRITE);
-		break;
-	case 3:
-		child = fork();
-		if (!child)
-			_exit(0);
-		waitpid(child, NULL, 0);
-		break;
-	case 4:
-		madvise(at, STORM_BLOCK, MADV_DONTNEED);
-		break;
-	default:
-		mmap(at, STORM_BLOCK, PROT_READ | PROT_WRITE,
-		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
-		svm_access(&self->svm, at, STORM_BLOCK, &self->svm.gpu[0]);
-	}
-	s->rounds++;
-}
-
-static void *storm(void *arg)
-{
-	struct storm *s = arg;
-
-	while (!__atomic_load_n(&s->stop, __ATOMIC_ACQUIRE))
-		storm_once(s);
-	return NULL;
-}
-
-static bool may_fail(int ret)
-{
-	return ret == -ENXIO || ret == -EFAULT || ret == -ENOENT ||
-	       ret == -EACCES;
-}
-
-static bool is_filled(const uint8_t *at, size_t size, uint32_t value)
-{
-	const uint32_t *p = (const void *)at;
-	size_t i;
-
-	for (i = 0; i < size / 4; i++)
-		if (p[i] != value)
-			return false;
-	return true;
-}
-
-/*
- * Each page has what was written last, or was discarded since. Returns the offset
- * of one that has not, or the block's size.
- */
-static size_t find_wrong_page(const uint8_t *at, uint32_t value)
-{
-	size_t i;
-
-	for (i = 0; i < STORM_BLOCK; i += PAGE)
-		if (!is_filled(at + i, PAGE, value) &&
-		    !is_filled(at + i, PAGE, 0))
-			break;
-	return i;
-}
-
-TEST_F_TIMEOUT(svm, storm, 280)
-{
-	const unsigned int rounds = 300, blocks = SIZE / STORM_BLOCK;
-	struct storm s = { .self = self, .seed = 7 };
-	unsigned int round, i, taken = 0;
-	uint32_t last[SIZE / STORM_BLOCK] = { 0 };
-	int ret;
-
-	ASSERT_EQ(0, pthread_create(&s.thread, NULL, storm, &s));
-	for (round = 1; round <= rounds; round++) {
-		i = next_random(&self->seed) % blocks;
-		const uint64_t at = va(self->at + i * STORM_BLOCK);
-		struct drm_amdgpu_sdma_desc d[] = {
-			faulting(fill_desc(at, STORM_BLOCK, round)),
-			behind(faulting(copy_desc(at, VRAM_VA, STORM_BLOCK))),
-		};
-
-		ret = run_descs(self, d, 2, NULL);
-		ASSERT_TRUE(!ret || may_fail(ret)) TH_LOG("%d", ret);
-		if (ret)
-			continue;
-		taken++;
-		/* what was written is what is read, by one batch */
-		ASSERT_TRUE(is_filled(self->vram.cpu, STORM_BLOCK, round));
-		last[i] = round;
-	}
-	__atomic_store_n(&s.stop, true, __ATOMIC_RELEASE);
-	ASSERT_EQ(0, pthread_join(s.thread, NULL));
-	for (i = 0; i < blocks; i++) {
-		const uint8_t *at = self->at + i * STORM_BLOCK;
-		const size_t wrong = find_wrong_page(at, last[i]);
-
-		EXPECT_EQ(STORM_BLOCK, wrong)
-			TH_LOG("block %u, round %u: %#zx is %u", i, last[i],
-			       wrong, *(uint32_t *)(at + wrong));
-	}
-	TH_LOG("%u of %u batches, %u changes", taken, rounds, s.rounds);
-	EXPECT_LT(rounds / 4, taken);
 }
 
 TEST_HARNESS_MAIN

@@ -5,6 +5,8 @@
  * the call says why not.
  */
 #include <pthread.h>
+#include <signal.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 
 #include "../../../kselftest_harness.h"
@@ -26,6 +28,7 @@ FIXTURE(userptr)
 	struct buffer vram;
 	struct buffer user;	/* pointers, of GEM or KFD */
 	struct buffer other;
+	uint64_t last;		/* of KFD: its handle */
 	uint8_t *want;
 	unsigned int seed;
 };
@@ -44,16 +47,17 @@ FIXTURE_VARIANT(userptr)
 FIXTURE_VARIANT_ADD(userptr, gem) { };
 FIXTURE_VARIANT_ADD(userptr, kfd) { .kfd = true, };
 
-static int kfd_new(struct kfd *kfd, struct buffer *u, uint32_t flags)
+static int kfd_new(struct kfd *kfd, struct buffer *u, uint32_t flags,
+		   uint64_t *handle)
 {
 	uint32_t kfd_flags = KFD_IOC_ALLOC_MEM_FLAGS_USERPTR;
-	uint64_t addr = (uintptr_t)u->cpu, handle;
+	uint64_t addr = (uintptr_t)u->cpu;
 	int ret;
 
 	if (!(flags & AMDGPU_GEM_USERPTR_READONLY))
 		kfd_flags |= KFD_IOC_ALLOC_MEM_FLAGS_WRITABLE;
-	ret = kfd_alloc(kfd, u->va, SIZE, kfd_flags, &addr, &handle);
-	return ret ? ret : kfd_map(kfd, handle);
+	ret = kfd_alloc(kfd, u->va, SIZE, kfd_flags, &addr, handle);
+	return ret ? ret : kfd_map(kfd, *handle);
 }
 
 /* Of memory that there is, or of new memory. */
@@ -67,7 +71,7 @@ static int user_new(struct _test_data_userptr *self, struct buffer *u,
 	if (u->cpu == MAP_FAILED)
 		return -errno;
 	u->va = va;
-	return kfd_new(&self->kfd, u, flags);
+	return kfd_new(&self->kfd, u, flags, &self->last);
 }
 
 FIXTURE_SETUP(userptr)
@@ -372,6 +376,95 @@ TEST_F(userptr, unmapped_while_used)
 	hold_release(&hold);
 	ASSERT_EQ(0, pthread_join(u.thread, NULL));
 	EXPECT_EQ(0, syncobj_wait(&self->gpu, timeline, 1, WAIT_SECONDS));
+	EXPECT_EQ(0, memcmp(self->vram.cpu, self->want, LEN));
+}
+
+/* As the process may at any time, and then it has the memory for itself. */
+static int user_free(struct _test_data_userptr *self)
+{
+	struct drm_gem_close arg = { .handle = self->user.handle };
+	int ret;
+
+	if (!self->by_kfd)
+		return gpu_ioctl(&self->gpu, DRM_IOCTL_GEM_CLOSE, &arg);
+	ret = kfd_unmap(&self->kfd, self->last);
+	return ret ? ret : kfd_free_memory(&self->kfd, self->last);
+}
+
+struct closer {
+	struct _test_data_userptr *self;
+	int ret;
+	bool done;
+};
+
+static void *close_and_unmap(void *arg)
+{
+	struct closer *c = arg;
+
+	c->ret = user_free(c->self);
+	munmap(c->self->user.cpu, SIZE);
+	__atomic_store_n(&c->done, true, __ATOMIC_RELEASE);
+	return NULL;
+}
+
+/* The user pointer goes, and then the pages: a batch still uses them. */
+TEST_F(userptr, closed_while_used)
+{
+	const struct drm_amdgpu_sdma_desc d = copy_desc(USER_VA, VRAM_VA, LEN);
+	struct drm_amdgpu_sdma_batch batch = batch_of(&self->gpu, &d, 1);
+	struct closer c = { .self = self };
+	struct hold hold;
+	uint32_t timeline;
+	pthread_t thread;
+
+	if (hold_open(&self->gpu, &hold))
+		SKIP(return, "no sw_sync to hold batches back with");
+	memcpy(self->user.cpu, self->want, SIZE);
+	ASSERT_EQ(0, syncobj_new(&self->gpu, &timeline));
+	hold_batch(&hold, &batch);
+	ASSERT_EQ(0, batch_submit_to(&self->gpu, &batch, timeline, 1));
+	ASSERT_EQ(0, pthread_create(&thread, NULL, close_and_unmap, &c));
+	usleep(200000);
+	EXPECT_FALSE(__atomic_load_n(&c.done, __ATOMIC_ACQUIRE));
+	hold_release(&hold);
+	ASSERT_EQ(0, pthread_join(thread, NULL));
+	EXPECT_EQ(0, c.ret);
+	EXPECT_EQ(0, syncobj_wait(&self->gpu, timeline, 1, WAIT_SECONDS));
+	EXPECT_EQ(0, memcmp(self->vram.cpu, self->want, LEN));
+}
+
+static void on_alarm(int sig)
+{
+}
+
+/*
+ * A signal ends the wait for a batch before the page tables forget the memory:
+ * then it is mapped still, and is not freed.
+ */
+TEST_F(userptr, unmapping_interrupted)
+{
+	const struct drm_amdgpu_sdma_desc d = copy_desc(USER_VA, VRAM_VA, LEN);
+	struct drm_amdgpu_sdma_batch batch = batch_of(&self->gpu, &d, 1);
+	const struct itimerval soon = { .it_value.tv_usec = 100000 };
+	struct sigaction action = { .sa_handler = on_alarm };
+	struct hold hold;
+	uint32_t timeline;
+
+	if (!variant->kfd)
+		SKIP(return, "GEM's unmapping does not wait");
+	if (hold_open(&self->gpu, &hold))
+		SKIP(return, "no sw_sync to hold batches back with");
+	memcpy(self->user.cpu, self->want, SIZE);
+	ASSERT_EQ(0, syncobj_new(&self->gpu, &timeline));
+	hold_batch(&hold, &batch);
+	ASSERT_EQ(0, batch_submit_to(&self->gpu, &batch, timeline, 1));
+	ASSERT_EQ(0, sigaction(SIGALRM, &action, NULL));
+	ASSERT_EQ(0, setitimer(ITIMER_REAL, &soon, NULL));
+	EXPECT_EQ(-EINTR, kfd_unmap(&self->kfd, self->last));
+	EXPECT_EQ(-EBUSY, kfd_free_memory(&self->kfd, self->last));
+	hold_release(&hold);
+	EXPECT_EQ(0, syncobj_wait(&self->gpu, timeline, 1, WAIT_SECONDS));
+	EXPECT_EQ(0, user_free(self));
 	EXPECT_EQ(0, memcmp(self->vram.cpu, self->want, LEN));
 }
 

@@ -19,6 +19,9 @@
  * notifiers look for them. From then on a notifier waits for the jobs, which end
  * by themselves: see the documentation of waits.
  *
+ * Then the pages are marked dirty, if the batch may write to them: reclaim would
+ * forget what was written to a clean one.
+ *
  * Those of amdkfd are the same, but amdkfd gets their pages: when one has been
  * invalidated, it has stopped the queues of the process, and its worker brings
  * everything back. So a call that finds one invalidated waits for that worker
@@ -41,7 +44,10 @@
 /* Of a call to which signals come, before it gives up. */
 #define MAX_ATTEMPTS	32
 
-/* Locks that notifiers take, in the order in which they are taken here. */
+/*
+ * Locks that notifiers take. That of amdkfd is the process's own, and is held while
+ * its queues are stopped. That of GEM is the device's: others wait for who has it.
+ */
 #define GEM_LOCK	BIT(0)
 #define KFD_LOCK	BIT(1)
 
@@ -62,6 +68,11 @@ struct user_pages {
 static bool is_user_pointer(const struct amdgpu_bo *bo)
 {
 	return amdgpu_ttm_tt_get_usermm(bo->tbo.ttm);
+}
+
+static u32 lock_of(const struct amdgpu_bo *bo)
+{
+	return bo->kfd_bo ? KFD_LOCK : GEM_LOCK;
 }
 
 static struct user_pages *find(struct amdgpu_sdma_user_pages *user,
@@ -162,7 +173,7 @@ int amdgpu_sdma_user_pages_check(struct amdgpu_sdma_batch *b,
 	/* Its notifier waits for the VM of the file that made it. */
 	if (!bo->kfd_bo && bo->parent != b->fpriv->vm.root.bo)
 		return -EPERM;
-	b->notifier_locks |= bo->kfd_bo ? KFD_LOCK : GEM_LOCK;
+	b->notifier_locks |= lock_of(bo);
 	p = find(b->user, bo);
 	return p ? p->error : 0;
 }
@@ -189,33 +200,57 @@ int amdgpu_sdma_user_pages_use(struct amdgpu_sdma_batch *b)
 	return b->user->again ? -EAGAIN : 0;
 }
 
-static bool all_valid(const struct amdgpu_sdma_batch *b)
+static struct mutex *notifier_lock(struct amdgpu_sdma_batch *b, u32 lock)
+{
+	return lock == KFD_LOCK ? &b->fpriv->vm.process_info->notifier_lock :
+				  &b->adev->notifier_lock;
+}
+
+/* Pages that @lock, which is held, keeps as they are. */
+static bool all_valid(const struct amdgpu_sdma_batch *b, u32 lock)
 {
 	u32 i;
 
 	for (i = 0; i < b->num_bo_vas; i++) {
 		struct amdgpu_bo *bo = b->bo_vas[i]->base.bo;
 
-		if (is_user_pointer(bo) && !pages_valid(bo))
+		if (is_user_pointer(bo) && lock_of(bo) == lock &&
+		    !pages_valid(bo))
 			return false;
 	}
 	return true;
 }
 
-static void lock_notifiers(struct amdgpu_sdma_batch *b)
+static void mark_dirty(const struct amdgpu_sdma_batch *b, u32 lock)
 {
-	if (b->notifier_locks & GEM_LOCK)
-		mutex_lock(&b->adev->notifier_lock);
-	if (b->notifier_locks & KFD_LOCK)
-		mutex_lock(&b->fpriv->vm.process_info->notifier_lock);
+	u32 i;
+
+	for (i = 0; i < b->num_bo_vas; i++) {
+		struct amdgpu_bo *bo = b->bo_vas[i]->base.bo;
+
+		if (is_user_pointer(bo) && lock_of(bo) == lock)
+			amdgpu_ttm_tt_dirty_user_pages(bo);
+	}
 }
 
-static void unlock_notifiers(struct amdgpu_sdma_batch *b)
+static void unlock_pages(struct amdgpu_sdma_batch *b, u32 lock)
 {
-	if (b->notifier_locks & KFD_LOCK)
-		mutex_unlock(&b->fpriv->vm.process_info->notifier_lock);
-	if (b->notifier_locks & GEM_LOCK)
-		mutex_unlock(&b->adev->notifier_lock);
+	if (b->notifier_locks & lock)
+		mutex_unlock(notifier_lock(b, lock));
+}
+
+static int lock_pages(struct amdgpu_sdma_batch *b, u32 lock)
+{
+	if (!(b->notifier_locks & lock))
+		return 0;
+	mutex_lock(notifier_lock(b, lock));
+	if (all_valid(b, lock)) {
+		mark_dirty(b, lock);
+		return 0;
+	}
+	unlock_pages(b, lock);
+	b->user->again = true;
+	return -EAGAIN;
 }
 
 /**
@@ -231,15 +266,19 @@ int amdgpu_sdma_user_pages_lock(struct amdgpu_sdma_batch *b)
 {
 	int r;
 
-	lock_notifiers(b);
-	if (!b->notifier_locks || all_valid(b)) {
-		r = amdgpu_sdma_svm_lock(b);
-	} else {
-		b->user->again = true;
-		r = -EAGAIN;
-	}
+	r = lock_pages(b, KFD_LOCK);
 	if (r)
-		unlock_notifiers(b);
+		return r;
+	r = amdgpu_sdma_svm_lock(b);
+	if (r)
+		goto unlock_kfd;
+	/* The device's lock comes last: nothing is waited for with it. */
+	r = lock_pages(b, GEM_LOCK);
+	if (!r)
+		return 0;
+	amdgpu_sdma_svm_unlock(b);
+unlock_kfd:
+	unlock_pages(b, KFD_LOCK);
 	return r;
 }
 
@@ -249,8 +288,9 @@ int amdgpu_sdma_user_pages_lock(struct amdgpu_sdma_batch *b)
  */
 void amdgpu_sdma_user_pages_unlock(struct amdgpu_sdma_batch *b)
 {
+	unlock_pages(b, GEM_LOCK);
 	amdgpu_sdma_svm_unlock(b);
-	unlock_notifiers(b);
+	unlock_pages(b, KFD_LOCK);
 }
 
 /*
@@ -303,8 +343,9 @@ unlock:
 /* The worker gets them. Getting them here first shows that it will be able to. */
 static int wait_for_kfd(struct amdgpu_bo *bo)
 {
-	amdgpu_amdkfd_restore_userptr(bo->kfd_bo);
-	return bind_kfd_pages(bo);
+	int r = amdgpu_amdkfd_restore_userptr(bo->kfd_bo);
+
+	return r ? r : bind_kfd_pages(bo);
 }
 
 static int get_pages(struct user_pages *p)
@@ -353,8 +394,9 @@ static bool is_interrupted(struct amdgpu_sdma_user_pages *user)
  * @user: of a call that holds no lock
  * @args: of the call, see amdgpu_sdma_svm_get()
  *
- * Returns: 0 if the call may start again, -EINTR if a signal came, -ENOMEM, or an
- * error of amdgpu_sdma_svm_get().
+ * Returns: 0 if the call may start again, -EINTR or -ERESTARTSYS if a signal came,
+ * -ENOMEM, -ESRCH, -ENODEV from amdgpu_amdkfd_restore_userptr(), or an error of
+ * amdgpu_sdma_svm_get().
  */
 int amdgpu_sdma_user_pages_get(struct amdgpu_sdma_user_pages *user,
 			       struct drm_amdgpu_sdma_batch *args)

@@ -34,8 +34,14 @@
  * locks only that of another range: amdkfd has one while it allocates page tables,
  * for which TTM may evict memory. None of them is needed for a job to end.
  *
- * The handler of a retry fault waits as well, before it maps pages. That is as when
- * it migrates them: then it waits for the kernel's own job on such a ring.
+ * The handler of retry faults has those of all processes, so it does not wait for
+ * jobs. It closes windows, and leaves the fault alone until the jobs have ended that
+ * there were by then: the queue faults again. Where a window is open, what a queue
+ * has missed is mapped by now. But the handler needs locks of the process: so who
+ * opens windows waits without them, the first time that he has to.
+ *
+ * A fault that is not allowed ends with an entry that is not valid, and may take
+ * away what else the entry has mapped. After that, no range counts as mapped.
  */
 
 #include <linux/interval_tree.h>
@@ -62,6 +68,12 @@ static u64 generation_of(struct kfd_process_device *pdd)
 	return amdgpu_vm_generation(pdd->dev->adev, vm_of(pdd));
 }
 
+static void free_window(struct kfd_svm_window *w)
+{
+	dma_fence_put(w->jobs);
+	kfree(w);
+}
+
 static struct kfd_process_device *pdd_of(struct svm_range_list *svms, u32 gpuidx)
 {
 	struct kfd_process *p = container_of(svms, struct kfd_process, svms);
@@ -78,6 +90,7 @@ void kfd_svm_windows_init(struct svm_range_list *svms)
 	mutex_init(&svms->windows_lock);
 	svms->windows = RB_ROOT_CACHED;
 	svms->windows_seq = 0;
+	atomic64_set(&svms->lost, 0);
 }
 
 /**
@@ -91,7 +104,7 @@ void kfd_svm_windows_fini(struct svm_range_list *svms)
 	/* Those that were closed, and nobody has waited for, in a reset. */
 	while ((node = interval_tree_iter_first(&svms->windows, 0, ULONG_MAX))) {
 		interval_tree_remove(node, &svms->windows);
-		kfree(to_window(node));
+		free_window(to_window(node));
 	}
 	mutex_destroy(&svms->windows_lock);
 }
@@ -203,9 +216,70 @@ void kfd_svm_windows_remove(struct svm_range_list *svms,
 		    !(leave->gpus & BIT_ULL(w->gpuidx)))
 			continue;
 		interval_tree_remove(node, &svms->windows);
-		kfree(w);
+		free_window(w);
 	}
 	mutex_unlock(&svms->windows_lock);
+}
+
+/* @jobs are all that there are by now. */
+static bool have_ended(struct kfd_svm_window *w, struct dma_fence *jobs)
+{
+	if (!w->jobs)
+		w->jobs = dma_fence_get(jobs);
+	return !w->jobs || dma_fence_is_signaled(w->jobs);
+}
+
+static bool ended_on(struct svm_range_list *svms,
+		     const struct kfd_svm_leave *leave, u32 gpuidx)
+{
+	struct interval_tree_node *node, *next;
+	struct dma_fence *jobs;
+	bool ended = true;
+
+	if (dma_resv_get_singleton(jobs_of(svms, gpuidx),
+				   DMA_RESV_USAGE_WRITE, &jobs))
+		return false;
+	mutex_lock(&svms->windows_lock);
+	node = interval_tree_iter_first(&svms->windows, leave->start,
+					leave->last);
+	for (; node; node = next) {
+		struct kfd_svm_window *w = to_window(node);
+
+		next = interval_tree_iter_next(node, leave->start, leave->last);
+		if (!w->closed || w->closed > leave->seq || w->gpuidx != gpuidx)
+			continue;
+		if (!have_ended(w, jobs)) {
+			ended = false;
+			continue;
+		}
+		interval_tree_remove(node, &svms->windows);
+		free_window(w);
+	}
+	mutex_unlock(&svms->windows_lock);
+	dma_fence_put(jobs);
+	return ended;
+}
+
+/**
+ * kfd_svm_windows_ended - for who does not wait, but comes again
+ * @svms: ranges of the process
+ * @leave: of kfd_svm_windows_close()
+ *
+ * Jobs that were armed since the first call do not count: else a process that
+ * always has some would be told to come again for ever.
+ *
+ * Return: true if all jobs that use the pages have ended.
+ */
+bool kfd_svm_windows_ended(struct svm_range_list *svms,
+			   const struct kfd_svm_leave *leave)
+{
+	bool ended = true;
+	u32 i;
+
+	for (i = 0; i < MAX_GPU_INSTANCE; i++)
+		if (leave->gpus & BIT_ULL(i) && !ended_on(svms, leave, i))
+			ended = false;
+	return ended;
 }
 
 /* Only the thread that resets a GPU of the process, whose jobs wait for it. */
@@ -292,6 +366,51 @@ bool kfd_svm_windows_in_vm(struct amdgpu_vm *vm, u64 first, u64 last)
 	return found;
 }
 
+/* The GPU that has SVM memory in this VM: its index in the process, or an error. */
+static int gpuidx_of(struct kfd_process *p, const struct amdgpu_vm *vm)
+{
+	u32 i;
+
+	for (i = 0; i < p->n_pdds; i++)
+		/* Set when the VM has been acquired for good. */
+		if (smp_load_acquire(&p->pdds[i]->drm_file) &&
+		    vm_of(p->pdds[i]) == vm &&
+		    test_bit(i, p->svms.bitmap_supported))
+			return i;
+	return -ENOENT;
+}
+
+/**
+ * kfd_svm_windows_lose - an entry of the page tables is about to be taken away
+ * @vm: of a file, its page tables are reserved
+ * @page: GPU page that the entry maps, if it is valid
+ *
+ * By somebody who knows nothing of SVM memory.
+ *
+ * Return: true if no job uses it.
+ */
+bool kfd_svm_windows_lose(struct amdgpu_vm *vm, u64 page)
+{
+	struct kfd_svm_leave leave;
+	struct kfd_process *p;
+	bool ended = true;
+	int gpuidx;
+
+	p = kfd_lookup_process_by_pasid(vm->pasid, NULL);
+	if (!p)
+		return true;
+	page /= AMDGPU_GPU_PAGES_IN_CPU_PAGE;
+	gpuidx = gpuidx_of(p, vm);
+	if (gpuidx >= 0) {
+		leave = kfd_svm_windows_close_entries(&p->svms, gpuidx, page,
+						      page);
+		atomic64_inc(&p->svms.lost);
+		ended = kfd_svm_windows_ended(&p->svms, &leave);
+	}
+	kfd_unref_process(p);
+	return ended;
+}
+
 /**
  * kfd_svm_user_get - find the SVM memory that is mapped in a VM
  * @user: result
@@ -302,26 +421,23 @@ bool kfd_svm_windows_in_vm(struct amdgpu_vm *vm, u64 first, u64 last)
 bool kfd_svm_user_get(struct kfd_svm_user *user, struct amdgpu_vm *vm)
 {
 	struct kfd_process *p;
-	u32 i;
+	int gpuidx;
 
 	if (!vm->is_compute_context || !current->mm)
 		return false;
 	p = kfd_lookup_process_by_mm(current->mm);
-	for (i = 0; p && i < p->n_pdds; i++) {
-		/* Set when the VM has been acquired for good. */
-		if (!smp_load_acquire(&p->pdds[i]->drm_file) ||
-		    vm_of(p->pdds[i]) != vm ||
-		    !test_bit(i, p->svms.bitmap_supported))
-			continue;
-		user->p = p;
-		user->mm = current->mm;
-		user->pdd = p->pdds[i];
-		user->gpuidx = i;
-		return true;
-	}
-	if (p)
+	if (!p)
+		return false;
+	gpuidx = gpuidx_of(p, vm);
+	if (gpuidx < 0) {
 		kfd_unref_process(p);
-	return false;
+		return false;
+	}
+	user->p = p;
+	user->mm = current->mm;
+	user->pdd = p->pdds[gpuidx];
+	user->gpuidx = gpuidx;
+	return true;
 }
 
 /**
@@ -439,6 +555,29 @@ bool kfd_svm_window_find(struct kfd_svm_user *user, unsigned long page,
 }
 
 /**
+ * kfd_svm_window_is_open - has the GPU a page for which its queue asks?
+ * @p: process
+ * @gpuidx: the GPU's index in the process
+ * @page: address
+ * @write: to be written
+ *
+ * Return: true if a job may use it, and so a queue.
+ */
+bool kfd_svm_window_is_open(struct kfd_process *p, u32 gpuidx,
+			    unsigned long page, bool write)
+{
+	struct kfd_svm_user user = {
+		.p = p, .pdd = p->pdds[gpuidx], .gpuidx = gpuidx,
+	};
+	bool found;
+
+	kfd_svm_windows_lock(&user);
+	found = find_window(&user, page, write);
+	kfd_svm_windows_unlock(&user);
+	return found;
+}
+
+/**
  * kfd_svm_window_add - jobs may use these pages
  * @user: whose GPU has them mapped
  * @w: all but the GPU is filled in; nobody can close it yet
@@ -449,6 +588,7 @@ void kfd_svm_window_add(struct kfd_svm_user *user, struct kfd_svm_window *w)
 
 	w->gpuidx = user->gpuidx;
 	w->closed = 0;
+	w->jobs = NULL;
 	mutex_lock(&svms->windows_lock);
 	interval_tree_insert(&w->pages, &svms->windows);
 	mutex_unlock(&svms->windows_lock);

@@ -6,6 +6,7 @@
 #include <linux/types.h>
 
 struct amdgpu_vm;
+struct dma_fence;
 struct kfd_process;
 struct kfd_process_device;
 struct mm_struct;
@@ -56,6 +57,8 @@ struct kfd_svm_mark {
  * @writable: the GPU may write to all of them
  * @generation: of the VM that they are mapped in
  * @closed: &svm_range_list.windows_seq when it was closed, or 0
+ * @jobs: fence of all jobs that may use it, if kfd_svm_windows_ended() has seen
+ *	it closed
  */
 struct kfd_svm_window {
 	struct interval_tree_node pages;
@@ -64,6 +67,7 @@ struct kfd_svm_window {
 	bool writable;
 	u64 generation;
 	u64 closed;
+	struct dma_fence *jobs;
 };
 
 /**
@@ -131,8 +135,15 @@ void kfd_svm_windows_remove(struct svm_range_list *svms,
 			    const struct kfd_svm_leave *leave);
 void kfd_svm_windows_wait(struct svm_range_list *svms,
 			  const struct kfd_svm_leave *leave);
+bool kfd_svm_windows_ended(struct svm_range_list *svms,
+			   const struct kfd_svm_leave *leave);
 void kfd_svm_windows_leave(struct svm_range_list *svms, unsigned long start,
 			   unsigned long last);
+
+/* For who handles faults. */
+bool kfd_svm_window_is_open(struct kfd_process *p, u32 gpuidx,
+			    unsigned long page, bool write);
+bool kfd_svm_windows_lose(struct amdgpu_vm *vm, u64 page);
 
 /* For who maps buffers. */
 bool kfd_svm_windows_in_vm(struct amdgpu_vm *vm, u64 first, u64 last);
@@ -181,6 +192,11 @@ static inline int kfd_svm_window_open(struct kfd_svm_user *user,
 				      const struct kfd_svm_want *want)
 {
 	return -ENOENT;
+}
+
+static inline bool kfd_svm_windows_lose(struct amdgpu_vm *vm, u64 page)
+{
+	return true;
 }
 
 static inline bool kfd_svm_windows_in_vm(struct amdgpu_vm *vm, u64 first,

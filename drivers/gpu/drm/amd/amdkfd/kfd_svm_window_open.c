@@ -33,6 +33,8 @@ struct opening {
 	struct kfd_svm_window *w;
 	u64 generation;	/* of the page tables, from before pages are mapped */
 	bool writable;	/* as far as the VMA and the range go */
+	struct kfd_svm_leave leave;	/* to be waited for with no lock */
+	bool waited;	/* like that; the next time it is with the locks */
 	struct amdgpu_hmm_range hmm;
 	unsigned long pfns[WINDOW_PAGES];
 };
@@ -210,7 +212,9 @@ static int map_run(struct opening *o, unsigned long *pfns)
  */
 static int keep_run(struct opening *o)
 {
-	if (atomic_read(&o->prange->invalid))
+	/* A fault may have taken it since map_range(). */
+	if (atomic_read(&o->prange->invalid) ||
+	    !svm_range_is_mapped(o->prange, o->user->gpuidx))
 		return -EINPROGRESS;
 	/*
 	 * Other pages may have been there since this VM had its last job, with
@@ -248,14 +252,20 @@ static int close_old(struct opening *o)
 	struct interval_tree_node *pages = &o->w->pages;
 	const u32 gpuidx = o->user->gpuidx;
 	struct kfd_svm_leave leave;
+	bool busy;
 
 	leave = keeps_mapped(o) ?
 		kfd_svm_windows_close(svms, pages->start, pages->last,
 				      BIT_ULL(gpuidx)) :
 		kfd_svm_windows_close_entries(svms, gpuidx, pages->start,
 					      pages->last);
-	if (o->want->nonblock && kfd_svm_windows_busy(svms, &leave))
+	busy = kfd_svm_windows_busy(svms, &leave);
+	if (busy && o->want->nonblock)
 		return -EBUSY;
+	if (busy && !o->waited) {
+		o->leave = leave;
+		return -EAGAIN;
+	}
 	kfd_svm_windows_wait(svms, &leave);
 	return 0;
 }
@@ -278,6 +288,19 @@ static bool has_addresses(const struct opening *o)
 	return *addr;
 }
 
+/*
+ * The CPU clears what was unmapped when whatever was submitted before has ended.
+ * amdgpu_sdma_batch_update_vm() asks the same, but later.
+ */
+static bool clear_waits(const struct opening *o)
+{
+	const struct amdgpu_vm *vm = vm_of(o);
+
+	return vm->use_cpu_for_update && !list_empty(&vm->freed) &&
+	       !dma_resv_test_signaled(vm->root.bo->tbo.base.resv,
+				       DMA_RESV_USAGE_READ);
+}
+
 /* The page tables are reserved. */
 static int open_pages(struct opening *o, unsigned long start,
 		      unsigned long last, unsigned long at)
@@ -287,6 +310,8 @@ static int open_pages(struct opening *o, unsigned long start,
 
 	if (!has_addresses(o))
 		return -ENOMEM;
+	if (o->want->nonblock && clear_waits(o))
+		return -EBUSY;
 	/* What was unmapped before must not be taken away later. */
 	r = amdgpu_vm_clear_freed(adev_of(o), vm_of(o), NULL);
 	if (!r)
@@ -428,6 +453,17 @@ static int open_at(struct opening *o, unsigned long at)
 	return r;
 }
 
+/*
+ * Faults of queues, also those of other processes, are behind one that waits for
+ * the locks. Others may open windows meanwhile, so this is done once.
+ */
+static void wait_for_jobs(struct opening *o)
+{
+	kfd_svm_windows_wait(&o->user->p->svms, &o->leave);
+	o->leave.gpus = 0;
+	o->waited = true;
+}
+
 static int wait_for_worker(struct opening *o)
 {
 	struct delayed_work *work = &o->user->p->svms.restore_work;
@@ -459,20 +495,24 @@ static bool is_interrupted(unsigned int tries)
 static int open_one(struct opening *o, unsigned long at)
 {
 	struct kfd_svm_user *user = o->user;
-	unsigned int tries = 0;
+	unsigned int tries = 0, changes = 0;
 	bool prefer = true;
 	int r;
 
+	o->waited = false;
 	do {
-		if (is_interrupted(tries))
+		if (is_interrupted(tries + changes))
 			return -EINTR;
 		if (!o->w)
 			o->w = kzalloc_obj(*o->w, GFP_KERNEL_ACCOUNT);
 		if (!o->w)
 			return -ENOMEM;
 		r = open_at(o, at);
+		if (o->leave.gpus)
+			wait_for_jobs(o);
+		/* Others may change pages as often as they like. */
 		if (r == -EAGAIN && tries) {
-			tries++;
+			changes++;
 		} else if (r == -EINPROGRESS) {
 			r = tries++ < MAX_TRIES ? wait_for_worker(o) : -ENXIO;
 		} else if (o->want->fault && tries < MAX_TRIES &&
