@@ -131,18 +131,47 @@ static void *do_reset(void *gpu)
 	return (void *)(intptr_t)reset_gpu(gpu);
 }
 
-/* Until there is no file any more to ask for one. */
+/* How a reset ended, in *result, or a negative errno if nobody makes one. */
+static int reset_ends(const char *gpu, int *result)
+{
+	char path[128], text[32];
+	ssize_t n;
+	int fd;
+
+	snprintf(path, sizeof(path),
+		 "/sys/kernel/debug/dri/%s/amdgpu_gpu_recover", gpu);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	n = read(fd, text, sizeof(text) - 1);
+	close(fd);
+	if (n < 0)
+		return -errno;
+	text[n] = 0;
+	*result = atoi(text);
+	return 0;
+}
+
+/*
+ * Until there is no file any more to ask for one. Returns the error of a reset
+ * that has failed: one that does not begin has not.
+ */
 static void *do_resets(void *arg)
 {
-	while (!reset_gpu(arg))
-		;
-	return NULL;
+	intptr_t failed = 0;
+	int result = 0;
+
+	while (!reset_ends(arg, &result))
+		if (result && result != -ENODEV)
+			failed = result;
+	return (void *)failed;
 }
 
 /* When one has ended the next one is there, whenever the driver leaves. */
 TEST_F_TIMEOUT(unplug, resets_go_on, 200)
 {
 	pthread_t thread;
+	void *failed;
 	int i;
 
 	if (reset_gpu(self->gpus[0]))
@@ -152,7 +181,8 @@ TEST_F_TIMEOUT(unplug, resets_go_on, 200)
 					    self->gpus[0]));
 		usleep(200000 + i * 50000);
 		EXPECT_EQ(0, unbind_gpu(self->gpus[0]));
-		pthread_join(thread, NULL);
+		pthread_join(thread, &failed);
+		EXPECT_EQ(NULL, failed);
 		ASSERT_EQ(0, bind_gpu(self->gpus[0]));
 	}
 	let_go(_metadata, self);

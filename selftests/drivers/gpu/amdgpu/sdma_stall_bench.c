@@ -3,7 +3,7 @@
  * sdma_stall_bench [rounds]: what the kernel's own work on the SDMA engines has
  * before it when a process has as many SDMA batches on their way as it may:
  * bytes of copies, and waits. One line each for a move of a buffer and an update
- * of page tables; exits with 1 if one is above the documented bound.
+ * of page tables; exits with 1 if one is above its documented bound.
  *
  * Bytes and waits do not depend on how fast an emulated engine is.
  */
@@ -166,16 +166,18 @@ static int line(const char *what, long count, const char *unit, long bound)
 static int under_copies(struct bench *b, int rounds, uint32_t engine)
 {
 	const uint64_t size = b->gpu.info.max_queued_bytes / DEPTH;
-	/* one more may end before it is counted, and an update be two jobs */
-	const long bound = (2 * RING_JOBS + 1) * size;
+	/* one more may end before it is counted */
+	const long to_move = (RING_JOBS + 1) * size;
+	/* one job may make page tables, and one fill them */
+	const long to_map = (2 * RING_JOBS + 1) * size;
 	struct flood f;
 	int bad;
 
 	flood_start(&f, engine, false);
 	bad = line("page table update, flood of copies",
-		   most(b, &f, rounds, map) * size, "bytes", bound);
+		   most(b, &f, rounds, map) * size, "bytes", to_map);
 	bad += line("move of 64 MiB, flood of copies",
-		    most(b, &f, rounds, move) * size, "bytes", bound);
+		    most(b, &f, rounds, move) * size, "bytes", to_move);
 	flood_stop(&f);
 	return bad;
 }

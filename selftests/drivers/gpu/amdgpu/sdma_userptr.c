@@ -340,29 +340,33 @@ TEST_F(userptr, prepared)
 	EXPECT_EQ(0, self->vram.cpu[0]);
 }
 
-struct unmapper {
-	pthread_t thread;
-	uint8_t *at;
+/* Who takes the pages of the user pointer away. */
+struct taker {
+	struct _test_data_userptr *self;
+	int ret;
 	bool done;
 };
 
 static void *unmap(void *arg)
 {
-	struct unmapper *u = arg;
+	struct taker *t = arg;
 
-	munmap(u->at, SIZE);
-	__atomic_store_n(&u->done, true, __ATOMIC_RELEASE);
+	munmap(t->self->user.cpu, SIZE);
+	__atomic_store_n(&t->done, true, __ATOMIC_RELEASE);
 	return NULL;
 }
 
-/* Who takes the pages away waits for the batch that uses them. */
-TEST_F(userptr, unmapped_while_used)
+/* He waits for the batch that uses them. */
+static void taken_while_used(struct __test_metadata *_metadata,
+			     struct _test_data_userptr *self,
+			     void *(*take)(void *arg))
 {
 	const struct drm_amdgpu_sdma_desc d = copy_desc(USER_VA, VRAM_VA, LEN);
 	struct drm_amdgpu_sdma_batch batch = batch_of(&self->gpu, &d, 1);
-	struct unmapper u = { .at = self->user.cpu };
+	struct taker t = { .self = self };
 	struct hold hold;
 	uint32_t timeline;
+	pthread_t thread;
 
 	if (hold_open(&self->gpu, &hold))
 		SKIP(return, "no sw_sync to hold batches back with");
@@ -370,13 +374,19 @@ TEST_F(userptr, unmapped_while_used)
 	ASSERT_EQ(0, syncobj_new(&self->gpu, &timeline));
 	hold_batch(&hold, &batch);
 	ASSERT_EQ(0, batch_submit_to(&self->gpu, &batch, timeline, 1));
-	ASSERT_EQ(0, pthread_create(&u.thread, NULL, unmap, &u));
+	ASSERT_EQ(0, pthread_create(&thread, NULL, take, &t));
 	usleep(200000);
-	EXPECT_FALSE(__atomic_load_n(&u.done, __ATOMIC_ACQUIRE));
+	EXPECT_FALSE(__atomic_load_n(&t.done, __ATOMIC_ACQUIRE));
 	hold_release(&hold);
-	ASSERT_EQ(0, pthread_join(u.thread, NULL));
+	ASSERT_EQ(0, pthread_join(thread, NULL));
+	EXPECT_EQ(0, t.ret);
 	EXPECT_EQ(0, syncobj_wait(&self->gpu, timeline, 1, WAIT_SECONDS));
 	EXPECT_EQ(0, memcmp(self->vram.cpu, self->want, LEN));
+}
+
+TEST_F(userptr, unmapped_while_used)
+{
+	taken_while_used(_metadata, self, unmap);
 }
 
 /* As the process may at any time, and then it has the memory for itself. */
@@ -391,46 +401,18 @@ static int user_free(struct _test_data_userptr *self)
 	return ret ? ret : kfd_free_memory(&self->kfd, self->last);
 }
 
-struct closer {
-	struct _test_data_userptr *self;
-	int ret;
-	bool done;
-};
-
 static void *close_and_unmap(void *arg)
 {
-	struct closer *c = arg;
+	struct taker *t = arg;
 
-	c->ret = user_free(c->self);
-	munmap(c->self->user.cpu, SIZE);
-	__atomic_store_n(&c->done, true, __ATOMIC_RELEASE);
-	return NULL;
+	t->ret = user_free(t->self);
+	return unmap(arg);
 }
 
-/* The user pointer goes, and then the pages: a batch still uses them. */
+/* The user pointer goes first. */
 TEST_F(userptr, closed_while_used)
 {
-	const struct drm_amdgpu_sdma_desc d = copy_desc(USER_VA, VRAM_VA, LEN);
-	struct drm_amdgpu_sdma_batch batch = batch_of(&self->gpu, &d, 1);
-	struct closer c = { .self = self };
-	struct hold hold;
-	uint32_t timeline;
-	pthread_t thread;
-
-	if (hold_open(&self->gpu, &hold))
-		SKIP(return, "no sw_sync to hold batches back with");
-	memcpy(self->user.cpu, self->want, SIZE);
-	ASSERT_EQ(0, syncobj_new(&self->gpu, &timeline));
-	hold_batch(&hold, &batch);
-	ASSERT_EQ(0, batch_submit_to(&self->gpu, &batch, timeline, 1));
-	ASSERT_EQ(0, pthread_create(&thread, NULL, close_and_unmap, &c));
-	usleep(200000);
-	EXPECT_FALSE(__atomic_load_n(&c.done, __ATOMIC_ACQUIRE));
-	hold_release(&hold);
-	ASSERT_EQ(0, pthread_join(thread, NULL));
-	EXPECT_EQ(0, c.ret);
-	EXPECT_EQ(0, syncobj_wait(&self->gpu, timeline, 1, WAIT_SECONDS));
-	EXPECT_EQ(0, memcmp(self->vram.cpu, self->want, LEN));
+	taken_while_used(_metadata, self, close_and_unmap);
 }
 
 static void on_alarm(int sig)
