@@ -37,8 +37,10 @@
  * The handler of retry faults has those of all processes, so it does not wait for
  * jobs. It closes windows, and leaves the fault alone until the jobs have ended that
  * there were by then: the queue faults again. Where a window is open, what a queue
- * has missed is mapped by now. But the handler needs locks of the process: so who
- * opens windows waits without them, the first time that he has to.
+ * has missed is mapped by now. But the handler needs locks of the process, and
+ * who holds these may wait for jobs. So who opens windows waits without them, the
+ * first time that he has to. Others wait with them: who takes pages away,
+ * registers them or brings them, and the CPU when it clears page tables.
  *
  * A fault that is not allowed ends with an entry that is not valid, and may take
  * away what else the entry has mapped. After that, no range counts as mapped.
