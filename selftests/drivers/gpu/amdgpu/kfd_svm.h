@@ -500,19 +500,28 @@ static inline uint32_t svm_queue_start_copy(struct svm_queue *q,
 	return value;
 }
 
-/* The same, and wait. */
-static inline int svm_queue_copy(struct svm_queue *q, const void *from,
-				 void *to, uint32_t len)
+static inline bool svm_queue_is_at(struct svm_queue *q, uint32_t value)
 {
-	const uint32_t value = svm_queue_start_copy(q, from, to, len);
+	return __atomic_load_n(q->fence, __ATOMIC_ACQUIRE) == value;
+}
+
+static inline int svm_queue_wait(struct svm_queue *q, uint32_t value)
+{
 	unsigned int tries;
 
 	for (tries = 0; tries < 30000; tries++) {
-		if (__atomic_load_n(q->fence, __ATOMIC_ACQUIRE) == value)
+		if (svm_queue_is_at(q, value))
 			return 0;
 		usleep(1000);
 	}
 	return -ETIMEDOUT;
+}
+
+/* Start, and wait. */
+static inline int svm_queue_copy(struct svm_queue *q, const void *from,
+				 void *to, uint32_t len)
+{
+	return svm_queue_wait(q, svm_queue_start_copy(q, from, to, len));
 }
 
 #endif

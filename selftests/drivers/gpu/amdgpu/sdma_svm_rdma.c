@@ -225,7 +225,10 @@ TEST_F_TIMEOUT(rdma, there_and_back, 120)
 	check_in_place(_metadata, self);
 }
 
-/* Somebody who moves blocks to the GPU and back, all the time. */
+/*
+ * Somebody who moves blocks to the GPU and back, all the time, but for a moment in
+ * which a batch may find all of them in their places.
+ */
 struct disturber {
 	pthread_t thread;
 	struct _test_data_rdma *self;
@@ -246,6 +249,7 @@ static void *disturb(void *arg)
 		svm_prefetch(&d->self->svm, block, SVM_PAGE, e->in_svm);
 		*(volatile uint8_t *)block;
 		d->moves++;
+		usleep(20000);
 	}
 	return NULL;
 }

@@ -35,12 +35,10 @@
  * for which TTM may evict memory. None of them is needed for a job to end.
  *
  * The handler of retry faults has those of all processes, so it does not wait for
- * jobs. It closes windows, and leaves the fault alone until the jobs have ended that
- * there were by then: the queue faults again. Where a window is open, what a queue
- * has missed is mapped by now. But the handler needs locks of the process, and
- * who holds these may wait for jobs. So who opens windows waits without them, the
- * first time that he has to. Others wait with them: who takes pages away,
- * registers them or brings them, and the CPU when it clears page tables.
+ * jobs, nor for locks whose holders may: mmap_lock, for example, or page tables. It
+ * leaves faults of queues of a process that has had windows to a worker of the
+ * process, and a queue faults again until its fault has ended. Where a window is
+ * open, what a queue has missed is mapped by now.
  *
  * A fault that is not allowed ends with an entry that is not valid, and may take
  * away what else the entry has mapped. After that, no range counts as mapped.
@@ -70,17 +68,115 @@ static u64 generation_of(struct kfd_process_device *pdd)
 	return amdgpu_vm_generation(pdd->dev->adev, vm_of(pdd));
 }
 
-static void free_window(struct kfd_svm_window *w)
-{
-	dma_fence_put(w->jobs);
-	kfree(w);
-}
-
 static struct kfd_process_device *pdd_of(struct svm_range_list *svms, u32 gpuidx)
 {
 	struct kfd_process *p = container_of(svms, struct kfd_process, svms);
 
 	return kfd_process_device_from_gpuidx(p, gpuidx);
+}
+
+/* Without a timer, a queue faults again much sooner. */
+#define DENIED_FOR	(HZ / 50)
+
+/*
+ * What is denied may take a whole entry away, so jobs on that are waited for, and no
+ * windows are opened meanwhile.
+ */
+static void deny_fault(struct svm_range_list *svms,
+		       const struct amdgpu_vm_fault *fault)
+{
+	const unsigned long page = fault->addr >> PAGE_SHIFT;
+
+	mutex_lock(&svms->lock);
+	kfd_svm_windows_leave(svms, ALIGN_DOWN(page, PTRS_PER_PMD),
+			      ALIGN(page + 1, PTRS_PER_PMD) - 1);
+	amdgpu_vm_deny_fault(fault);
+	mutex_unlock(&svms->lock);
+}
+
+static void svm_fault_work(struct work_struct *work)
+{
+	struct svm_range_list *svms = container_of(work, struct svm_range_list,
+						   fault_work);
+	const struct amdgpu_vm_fault *fault = &svms->fault;
+	bool waited = false;
+	int r;
+
+	r = svm_range_restore_pages(fault, &waited);
+	/* with no locks; the next time nobody opens windows in between */
+	if (!r && waited)
+		r = svm_range_restore_pages(fault, &waited);
+	if (r)
+		deny_fault(svms, fault);
+	spin_lock(&svms->fault_lock);
+	if (r) {
+		svms->denied = *fault;
+		svms->denied_until = (jiffies + DENIED_FOR) | 1;
+	}
+	svms->fault_pending = false;
+	spin_unlock(&svms->fault_lock);
+}
+
+static bool is_same_fault(const struct amdgpu_vm_fault *a,
+			  const struct amdgpu_vm_fault *b)
+{
+	return a->adev == b->adev && a->pasid == b->pasid &&
+	       a->vmid == b->vmid && a->node_id == b->node_id &&
+	       a->addr == b->addr && a->write == b->write;
+}
+
+/* That it is denied is told once: what the queue tries later is another fault. */
+static bool take_denied(struct svm_range_list *svms,
+			const struct amdgpu_vm_fault *fault)
+{
+	if (!svms->denied_until || !is_same_fault(&svms->denied, fault))
+		return false;
+	if (!time_before(jiffies, svms->denied_until))
+		return false;
+	svms->denied_until = 0;
+	return true;
+}
+
+static enum kfd_svm_fault_by fault_by(struct svm_range_list *svms,
+				      const struct amdgpu_vm_fault *fault)
+{
+	if (!READ_ONCE(svms->windows_used))
+		return KFD_SVM_FAULT_HERE;
+	if (!amdgpu_amdkfd_is_kfd_vmid(fault->adev, fault->vmid))
+		return KFD_SVM_FAULT_OF_JOB;
+	if (take_denied(svms, fault))
+		return KFD_SVM_FAULT_DENIED;
+	if (!svms->fault_pending) {
+		svms->fault = *fault;
+		svms->fault_pending = true;
+		queue_work(system_freezable_wq, &svms->fault_work);
+	}
+	return KFD_SVM_FAULT_LATER;
+}
+
+/**
+ * kfd_svm_handle_fault - leave a fault to a worker of the process
+ * @fault: in the VM of a compute process
+ *
+ * Unless no job of the kernel uses SVM memory of the process. One at a time: what
+ * faults meanwhile faults again, too. Jobs, which the worker may wait for, are not
+ * left to it.
+ *
+ * Return: who handles the fault.
+ */
+enum kfd_svm_fault_by kfd_svm_handle_fault(const struct amdgpu_vm_fault *fault)
+{
+	enum kfd_svm_fault_by by;
+	struct kfd_process *p;
+
+	p = kfd_lookup_process_by_pasid(fault->pasid, NULL);
+	if (!p)
+		return KFD_SVM_FAULT_HERE;
+	spin_lock(&p->svms.fault_lock);
+	by = fault_by(&p->svms, fault);
+	spin_unlock(&p->svms.fault_lock);
+	kfd_unref_process(p);
+	return by;
 }
 
 /**
@@ -92,6 +188,11 @@ void kfd_svm_windows_init(struct svm_range_list *svms)
 	mutex_init(&svms->windows_lock);
 	svms->windows = RB_ROOT_CACHED;
 	svms->windows_seq = 0;
+	svms->windows_used = false;
+	spin_lock_init(&svms->fault_lock);
+	svms->fault_pending = false;
+	svms->denied_until = 0;
+	INIT_WORK(&svms->fault_work, svm_fault_work);
 	atomic64_set(&svms->lost, 0);
 }
 
@@ -106,7 +207,7 @@ void kfd_svm_windows_fini(struct svm_range_list *svms)
 	/* Those that were closed, and nobody has waited for, in a reset. */
 	while ((node = interval_tree_iter_first(&svms->windows, 0, ULONG_MAX))) {
 		interval_tree_remove(node, &svms->windows);
-		free_window(to_window(node));
+		kfree(to_window(node));
 	}
 	mutex_destroy(&svms->windows_lock);
 }
@@ -218,70 +319,9 @@ void kfd_svm_windows_remove(struct svm_range_list *svms,
 		    !(leave->gpus & BIT_ULL(w->gpuidx)))
 			continue;
 		interval_tree_remove(node, &svms->windows);
-		free_window(w);
+		kfree(w);
 	}
 	mutex_unlock(&svms->windows_lock);
-}
-
-/* @jobs are all that there are by now. */
-static bool have_ended(struct kfd_svm_window *w, struct dma_fence *jobs)
-{
-	if (!w->jobs)
-		w->jobs = dma_fence_get(jobs);
-	return !w->jobs || dma_fence_is_signaled(w->jobs);
-}
-
-static bool ended_on(struct svm_range_list *svms,
-		     const struct kfd_svm_leave *leave, u32 gpuidx)
-{
-	struct interval_tree_node *node, *next;
-	struct dma_fence *jobs;
-	bool ended = true;
-
-	if (dma_resv_get_singleton(jobs_of(svms, gpuidx),
-				   DMA_RESV_USAGE_WRITE, &jobs))
-		return false;
-	mutex_lock(&svms->windows_lock);
-	node = interval_tree_iter_first(&svms->windows, leave->start,
-					leave->last);
-	for (; node; node = next) {
-		struct kfd_svm_window *w = to_window(node);
-
-		next = interval_tree_iter_next(node, leave->start, leave->last);
-		if (!w->closed || w->closed > leave->seq || w->gpuidx != gpuidx)
-			continue;
-		if (!have_ended(w, jobs)) {
-			ended = false;
-			continue;
-		}
-		interval_tree_remove(node, &svms->windows);
-		free_window(w);
-	}
-	mutex_unlock(&svms->windows_lock);
-	dma_fence_put(jobs);
-	return ended;
-}
-
-/**
- * kfd_svm_windows_ended - for who does not wait, but comes again
- * @svms: ranges of the process
- * @leave: of kfd_svm_windows_close()
- *
- * Jobs that were armed since the first call do not count: else a process that
- * always has some would be told to come again for ever.
- *
- * Return: true if all jobs that use the pages have ended.
- */
-bool kfd_svm_windows_ended(struct svm_range_list *svms,
-			   const struct kfd_svm_leave *leave)
-{
-	bool ended = true;
-	u32 i;
-
-	for (i = 0; i < MAX_GPU_INSTANCE; i++)
-		if (leave->gpus & BIT_ULL(i) && !ended_on(svms, leave, i))
-			ended = false;
-	return ended;
 }
 
 /* Only the thread that resets a GPU of the process, whose jobs wait for it. */
@@ -386,31 +426,29 @@ static int gpuidx_of(struct kfd_process *p, const struct amdgpu_vm *vm)
  * kfd_svm_windows_lose - an entry of the page tables is about to be taken away
  * @vm: of a file, its page tables are reserved
  * @page: GPU page that the entry maps, if it is valid
+ * @wait: for the jobs that use it
  *
  * By somebody who knows nothing of SVM memory.
- *
- * Return: true if no job uses it.
  */
-bool kfd_svm_windows_lose(struct amdgpu_vm *vm, u64 page)
+void kfd_svm_windows_lose(struct amdgpu_vm *vm, u64 page, bool wait)
 {
 	struct kfd_svm_leave leave;
 	struct kfd_process *p;
-	bool ended = true;
 	int gpuidx;
 
 	p = kfd_lookup_process_by_pasid(vm->pasid, NULL);
 	if (!p)
-		return true;
+		return;
 	page /= AMDGPU_GPU_PAGES_IN_CPU_PAGE;
 	gpuidx = gpuidx_of(p, vm);
 	if (gpuidx >= 0) {
 		leave = kfd_svm_windows_close_entries(&p->svms, gpuidx, page,
 						      page);
 		atomic64_inc(&p->svms.lost);
-		ended = kfd_svm_windows_ended(&p->svms, &leave);
+		if (wait)
+			kfd_svm_windows_wait(&p->svms, &leave);
 	}
 	kfd_unref_process(p);
-	return ended;
 }
 
 /**
@@ -590,8 +628,8 @@ void kfd_svm_window_add(struct kfd_svm_user *user, struct kfd_svm_window *w)
 
 	w->gpuidx = user->gpuidx;
 	w->closed = 0;
-	w->jobs = NULL;
 	mutex_lock(&svms->windows_lock);
+	WRITE_ONCE(svms->windows_used, true);
 	interval_tree_insert(&w->pages, &svms->windows);
 	mutex_unlock(&svms->windows_lock);
 }

@@ -6,7 +6,7 @@
 #include <linux/types.h>
 
 struct amdgpu_vm;
-struct dma_fence;
+struct amdgpu_vm_fault;
 struct kfd_process;
 struct kfd_process_device;
 struct mm_struct;
@@ -57,8 +57,6 @@ struct kfd_svm_mark {
  * @writable: the GPU may write to all of them
  * @generation: of the VM that they are mapped in
  * @closed: &svm_range_list.windows_seq when it was closed, or 0
- * @jobs: fence of all jobs that may use it, if kfd_svm_windows_ended() has seen
- *	it closed
  */
 struct kfd_svm_window {
 	struct interval_tree_node pages;
@@ -67,7 +65,6 @@ struct kfd_svm_window {
 	bool writable;
 	u64 generation;
 	u64 closed;
-	struct dma_fence *jobs;
 };
 
 /**
@@ -84,6 +81,20 @@ struct kfd_svm_want {
 	bool write;
 	bool fault;
 	bool nonblock;
+};
+
+/**
+ * enum kfd_svm_fault_by - who handles a fault in the VM of a compute process
+ * @KFD_SVM_FAULT_HERE: who asks
+ * @KFD_SVM_FAULT_LATER: a worker; it comes again
+ * @KFD_SVM_FAULT_DENIED: nobody: the worker has ended it as an error
+ * @KFD_SVM_FAULT_OF_JOB: who asks, without waiting: it is no fault of a queue
+ */
+enum kfd_svm_fault_by {
+	KFD_SVM_FAULT_HERE,
+	KFD_SVM_FAULT_LATER,
+	KFD_SVM_FAULT_DENIED,
+	KFD_SVM_FAULT_OF_JOB,
 };
 
 #define KFD_SVM_ALL_GPUS	U64_MAX
@@ -135,15 +146,14 @@ void kfd_svm_windows_remove(struct svm_range_list *svms,
 			    const struct kfd_svm_leave *leave);
 void kfd_svm_windows_wait(struct svm_range_list *svms,
 			  const struct kfd_svm_leave *leave);
-bool kfd_svm_windows_ended(struct svm_range_list *svms,
-			   const struct kfd_svm_leave *leave);
 void kfd_svm_windows_leave(struct svm_range_list *svms, unsigned long start,
 			   unsigned long last);
 
 /* For who handles faults. */
 bool kfd_svm_window_is_open(struct kfd_process *p, u32 gpuidx,
 			    unsigned long page, bool write);
-bool kfd_svm_windows_lose(struct amdgpu_vm *vm, u64 page);
+enum kfd_svm_fault_by kfd_svm_handle_fault(const struct amdgpu_vm_fault *fault);
+void kfd_svm_windows_lose(struct amdgpu_vm *vm, u64 page, bool wait);
 
 /* For who maps buffers. */
 bool kfd_svm_windows_in_vm(struct amdgpu_vm *vm, u64 first, u64 last);
@@ -194,9 +204,15 @@ static inline int kfd_svm_window_open(struct kfd_svm_user *user,
 	return -ENOENT;
 }
 
-static inline bool kfd_svm_windows_lose(struct amdgpu_vm *vm, u64 page)
+static inline enum kfd_svm_fault_by
+kfd_svm_handle_fault(const struct amdgpu_vm_fault *fault)
 {
-	return true;
+	return KFD_SVM_FAULT_HERE;
+}
+
+static inline void kfd_svm_windows_lose(struct amdgpu_vm *vm, u64 page,
+					bool wait)
+{
 }
 
 static inline bool kfd_svm_windows_in_vm(struct amdgpu_vm *vm, u64 first,

@@ -288,19 +288,6 @@ static bool has_addresses(const struct opening *o)
 	return *addr;
 }
 
-/*
- * The CPU clears what was unmapped when whatever was submitted before has ended.
- * amdgpu_sdma_batch_update_vm() asks the same, but later.
- */
-static bool clear_waits(const struct opening *o)
-{
-	const struct amdgpu_vm *vm = vm_of(o);
-
-	return vm->use_cpu_for_update && !list_empty(&vm->freed) &&
-	       !dma_resv_test_signaled(vm->root.bo->tbo.base.resv,
-				       DMA_RESV_USAGE_READ);
-}
-
 /* The page tables are reserved. */
 static int open_pages(struct opening *o, unsigned long start,
 		      unsigned long last, unsigned long at)
@@ -310,7 +297,8 @@ static int open_pages(struct opening *o, unsigned long start,
 
 	if (!has_addresses(o))
 		return -ENOMEM;
-	if (o->want->nonblock && clear_waits(o))
+	/* amdgpu_sdma_batch_update_vm() asks the same, but later. */
+	if (o->want->nonblock && amdgpu_vm_clear_waits(vm_of(o)))
 		return -EBUSY;
 	/* What was unmapped before must not be taken away later. */
 	r = amdgpu_vm_clear_freed(adev_of(o), vm_of(o), NULL);
@@ -437,7 +425,8 @@ static int open_at(struct opening *o, unsigned long at)
 	unsigned long last;
 	int r = -ENOENT;
 
-	svm_range_list_lock_and_flush_work(svms, mm);
+	if (!svm_range_list_lock(svms, mm, o->want->nonblock))
+		return -EBUSY;
 	mmap_write_downgrade(mm);
 	mutex_lock(&svms->lock);
 	o->prange = svm_range_from_addr(svms, at, NULL);
@@ -468,10 +457,27 @@ static int wait_for_worker(struct opening *o)
 {
 	struct delayed_work *work = &o->user->p->svms.restore_work;
 
+	/* who waits for jobs himself */
+	if (o->want->nonblock)
+		return -EBUSY;
 	/* It asks for itself again until it has mapped all. */
 	mod_delayed_work(system_freezable_wq, work, 0);
 	flush_delayed_work(work);
 	return -EAGAIN;
+}
+
+static int fault_in(struct opening *o, unsigned long at, bool prefer)
+{
+	struct kfd_svm_user *user = o->user;
+	int r = svm_range_fault_in(user->p, user->mm, user->pdd->dev, at,
+				   o->want->write, prefer, o->want->nonblock);
+
+	/* If they are there now, they are looked at again. */
+	if (!r)
+		return -EAGAIN;
+	if (r == -EBUSY || r == -EAGAIN)
+		return o->want->nonblock ? -EBUSY : -EAGAIN;
+	return r;
 }
 
 /*
@@ -494,7 +500,6 @@ static bool is_interrupted(unsigned int tries)
  */
 static int open_one(struct opening *o, unsigned long at)
 {
-	struct kfd_svm_user *user = o->user;
 	unsigned int tries = 0, changes = 0;
 	bool prefer = true;
 	int r;
@@ -517,13 +522,9 @@ static int open_one(struct opening *o, unsigned long at)
 			r = tries++ < MAX_TRIES ? wait_for_worker(o) : -ENXIO;
 		} else if (o->want->fault && tries < MAX_TRIES &&
 			   (r == -ENXIO || r == -ENOENT)) {
-			r = svm_range_fault_in(user->p, user->mm, user->pdd->dev,
-					       at, o->want->write, prefer);
+			r = fault_in(o, at, prefer);
 			prefer = false;
 			tries++;
-			/* If they are there now, they are looked at again. */
-			if (!r || r == -EBUSY)
-				r = -EAGAIN;
 		}
 		cond_resched();
 	} while (r == -EAGAIN);

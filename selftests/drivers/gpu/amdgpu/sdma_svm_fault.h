@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * What tests of page faults beside SDMA batches have in common: a queue that
+ * faults, a batch that is held, and threads that are held up, or are not.
+ */
+#ifndef _SELFTEST_SDMA_SVM_FAULT_H
+#define _SELFTEST_SDMA_SVM_FAULT_H
+
+#include <pthread.h>
+
+#include "sdma_hold.h"
+#include "sdma_svm_test.h"
+
+#define HUGE_SIZE	SVM_ALIGN
+
+/* With XNACK: a queue of the process. */
+static inline int queue_open(struct _test_data_svm *self, struct svm_queue *q)
+{
+	return svm_queue_open(&self->svm, &self->svm.gpu[0], q);
+}
+
+/* That it has faulted is as it should be. */
+static inline void queue_close(struct _test_data_svm *self, struct svm_queue *q)
+{
+	svm_queue_close(&self->svm, q);
+	self->faults = count_faults(self->emulator);
+}
+
+static inline void *vram_at(size_t offset)
+{
+	return (void *)(uintptr_t)(VRAM_VA + offset);
+}
+
+/* In small pages, none of which is there, and which stay in system memory. */
+static inline int take_away(struct _test_data_svm *self)
+{
+	const struct kfd_ioctl_svm_attribute attr = {
+		KFD_IOCTL_SVM_ATTR_PREFERRED_LOC,
+		KFD_IOCTL_SVM_LOCATION_SYSMEM,
+	};
+
+	if (madvise(self->at, SIZE, MADV_NOHUGEPAGE) ||
+	    madvise(self->at, SIZE, MADV_DONTNEED))
+		return -errno;
+	return svm_set(&self->svm, self->at, SIZE, &attr, 1);
+}
+
+/* A batch that copies a page to video memory, and is held. */
+static inline int hold_page(struct _test_data_svm *self, struct hold *hold,
+			    uint32_t *timeline)
+{
+	const struct drm_amdgpu_sdma_desc d = copy_desc(va(self->at), VRAM_VA,
+							PAGE);
+	struct drm_amdgpu_sdma_batch batch = batch_of(&self->gpu, &d, 1);
+	int ret = syncobj_new(&self->gpu, timeline);
+
+	hold_batch(hold, &batch);
+	return ret ? ret : batch_submit_to(&self->gpu, &batch, *timeline, 1);
+}
+
+/* Somebody who is held up, or is not. */
+struct helper {
+	pthread_t thread;
+	struct _test_data_svm *self;
+	struct svm_queue *queue;
+	const uint8_t *from;
+	struct buffer *buffer;
+	uint64_t handle;
+	bool stop;
+	bool done;
+	int ret;
+};
+
+static inline bool is_done(struct helper *h)
+{
+	return __atomic_load_n(&h->done, __ATOMIC_ACQUIRE);
+}
+
+static inline void done(struct helper *h, int ret)
+{
+	h->ret = ret;
+	__atomic_store_n(&h->done, true, __ATOMIC_RELEASE);
+}
+
+static inline bool wait_done(struct helper *h, unsigned int seconds)
+{
+	unsigned int tries;
+
+	for (tries = 0; tries < seconds * 100 && !is_done(h); tries++)
+		usleep(10000);
+	return is_done(h);
+}
+
+#endif

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * SDMA batches on SVM memory that do not wait for earlier batches: where they would
+ * have to, the call says so.
+ */
+#include "sdma_hold.h"
+#include "sdma_svm_test.h"
+
+/*
+ * With XNACK, to map a page beside those that an earlier batch uses takes that
+ * batch's end. With NONBLOCK the call says so. What is mapped takes no wait.
+ */
+TEST_F(svm, nonblock)
+{
+	const struct drm_amdgpu_sdma_desc some = copy_desc(va(self->at),
+							   VRAM_VA, PAGE),
+		others = copy_desc(va(self->at) + PAGE, VRAM_VA + PAGE, PAGE);
+	struct drm_amdgpu_sdma_batch first = batch_of(&self->gpu, &some, 1),
+		same = first, more = batch_of(&self->gpu, &others, 1);
+	struct hold hold;
+	uint32_t timeline;
+
+	if (hold_open(&self->gpu, &hold))
+		SKIP(return, "no sw_sync to hold batches back with");
+	ASSERT_EQ(0, madvise(self->at, SIZE, MADV_NOHUGEPAGE));
+	if (variant->xnack)
+		ASSERT_EQ(0, madvise(self->at, SIZE, MADV_DONTNEED));
+	memcpy(self->at, self->want, PAGE);
+	ASSERT_EQ(0, syncobj_new(&self->gpu, &timeline));
+	hold_batch(&hold, &first);
+	ASSERT_EQ(0, batch_submit_to(&self->gpu, &first, timeline, 1));
+	same.flags = AMDGPU_SDMA_BATCH_NONBLOCK;
+	EXPECT_EQ(0, answer_now(&self->gpu, &hold, &same));
+	/* a page of the process that the GPU does not have */
+	memcpy(self->at + PAGE, self->want + PAGE, PAGE);
+	more.flags = AMDGPU_SDMA_BATCH_NONBLOCK;
+	EXPECT_EQ(variant->xnack ? -EAGAIN : 0,
+		  answer_now(&self->gpu, &hold, &more));
+	EXPECT_EQ(AMDGPU_SDMA_ERROR_NONE, more.error_array);
+	EXPECT_EQ(AMDGPU_SDMA_NO_INDEX, more.error_index);
+	EXPECT_EQ(variant->xnack, !more.engines_used);
+	hold_release(&hold);
+	ASSERT_EQ(0, syncobj_wait(&self->gpu, timeline, 1, WAIT_SECONDS));
+	EXPECT_EQ(0, batch_run(&self->gpu, &more));
+	EXPECT_EQ(0, memcmp(self->vram.cpu, self->want, 2 * PAGE));
+}
+
+/*
+ * In another 2 MiB than those pages, nobody has to wait for the batch: pages are
+ * brought at once if the descriptor asks for it.
+ */
+TEST_F(svm, nonblock_brings)
+{
+	uint8_t *absent = self->at + SVM_ALIGN;
+	const struct drm_amdgpu_sdma_desc used = copy_desc(va(self->at),
+							   VRAM_VA, PAGE);
+	struct drm_amdgpu_sdma_desc in = copy_desc(VRAM_VA + MIB, va(absent),
+						   4 * PAGE);
+	struct drm_amdgpu_sdma_batch first = batch_of(&self->gpu, &used, 1),
+		more = batch_of(&self->gpu, &in, 1);
+	struct hold hold;
+	uint32_t timeline;
+
+	if (hold_open(&self->gpu, &hold))
+		SKIP(return, "no sw_sync to hold batches back with");
+	ASSERT_EQ(0, madvise(self->at, SIZE, MADV_NOHUGEPAGE));
+	ASSERT_EQ(0, madvise(self->at, SIZE, MADV_DONTNEED));
+	memcpy(self->at, self->want, PAGE);
+	memcpy(self->vram.cpu + MIB, self->want + MIB, 4 * PAGE);
+	ASSERT_EQ(0, syncobj_new(&self->gpu, &timeline));
+	hold_batch(&hold, &first);
+	ASSERT_EQ(0, batch_submit_to(&self->gpu, &first, timeline, 1));
+	more.flags = AMDGPU_SDMA_BATCH_NONBLOCK;
+	if (variant->xnack) {
+		EXPECT_EQ(-ENXIO, answer_now(&self->gpu, &hold, &more));
+		EXPECT_EQ(0, more.error_index);
+	}
+	in = faulting(in);
+	more = batch_of(&self->gpu, &in, 1);
+	more.flags = AMDGPU_SDMA_BATCH_NONBLOCK;
+	EXPECT_EQ(0, answer_now(&self->gpu, &hold, &more));
+	hold_release(&hold);
+	ASSERT_EQ(0, syncobj_wait(&self->gpu, timeline, 1, WAIT_SECONDS));
+	/* behind it, on the same engines */
+	more.flags = 0;
+	ASSERT_EQ(0, batch_run(&self->gpu, &more));
+	EXPECT_EQ(0, memcmp(self->vram.cpu, self->want, PAGE));
+	EXPECT_EQ(0, memcmp(absent, self->want + MIB, 4 * PAGE));
+}
+
+/* Beside those pages, somebody would have to wait: the call says so. */
+TEST_F(svm, nonblock_brings_beside)
+{
+	const struct drm_amdgpu_sdma_desc used = copy_desc(va(self->at),
+							   VRAM_VA, PAGE);
+	struct drm_amdgpu_sdma_desc in = copy_desc(VRAM_VA + MIB,
+						   va(self->at + PAGE),
+						   4 * PAGE);
+	struct drm_amdgpu_sdma_batch first = batch_of(&self->gpu, &used, 1),
+		more;
+	struct hold hold;
+	uint32_t timeline;
+
+	if (!variant->xnack)
+		SKIP(return, "what is registered is mapped");
+	if (hold_open(&self->gpu, &hold))
+		SKIP(return, "no sw_sync to hold batches back with");
+	ASSERT_EQ(0, madvise(self->at, SIZE, MADV_NOHUGEPAGE));
+	ASSERT_EQ(0, madvise(self->at, SIZE, MADV_DONTNEED));
+	memcpy(self->at, self->want, PAGE);
+	memcpy(self->vram.cpu + MIB, self->want + MIB, 4 * PAGE);
+	ASSERT_EQ(0, syncobj_new(&self->gpu, &timeline));
+	hold_batch(&hold, &first);
+	ASSERT_EQ(0, batch_submit_to(&self->gpu, &first, timeline, 1));
+	in = faulting(in);
+	more = batch_of(&self->gpu, &in, 1);
+	more.flags = AMDGPU_SDMA_BATCH_NONBLOCK;
+	EXPECT_EQ(-EAGAIN, answer_now(&self->gpu, &hold, &more));
+	EXPECT_EQ(AMDGPU_SDMA_ERROR_NONE, more.error_array);
+	hold_release(&hold);
+	ASSERT_EQ(0, syncobj_wait(&self->gpu, timeline, 1, WAIT_SECONDS));
+	more.flags = 0;
+	ASSERT_EQ(0, batch_run(&self->gpu, &more));
+	EXPECT_EQ(0, memcmp(self->vram.cpu, self->want, PAGE));
+	EXPECT_EQ(0, memcmp(self->at + PAGE, self->want + MIB, 4 * PAGE));
+}
+
+/* KFD's worker waits for the batch: the call does not wait for the worker. */
+TEST_F(svm, nonblock_behind_worker)
+{
+	const struct drm_amdgpu_sdma_desc d = copy_desc(va(self->at), VRAM_VA,
+							PAGE);
+	uint8_t *other = self->at + SVM_ALIGN + PAGE;
+	const struct drm_amdgpu_sdma_desc rest = copy_desc(va(other),
+							   VRAM_VA + PAGE,
+							   PAGE);
+	struct drm_amdgpu_sdma_batch first = batch_of(&self->gpu, &d, 1),
+		more = batch_of(&self->gpu, &rest, 1);
+	struct hold hold;
+	uint32_t timeline;
+
+	if (variant->xnack)
+		SKIP(return, "the worker maps nothing");
+	if (hold_open(&self->gpu, &hold))
+		SKIP(return, "no sw_sync to hold batches back with");
+	memcpy(self->at, self->want, SIZE);
+	ASSERT_EQ(0, syncobj_new(&self->gpu, &timeline));
+	hold_batch(&hold, &first);
+	ASSERT_EQ(0, batch_submit_to(&self->gpu, &first, timeline, 1));
+	ASSERT_EQ(0, madvise(self->at + SVM_ALIGN, PAGE, MADV_DONTNEED));
+	more.flags = AMDGPU_SDMA_BATCH_NONBLOCK;
+	EXPECT_EQ(-EAGAIN, answer_now(&self->gpu, &hold, &more));
+	hold_release(&hold);
+	ASSERT_EQ(0, syncobj_wait(&self->gpu, timeline, 1, WAIT_SECONDS));
+	more.flags = 0;
+	EXPECT_EQ(0, batch_run(&self->gpu, &more));
+	EXPECT_EQ(0, memcmp(self->vram.cpu, self->want, PAGE));
+	EXPECT_EQ(0, memcmp(self->vram.cpu + PAGE,
+			    self->want + SVM_ALIGN + PAGE, PAGE));
+}
+
+/*
+ * What was unmapped before has to be cleared before a window is opened, which the
+ * CPU does when all earlier batches have ended.
+ */
+TEST_F(svm, nonblock_behind_unmapped)
+{
+	const struct drm_amdgpu_sdma_desc d = copy_desc(va(self->at),
+							VRAM_VA + PAGE, PAGE);
+	const struct drm_amdgpu_sdma_desc first = fill_desc(VRAM_VA, PAGE, 7);
+	struct drm_amdgpu_sdma_batch held = batch_of(&self->gpu, &first, 1),
+		more = batch_of(&self->gpu, &d, 1);
+	struct buffer other;
+	struct hold hold;
+	uint32_t timeline;
+
+	if (hold_open(&self->gpu, &hold))
+		SKIP(return, "no sw_sync to hold batches back with");
+	memcpy(self->at, self->want, SIZE);
+	ASSERT_EQ(0, buffer_map(&self->gpu, &other, MIB, AMDGPU_GEM_DOMAIN_GTT,
+				VRAM_VA + 64 * MIB));
+	ASSERT_EQ(0, syncobj_new(&self->gpu, &timeline));
+	hold_batch(&hold, &held);
+	ASSERT_EQ(0, batch_submit_to(&self->gpu, &held, timeline, 1));
+	ASSERT_EQ(0, buffer_va(&self->gpu, &other, AMDGPU_VA_OP_UNMAP, other.va,
+			       AMDGPU_VM_DELAY_UPDATE));
+	more.flags = AMDGPU_SDMA_BATCH_NONBLOCK;
+	EXPECT_EQ(-EAGAIN, answer_now(&self->gpu, &hold, &more));
+	EXPECT_EQ(AMDGPU_SDMA_ERROR_NONE, more.error_array);
+	hold_release(&hold);
+	ASSERT_EQ(0, syncobj_wait(&self->gpu, timeline, 1, WAIT_SECONDS));
+	EXPECT_EQ(0, batch_run(&self->gpu, &more));
+	EXPECT_EQ(0, memcmp(self->vram.cpu + PAGE, self->want, PAGE));
+	buffer_free(&self->gpu, &other);
+}
+
+TEST_HARNESS_MAIN

@@ -1,0 +1,341 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Retry faults of all processes of a GPU have one handler. Here a process has a
+ * batch on its way that is held, whatever else it does waits for that batch, and a
+ * queue of it faults: queues of another process go on.
+ */
+#include <sys/wait.h>
+
+#include "sdma_svm_fault.h"
+
+/* How often the other process copies: once so that each page it needs is there. */
+#define ROUNDS	2
+
+/*
+ * Another process: copies when it is told to, and answers. Its memory is not beside
+ * what it has from its parent, and shares no lock with that.
+ */
+static void be_another(int in, int out)
+{
+	struct _test_data_svm other = { .kfd.fd = -1 };
+	struct svm_queue queue;
+	uint8_t *from, *to;
+	unsigned int i;
+	char word = 0;
+
+	if (gpu_open(&other.gpu, 0) || kfd_open(&other.kfd, &other.gpu) ||
+	    svm_enable_xnack(&other.kfd))
+		_exit(1);
+	other.svm = svm_of(&other.kfd, &other.gpu);
+	if (queue_open(&other, &queue))
+		_exit(2);
+	from = svm_map(HUGE_SIZE);
+	to = svm_map(HUGE_SIZE);
+	if (!from || !to || madvise(from, HUGE_SIZE, MADV_DONTFORK) ||
+	    madvise(to, HUGE_SIZE, MADV_DONTFORK))
+		_exit(3);
+	for (i = 0; i < ROUNDS; i++) {
+		if (read(in, &word, 1) != 1)
+			_exit(4);
+		from[i * PAGE] = i + 1;
+		if (svm_queue_copy(&queue, from + i * PAGE, to + i * PAGE,
+				   PAGE) || to[i * PAGE] != i + 1)
+			_exit(5);
+		if (write(out, &word, 1) != 1)
+			_exit(6);
+	}
+	_exit(0);
+}
+
+static bool another_copies(int out, int in, unsigned int seconds)
+{
+	struct pollfd p = { .fd = in, .events = POLLIN };
+	char word = 0;
+
+	return write(out, &word, 1) == 1 &&
+	       poll(&p, 1, seconds * 1000) == 1 && read(in, &word, 1) == 1;
+}
+
+/* What the process does beside its queue, in a thread: it waits for the batch. */
+static void *do_nothing(void *arg)
+{
+	done(arg, 0);
+	return NULL;
+}
+
+/* The page beside that of the batch. */
+static void *batch_copy(void *arg)
+{
+	struct helper *h = arg;
+
+	done(h, copy(h->self, va(h->self->at + PAGE), VRAM_VA + 2 * MIB, PAGE));
+	return NULL;
+}
+
+static void *batch_brings(void *arg)
+{
+	struct helper *h = arg;
+
+	done(h, copy_flags(h->self, va(h->self->at + PAGE), VRAM_VA + 2 * MIB,
+			   PAGE, AMDGPU_SDMA_DESC_FAULT, NULL));
+	return NULL;
+}
+
+static void *unmap_page(void *arg)
+{
+	struct helper *h = arg;
+
+	done(h, munmap(h->self->at, PAGE));
+	return NULL;
+}
+
+static void *register_page(void *arg)
+{
+	const struct kfd_ioctl_svm_attribute attr = {
+		KFD_IOCTL_SVM_ATTR_SET_FLAGS, KFD_IOCTL_SVM_FLAG_GPU_EXEC
+	};
+	struct helper *h = arg;
+
+	done(h, svm_set(&h->self->svm, h->self->at, PAGE, &attr, 1));
+	return NULL;
+}
+
+/* The CPU clears what was unmapped, behind the batch, when something is mapped. */
+static void *unmap_buffer(void *arg)
+{
+	struct helper *h = arg;
+
+	done(h, buffer_va(&h->self->gpu, h->buffer, AMDGPU_VA_OP_UNMAP,
+			  h->buffer->va, AMDGPU_VM_DELAY_UPDATE));
+	return NULL;
+}
+
+/* The same, and it is mapped: with the page tables locked. */
+static void *map_buffer(void *arg)
+{
+	struct helper *h = arg;
+	int ret = buffer_va(&h->self->gpu, h->buffer, AMDGPU_VA_OP_UNMAP,
+			    h->buffer->va, AMDGPU_VM_DELAY_UPDATE);
+
+	done(h, ret ? ret : buffer_va(&h->self->gpu, h->buffer,
+				      AMDGPU_VA_OP_MAP, h->buffer->va, GPU_RW));
+	return NULL;
+}
+
+/* The queue copies @from, where its process has random bytes. */
+static void others_go_on(struct __test_metadata *_metadata,
+			 struct _test_data_svm *self,
+			 void *(*beside)(void *helper), uint8_t *from)
+{
+	struct buffer buffer;
+	struct svm_queue queue;
+	struct helper b = { .self = self, .buffer = &buffer, };
+	int out[2], in[2], status;
+	struct hold hold;
+	uint32_t timeline, fence;
+	pid_t child;
+
+	if (hold_open(&self->gpu, &hold))
+		SKIP(return, "no sw_sync to hold batches back with");
+	ASSERT_EQ(0, pipe(out));
+	ASSERT_EQ(0, pipe(in));
+	child = fork();
+	ASSERT_LE(0, child);
+	if (!child) {
+		close(out[1]);
+		close(in[0]);
+		be_another(out[0], in[1]);
+	}
+	close(out[0]);
+	close(in[1]);
+	ASSERT_TRUE(another_copies(out[1], in[0], 60));
+	ASSERT_EQ(0, buffer_map(&self->gpu, &buffer, MIB, AMDGPU_GEM_DOMAIN_GTT,
+				VRAM_VA + 64 * MIB));
+	ASSERT_EQ(0, take_away(self));
+	memcpy(self->at, self->want, PAGE);
+	ASSERT_EQ(0, queue_open(self, &queue));
+	ASSERT_EQ(0, svm_queue_copy(&queue, vram_at(2 * MIB), vram_at(MIB),
+				    PAGE));
+	ASSERT_EQ(0, hold_page(self, &hold, &timeline));
+	memcpy(self->at + PAGE, self->want + PAGE, PAGE);
+	memcpy(from, self->want + 2 * PAGE, PAGE);
+	ASSERT_EQ(0, pthread_create(&b.thread, NULL, beside, &b));
+	usleep(300000);
+	fence = svm_queue_start_copy(&queue, from, vram_at(MIB), PAGE);
+	usleep(500000);
+	EXPECT_TRUE(another_copies(out[1], in[0], 10));
+	if (beside == do_nothing)
+		EXPECT_FALSE(svm_queue_is_at(&queue, fence));
+	hold_release(&hold);
+	ASSERT_EQ(0, pthread_join(b.thread, NULL));
+	EXPECT_EQ(0, b.ret);
+	EXPECT_EQ(0, svm_queue_wait(&queue, fence));
+	EXPECT_EQ(0, syncobj_wait(&self->gpu, timeline, 1, WAIT_SECONDS));
+	EXPECT_EQ(0, memcmp(self->vram.cpu, self->want, PAGE));
+	EXPECT_EQ(0, memcmp(self->vram.cpu + MIB, self->want + 2 * PAGE, PAGE));
+	if (beside == batch_copy || beside == batch_brings)
+		EXPECT_EQ(0, memcmp(self->vram.cpu + 2 * MIB,
+				    self->want + PAGE, PAGE));
+	ASSERT_EQ(child, waitpid(child, &status, 0));
+	EXPECT_EQ(0, status);
+	queue_close(self, &queue);
+}
+
+TEST_F_TIMEOUT(svm, queue_beside, 120)
+{
+	if (!variant->xnack)
+		SKIP(return, "queues do not retry");
+	others_go_on(_metadata, self, do_nothing, self->at + 2 * PAGE);
+}
+
+TEST_F_TIMEOUT(svm, another_batch, 120)
+{
+	if (!variant->xnack)
+		SKIP(return, "queues do not retry");
+	others_go_on(_metadata, self, batch_copy, self->at + 2 * PAGE);
+}
+
+TEST_F_TIMEOUT(svm, batch_that_brings, 120)
+{
+	if (!variant->xnack)
+		SKIP(return, "queues do not retry");
+	others_go_on(_metadata, self, batch_brings, self->at + 2 * PAGE);
+}
+
+TEST_F_TIMEOUT(svm, munmap, 120)
+{
+	if (!variant->xnack)
+		SKIP(return, "queues do not retry");
+	others_go_on(_metadata, self, unmap_page, self->at + HUGE_SIZE);
+}
+
+/* Where nothing is registered, a range has to be made for the fault. */
+TEST_F_TIMEOUT(svm, new_memory, 120)
+{
+	if (!variant->xnack)
+		SKIP(return, "queues do not retry");
+	others_go_on(_metadata, self, unmap_page, svm_map(HUGE_SIZE));
+}
+
+TEST_F_TIMEOUT(svm, registration, 120)
+{
+	if (!variant->xnack)
+		SKIP(return, "queues do not retry");
+	others_go_on(_metadata, self, register_page, self->at + HUGE_SIZE);
+}
+
+TEST_F_TIMEOUT(svm, unmapped_buffer, 120)
+{
+	if (!variant->xnack)
+		SKIP(return, "queues do not retry");
+	others_go_on(_metadata, self, unmap_buffer, self->at + HUGE_SIZE);
+}
+
+TEST_F_TIMEOUT(svm, mapped_buffer, 120)
+{
+	if (!variant->xnack)
+		SKIP(return, "queues do not retry");
+	others_go_on(_metadata, self, map_buffer, self->at + HUGE_SIZE);
+}
+
+/* Memory of 1 GiB, which one entry may map, so that a fault closes it all. */
+#define LARGE		(1024 * MIB)
+#define STREAM		64
+
+/* Batches on new pages of it, each held for a while: there is always one. */
+struct stream {
+	struct _test_data_svm *self;
+	uint8_t *at;
+	struct hold hold[STREAM];
+	unsigned int submitted;
+	bool stop;
+	int ret;
+};
+
+static void *keep_submitting(void *arg)
+{
+	struct stream *s = arg;
+	unsigned int i;
+
+	for (i = 0; i < STREAM && !s->ret; i++) {
+		uint8_t *at = s->at + (i + 1) * HUGE_SIZE;
+		const struct drm_amdgpu_sdma_desc d = copy_desc(va(at), VRAM_VA,
+								PAGE);
+		struct drm_amdgpu_sdma_batch batch = batch_of(&s->self->gpu, &d,
+							      1);
+
+		if (__atomic_load_n(&s->stop, __ATOMIC_ACQUIRE))
+			break;
+		*at = i;
+		hold_batch(&s->hold[i], &batch);
+		s->ret = batch_submit(&s->self->gpu, &batch);
+		__atomic_store_n(&s->submitted, i + 1, __ATOMIC_RELEASE);
+		usleep(50000);
+	}
+	return NULL;
+}
+
+/*
+ * Each batch is let go when it has been on its way for two periods of the stream,
+ * so that there is one always. Returns how many there were before the queue went on.
+ */
+static unsigned int release_in_turn(struct stream *s, struct svm_queue *q,
+				    uint32_t fence)
+{
+	unsigned int released = 0, seen = 0, tries;
+
+	for (tries = 0; tries < 200 && released < STREAM; tries++) {
+		const unsigned int now = __atomic_load_n(&s->submitted,
+							 __ATOMIC_ACQUIRE);
+
+		usleep(100000);
+		for (; released < seen; released++)
+			hold_release(&s->hold[released]);
+		seen = now;
+		if (svm_queue_is_at(q, fence))
+			break;
+	}
+	return released;
+}
+
+TEST_F_TIMEOUT(svm, stream_in_large_memory, 240)
+{
+	struct stream s = { .self = self, .at = svm_map(LARGE) };
+	const struct kfd_ioctl_svm_attribute attrs[] = {
+		{ KFD_IOCTL_SVM_ATTR_ACCESS, self->kfd.id },
+		{ KFD_IOCTL_SVM_ATTR_PREFERRED_LOC,
+		  KFD_IOCTL_SVM_LOCATION_SYSMEM },
+	};
+	struct svm_queue queue;
+	unsigned int i, released;
+	pthread_t thread;
+	uint32_t fence;
+
+	if (!variant->xnack)
+		SKIP(return, "queues do not retry");
+	ASSERT_NE(NULL, s.at);
+	for (i = 0; i < STREAM; i++)
+		if (hold_open(&self->gpu, &s.hold[i]))
+			SKIP(return, "no sw_sync to hold batches back with");
+	ASSERT_EQ(0, madvise(s.at, LARGE, MADV_NOHUGEPAGE));
+	ASSERT_EQ(0, svm_set(&self->svm, s.at, LARGE, attrs, 2));
+	memcpy(s.at, self->want, PAGE);
+	ASSERT_EQ(0, queue_open(self, &queue));
+	ASSERT_EQ(0, pthread_create(&thread, NULL, keep_submitting, &s));
+	usleep(300000);
+	fence = svm_queue_start_copy(&queue, s.at, vram_at(MIB), PAGE);
+	released = release_in_turn(&s, &queue, fence);
+	EXPECT_TRUE(svm_queue_is_at(&queue, fence));
+	TH_LOG("%u of %u batches before the queue", released, STREAM);
+	EXPECT_GT(STREAM, released);
+	__atomic_store_n(&s.stop, true, __ATOMIC_RELEASE);
+	for (i = released; i < STREAM; i++)
+		hold_release(&s.hold[i]);
+	ASSERT_EQ(0, pthread_join(thread, NULL));
+	EXPECT_EQ(0, svm_queue_wait(&queue, fence));
+	EXPECT_EQ(0, s.ret);
+	EXPECT_EQ(0, memcmp(self->vram.cpu + MIB, self->want, PAGE));
+	queue_close(self, &queue);
+}
+
+TEST_HARNESS_MAIN
