@@ -75,7 +75,7 @@ static struct kfd_process_device *pdd_of(struct svm_range_list *svms, u32 gpuidx
 	return kfd_process_device_from_gpuidx(p, gpuidx);
 }
 
-/* Without a timer, a queue faults again much sooner. */
+/* A queue that runs faults again much sooner. */
 #define DENIED_FOR	(HZ / 50)
 
 /*
