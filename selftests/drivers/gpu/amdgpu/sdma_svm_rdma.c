@@ -226,8 +226,8 @@ TEST_F_TIMEOUT(rdma, there_and_back, 120)
 }
 
 /*
- * Somebody who moves blocks to the GPU and back, all the time, but for a moment in
- * which a batch may find all of them in their places.
+ * Somebody who moves blocks to the GPU and back, less and less often: a batch has to
+ * find all of them in their places, which takes its time on a slow kernel.
  */
 struct disturber {
 	pthread_t thread;
@@ -240,6 +240,7 @@ struct disturber {
 static void *disturb(void *arg)
 {
 	struct disturber *d = arg;
+	unsigned int pause_us = 1000;
 
 	while (!__atomic_load_n(&d->stop, __ATOMIC_ACQUIRE)) {
 		struct end *e = &d->self->end[d->moves % 2];
@@ -249,7 +250,9 @@ static void *disturb(void *arg)
 		svm_prefetch(&d->self->svm, block, SVM_PAGE, e->in_svm);
 		*(volatile uint8_t *)block;
 		d->moves++;
-		usleep(20000);
+		usleep(pause_us);
+		if (pause_us < 500000)
+			pause_us *= 2;
 	}
 	return NULL;
 }

@@ -154,7 +154,7 @@ static void out_and_back(struct __test_metadata *_metadata,
 }
 
 /* As many copies as a long context has blocks, layers and heads. */
-TEST_F_TIMEOUT(svm, fifty_thousand_pages, 200)
+TEST_F_TIMEOUT(svm, fifty_thousand_pages, 600)
 {
 	const struct shape shape = {
 		.blocks = 50000, .tensors = 1, .piece = 4 * KIB,
@@ -164,7 +164,7 @@ TEST_F_TIMEOUT(svm, fifty_thousand_pages, 200)
 }
 
 /* A model of 80 layers, of which each GPU has a quarter of the heads. */
-TEST_F_TIMEOUT(svm, large_model, 200)
+TEST_F_TIMEOUT(svm, large_model, 600)
 {
 	const struct shape shape = {
 		.blocks = 256, .tensors = 160, .piece = 8 * KIB,
@@ -174,7 +174,7 @@ TEST_F_TIMEOUT(svm, large_model, 200)
 }
 
 /* A model of 32 layers. */
-TEST_F_TIMEOUT(svm, small_model, 200)
+TEST_F_TIMEOUT(svm, small_model, 600)
 {
 	const struct shape shape = {
 		.blocks = 64, .tensors = 64, .piece = 32 * KIB,
