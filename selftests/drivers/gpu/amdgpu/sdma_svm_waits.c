@@ -263,7 +263,7 @@ static pid_t release_later(struct hold *hold, bool *released)
 
 	if (pid)
 		return pid;
-	usleep(500000);
+	usleep(2000000);
 	__atomic_store_n(released, true, __ATOMIC_RELEASE);
 	hold_release(hold);
 	_exit(0);
