@@ -66,6 +66,7 @@ struct helper {
 	const uint8_t *from;
 	struct buffer *buffer;
 	uint64_t handle;
+	uint32_t fence;
 	bool stop;
 	bool done;
 	int ret;
@@ -89,6 +90,19 @@ static inline bool wait_done(struct helper *h, unsigned int seconds)
 	for (tries = 0; tries < seconds * 100 && !is_done(h); tries++)
 		usleep(10000);
 	return is_done(h);
+}
+
+/* In a thread: it takes mmap_lock, and has a page fault. */
+static inline void *touch_new_memory(void *arg)
+{
+	struct helper *h = arg;
+	uint8_t *new = mmap(NULL, PAGE, PROT_READ | PROT_WRITE,
+			    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (new != MAP_FAILED)
+		new[0] = 1;
+	done(h, new == MAP_FAILED ? -errno : 0);
+	return NULL;
 }
 
 #endif

@@ -15,18 +15,6 @@ static void fill_huge(struct _test_data_svm *self)
 	memcpy(self->at, self->want, SIZE);
 }
 
-static void *touch_new_memory(void *arg)
-{
-	struct helper *h = arg;
-	uint8_t *new = mmap(NULL, PAGE, PROT_READ | PROT_WRITE,
-			    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-	if (new != MAP_FAILED)
-		new[0] = 1;
-	done(h, new == MAP_FAILED ? -errno : 0);
-	return NULL;
-}
-
 static void *wait_and_touch(void *arg)
 {
 	usleep(500000);

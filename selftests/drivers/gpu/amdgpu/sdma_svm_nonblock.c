@@ -3,8 +3,7 @@
  * SDMA batches on SVM memory that do not wait for earlier batches: where they would
  * have to, the call says so.
  */
-#include "sdma_hold.h"
-#include "sdma_svm_test.h"
+#include "sdma_svm_fault.h"
 
 /*
  * With XNACK, to map a page beside those that an earlier batch uses takes that
@@ -15,8 +14,8 @@ TEST_F(svm, nonblock)
 	const struct drm_amdgpu_sdma_desc some = copy_desc(va(self->at),
 							   VRAM_VA, PAGE),
 		others = copy_desc(va(self->at) + PAGE, VRAM_VA + PAGE, PAGE);
-	struct drm_amdgpu_sdma_batch first = batch_of(&self->gpu, &some, 1),
-		same = first, more = batch_of(&self->gpu, &others, 1);
+	struct drm_amdgpu_sdma_batch same = batch_of(&self->gpu, &some, 1),
+		more = batch_of(&self->gpu, &others, 1);
 	struct hold hold;
 	uint32_t timeline;
 
@@ -26,9 +25,7 @@ TEST_F(svm, nonblock)
 	if (variant->xnack)
 		ASSERT_EQ(0, madvise(self->at, SIZE, MADV_DONTNEED));
 	memcpy(self->at, self->want, PAGE);
-	ASSERT_EQ(0, syncobj_new(&self->gpu, &timeline));
-	hold_batch(&hold, &first);
-	ASSERT_EQ(0, batch_submit_to(&self->gpu, &first, timeline, 1));
+	ASSERT_EQ(0, hold_page(self, &hold, &timeline));
 	same.flags = AMDGPU_SDMA_BATCH_NONBLOCK;
 	EXPECT_EQ(0, answer_now(&self->gpu, &hold, &same));
 	/* a page of the process that the GPU does not have */
@@ -52,12 +49,9 @@ TEST_F(svm, nonblock)
 TEST_F(svm, nonblock_brings)
 {
 	uint8_t *absent = self->at + SVM_ALIGN;
-	const struct drm_amdgpu_sdma_desc used = copy_desc(va(self->at),
-							   VRAM_VA, PAGE);
 	struct drm_amdgpu_sdma_desc in = copy_desc(VRAM_VA + MIB, va(absent),
 						   4 * PAGE);
-	struct drm_amdgpu_sdma_batch first = batch_of(&self->gpu, &used, 1),
-		more = batch_of(&self->gpu, &in, 1);
+	struct drm_amdgpu_sdma_batch more = batch_of(&self->gpu, &in, 1);
 	struct hold hold;
 	uint32_t timeline;
 
@@ -67,9 +61,7 @@ TEST_F(svm, nonblock_brings)
 	ASSERT_EQ(0, madvise(self->at, SIZE, MADV_DONTNEED));
 	memcpy(self->at, self->want, PAGE);
 	memcpy(self->vram.cpu + MIB, self->want + MIB, 4 * PAGE);
-	ASSERT_EQ(0, syncobj_new(&self->gpu, &timeline));
-	hold_batch(&hold, &first);
-	ASSERT_EQ(0, batch_submit_to(&self->gpu, &first, timeline, 1));
+	ASSERT_EQ(0, hold_page(self, &hold, &timeline));
 	more.flags = AMDGPU_SDMA_BATCH_NONBLOCK;
 	if (variant->xnack) {
 		EXPECT_EQ(-ENXIO, answer_now(&self->gpu, &hold, &more));
@@ -91,13 +83,10 @@ TEST_F(svm, nonblock_brings)
 /* Beside those pages, somebody would have to wait: the call says so. */
 TEST_F(svm, nonblock_brings_beside)
 {
-	const struct drm_amdgpu_sdma_desc used = copy_desc(va(self->at),
-							   VRAM_VA, PAGE);
-	struct drm_amdgpu_sdma_desc in = copy_desc(VRAM_VA + MIB,
-						   va(self->at + PAGE),
-						   4 * PAGE);
-	struct drm_amdgpu_sdma_batch first = batch_of(&self->gpu, &used, 1),
-		more;
+	const struct drm_amdgpu_sdma_desc in =
+		faulting(copy_desc(VRAM_VA + MIB, va(self->at + PAGE),
+				   4 * PAGE));
+	struct drm_amdgpu_sdma_batch more = batch_of(&self->gpu, &in, 1);
 	struct hold hold;
 	uint32_t timeline;
 
@@ -109,11 +98,7 @@ TEST_F(svm, nonblock_brings_beside)
 	ASSERT_EQ(0, madvise(self->at, SIZE, MADV_DONTNEED));
 	memcpy(self->at, self->want, PAGE);
 	memcpy(self->vram.cpu + MIB, self->want + MIB, 4 * PAGE);
-	ASSERT_EQ(0, syncobj_new(&self->gpu, &timeline));
-	hold_batch(&hold, &first);
-	ASSERT_EQ(0, batch_submit_to(&self->gpu, &first, timeline, 1));
-	in = faulting(in);
-	more = batch_of(&self->gpu, &in, 1);
+	ASSERT_EQ(0, hold_page(self, &hold, &timeline));
 	more.flags = AMDGPU_SDMA_BATCH_NONBLOCK;
 	EXPECT_EQ(-EAGAIN, answer_now(&self->gpu, &hold, &more));
 	EXPECT_EQ(AMDGPU_SDMA_ERROR_NONE, more.error_array);
@@ -128,14 +113,11 @@ TEST_F(svm, nonblock_brings_beside)
 /* KFD's worker waits for the batch: the call does not wait for the worker. */
 TEST_F(svm, nonblock_behind_worker)
 {
-	const struct drm_amdgpu_sdma_desc d = copy_desc(va(self->at), VRAM_VA,
-							PAGE);
 	uint8_t *other = self->at + SVM_ALIGN + PAGE;
 	const struct drm_amdgpu_sdma_desc rest = copy_desc(va(other),
 							   VRAM_VA + PAGE,
 							   PAGE);
-	struct drm_amdgpu_sdma_batch first = batch_of(&self->gpu, &d, 1),
-		more = batch_of(&self->gpu, &rest, 1);
+	struct drm_amdgpu_sdma_batch more = batch_of(&self->gpu, &rest, 1);
 	struct hold hold;
 	uint32_t timeline;
 
@@ -144,9 +126,7 @@ TEST_F(svm, nonblock_behind_worker)
 	if (hold_open(&self->gpu, &hold))
 		SKIP(return, "no sw_sync to hold batches back with");
 	memcpy(self->at, self->want, SIZE);
-	ASSERT_EQ(0, syncobj_new(&self->gpu, &timeline));
-	hold_batch(&hold, &first);
-	ASSERT_EQ(0, batch_submit_to(&self->gpu, &first, timeline, 1));
+	ASSERT_EQ(0, hold_page(self, &hold, &timeline));
 	ASSERT_EQ(0, madvise(self->at + SVM_ALIGN, PAGE, MADV_DONTNEED));
 	more.flags = AMDGPU_SDMA_BATCH_NONBLOCK;
 	EXPECT_EQ(-EAGAIN, answer_now(&self->gpu, &hold, &more));

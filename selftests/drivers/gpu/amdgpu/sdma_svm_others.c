@@ -125,6 +125,7 @@ static void *map_buffer(void *arg)
 /* The queue copies @from, where its process has random bytes. */
 static void others_go_on(struct __test_metadata *_metadata,
 			 struct _test_data_svm *self,
+			 const struct _fixture_variant_svm *variant,
 			 void *(*beside)(void *helper), uint8_t *from)
 {
 	struct buffer buffer;
@@ -135,6 +136,8 @@ static void others_go_on(struct __test_metadata *_metadata,
 	uint32_t timeline, fence;
 	pid_t child;
 
+	if (!variant->xnack)
+		SKIP(return, "queues do not retry");
 	if (hold_open(&self->gpu, &hold))
 		SKIP(return, "no sw_sync to hold batches back with");
 	ASSERT_EQ(0, pipe(out));
@@ -183,59 +186,43 @@ static void others_go_on(struct __test_metadata *_metadata,
 
 TEST_F_TIMEOUT(svm, queue_beside, 120)
 {
-	if (!variant->xnack)
-		SKIP(return, "queues do not retry");
-	others_go_on(_metadata, self, do_nothing, self->at + 2 * PAGE);
+	others_go_on(_metadata, self, variant, do_nothing, self->at + 2 * PAGE);
 }
 
 TEST_F_TIMEOUT(svm, another_batch, 120)
 {
-	if (!variant->xnack)
-		SKIP(return, "queues do not retry");
-	others_go_on(_metadata, self, batch_copy, self->at + 2 * PAGE);
+	others_go_on(_metadata, self, variant, batch_copy, self->at + 2 * PAGE);
 }
 
 TEST_F_TIMEOUT(svm, batch_that_brings, 120)
 {
-	if (!variant->xnack)
-		SKIP(return, "queues do not retry");
-	others_go_on(_metadata, self, batch_brings, self->at + 2 * PAGE);
+	others_go_on(_metadata, self, variant, batch_brings, self->at + 2 * PAGE);
 }
 
 TEST_F_TIMEOUT(svm, munmap, 120)
 {
-	if (!variant->xnack)
-		SKIP(return, "queues do not retry");
-	others_go_on(_metadata, self, unmap_page, self->at + HUGE_SIZE);
+	others_go_on(_metadata, self, variant, unmap_page, self->at + HUGE_SIZE);
 }
 
 /* Where nothing is registered, a range has to be made for the fault. */
 TEST_F_TIMEOUT(svm, new_memory, 120)
 {
-	if (!variant->xnack)
-		SKIP(return, "queues do not retry");
-	others_go_on(_metadata, self, unmap_page, svm_map(HUGE_SIZE));
+	others_go_on(_metadata, self, variant, unmap_page, svm_map(HUGE_SIZE));
 }
 
 TEST_F_TIMEOUT(svm, registration, 120)
 {
-	if (!variant->xnack)
-		SKIP(return, "queues do not retry");
-	others_go_on(_metadata, self, register_page, self->at + HUGE_SIZE);
+	others_go_on(_metadata, self, variant, register_page, self->at + HUGE_SIZE);
 }
 
 TEST_F_TIMEOUT(svm, unmapped_buffer, 120)
 {
-	if (!variant->xnack)
-		SKIP(return, "queues do not retry");
-	others_go_on(_metadata, self, unmap_buffer, self->at + HUGE_SIZE);
+	others_go_on(_metadata, self, variant, unmap_buffer, self->at + HUGE_SIZE);
 }
 
 TEST_F_TIMEOUT(svm, mapped_buffer, 120)
 {
-	if (!variant->xnack)
-		SKIP(return, "queues do not retry");
-	others_go_on(_metadata, self, map_buffer, self->at + HUGE_SIZE);
+	others_go_on(_metadata, self, variant, map_buffer, self->at + HUGE_SIZE);
 }
 
 TEST_HARNESS_MAIN

@@ -4,13 +4,11 @@
  * migrates, registers anew, loses in a reset. Who does that waits for the batches
  * that use it, and for no others; what they do is right, or an error.
  */
-#include <pthread.h>
 #include <sys/wait.h>
 
 #include "../../../rdma/loop_swap.h"
 #include "sdma_evict.h"
-#include "sdma_hold.h"
-#include "sdma_svm_test.h"
+#include "sdma_svm_fault.h"
 
 /* Ways to take memory away that a batch uses. */
 struct taker {
@@ -331,32 +329,11 @@ TEST_F(svm, linked_migration_waits)
 	close(peer.fd);
 }
 
-/* Somebody who is held up, or is not. */
-struct helper {
-	pthread_t thread;
-	struct _test_data_svm *self;
-	struct buffer buffer;
-	uint32_t fence;
-	int ret;
-	bool done;
-};
-
-static bool is_done(struct helper *h)
-{
-	return __atomic_load_n(&h->done, __ATOMIC_ACQUIRE);
-}
-
-static void done(struct helper *h, int ret)
-{
-	h->ret = ret;
-	__atomic_store_n(&h->done, true, __ATOMIC_RELEASE);
-}
-
 static void *map_behind_fence(void *arg)
 {
 	struct helper *h = arg;
 	struct drm_amdgpu_gem_va va_arg = {
-		.handle = h->buffer.handle,
+		.handle = h->buffer->handle,
 		.operation = AMDGPU_VA_OP_MAP,
 		.flags = GPU_RW,
 		.va_address = va(h->self->at),
@@ -372,13 +349,14 @@ static void *map_behind_fence(void *arg)
 /* While a buffer's mapping waits, SVM memory comes to be at its place. */
 TEST_F(svm, buffer_after_its_fence)
 {
-	struct helper h = { .self = self };
+	struct buffer buffer;
+	struct helper h = { .self = self, .buffer = &buffer };
 	struct hold hold;
 
 	if (hold_open(&self->gpu, &hold))
 		SKIP(return, "no sw_sync to hold a mapping back with");
 	ASSERT_EQ(0, munmap(self->at, SIZE));
-	ASSERT_EQ(0, buffer_new(&self->gpu, &h.buffer, SIZE,
+	ASSERT_EQ(0, buffer_new(&self->gpu, &buffer, SIZE,
 				AMDGPU_GEM_DOMAIN_VRAM));
 	h.fence = hold.in.handle;
 	ASSERT_EQ(0, pthread_create(&h.thread, NULL, map_behind_fence, &h));
@@ -399,44 +377,24 @@ TEST_F(svm, buffer_after_its_fence)
 	EXPECT_EQ(0, memcmp(self->vram.cpu, self->want, LEN));
 }
 
-static void *touch_new_memory(void *arg)
-{
-	struct helper *h = arg;
-	uint8_t *new = mmap(NULL, PAGE, PROT_READ | PROT_WRITE,
-			    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-	if (new != MAP_FAILED)
-		new[0] = 1;
-	done(h, new == MAP_FAILED ? -errno : 0);
-	return NULL;
-}
-
 /*
  * What a batch uses becomes a part of a smaller range. Page faults of the process do
  * not wait for the batch meanwhile: it may be one that waits for them.
  */
 TEST_F(svm, faults_do_not_wait)
 {
-	const struct drm_amdgpu_sdma_desc d = copy_desc(va(self->at), VRAM_VA,
-							PAGE);
-	struct drm_amdgpu_sdma_batch batch = batch_of(&self->gpu, &d, 1);
 	struct helper h = { .self = self };
 	struct hold hold;
 	uint32_t timeline;
-	int tries;
 
 	if (hold_open(&self->gpu, &hold))
 		SKIP(return, "no sw_sync to hold batches back with");
 	memcpy(self->at, self->want, SIZE);
-	ASSERT_EQ(0, syncobj_new(&self->gpu, &timeline));
-	hold_batch(&hold, &batch);
-	ASSERT_EQ(0, batch_submit_to(&self->gpu, &batch, timeline, 1));
+	ASSERT_EQ(0, hold_page(self, &hold, &timeline));
 	ASSERT_EQ(0, munmap(self->at + SIZE - PAGE, PAGE));
 	usleep(200000);
 	ASSERT_EQ(0, pthread_create(&h.thread, NULL, touch_new_memory, &h));
-	for (tries = 0; tries < 500 && !is_done(&h); tries++)
-		usleep(10000);
-	EXPECT_TRUE(is_done(&h));
+	EXPECT_TRUE(wait_done(&h, 5));
 	hold_release(&hold);
 	ASSERT_EQ(0, pthread_join(h.thread, NULL));
 	EXPECT_EQ(0, h.ret);
