@@ -153,20 +153,26 @@ err:
 	return err;
 }
 
-/* Anonymous memory, aligned so that nothing else shares KFD's range of it. */
-static inline void *svm_map(size_t len)
+/* Anonymous memory at a multiple of a power of two. */
+static inline void *svm_map_aligned(size_t len, size_t align)
 {
-	char *p = mmap(NULL, len + SVM_ALIGN, PROT_READ | PROT_WRITE,
+	char *p = mmap(NULL, len + align, PROT_READ | PROT_WRITE,
 		       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	size_t head;
 
 	if (p == MAP_FAILED)
 		return NULL;
-	head = -(uintptr_t)p & (SVM_ALIGN - 1);
+	head = -(uintptr_t)p & (align - 1);
 	if (head)
 		munmap(p, head);
-	munmap(p + head + len, SVM_ALIGN - head);
+	munmap(p + head + len, align - head);
 	return p + head;
+}
+
+/* Aligned so that nothing else shares KFD's range of it. */
+static inline void *svm_map(size_t len)
+{
+	return svm_map_aligned(len, SVM_ALIGN);
 }
 
 static inline int svm_set(struct svm *svm, void *addr, size_t len,

@@ -4,6 +4,8 @@
  * of each file, the histograms of the device in debugfs, and traces. And what the
  * device gets to do for a batch, if it is one that tells.
  */
+#include <pthread.h>
+#include <stdatomic.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 
@@ -199,6 +201,41 @@ TEST_F(stats, fdinfo)
 	/* one at a time: no more than went by */
 	EXPECT_LT(0, after.dma_ns);
 	EXPECT_LE(after.dma_ns, now() - start);
+}
+
+struct reading {
+	int fd;
+	unsigned long long size;
+	atomic_bool stop;
+	unsigned int torn;
+};
+
+static void *read_on(void *arg)
+{
+	struct reading *r = arg;
+	struct fdinfo info;
+
+	while (!r->stop)
+		r->torn += read_fdinfo(r->fd, &info) ||
+			   info.bytes != info.batches * r->size;
+	return NULL;
+}
+
+/* Who looks while batches end sees each with its bytes, or not at all. */
+TEST_F(stats, of_one_moment)
+{
+	struct reading r = { .fd = self->gpu.fd, .size = 4096 };
+	pthread_t reader;
+	int i, err = 0;
+
+	ASSERT_EQ(0, fill(&self->gpu, 1, r.size, AMDGPU_SDMA_PLACE_ONE_ENGINE));
+	ASSERT_EQ(0, pthread_create(&reader, NULL, read_on, &r));
+	for (i = 0; !err && i < 2000; i++)
+		err = fill(&self->gpu, 1, r.size, AMDGPU_SDMA_PLACE_ONE_ENGINE);
+	r.stop = true;
+	pthread_join(reader, NULL);
+	EXPECT_EQ(0, err);
+	EXPECT_EQ(0, r.torn);
 }
 
 /* Each engine's time counts, so it may be more than went by. */

@@ -30,10 +30,14 @@ static inline int svm_enable_xnack(const struct kfd *kfd)
 	return kfd_call(kfd, AMDKFD_IOC_SET_XNACK_MODE, &arg);
 }
 
-/* System memory that the GPU may use; -errno if it cannot be had. */
+/*
+ * System memory that the GPU may use; -errno if it cannot be had. amdkfd cuts it
+ * into ranges at multiples of a power of two, which is smaller where video memory
+ * is: the first MiB are in one range wherever the process is loaded.
+ */
 static inline int svm_new(struct svm *svm, uint8_t **at, size_t size)
 {
-	*at = svm_map(size);
+	*at = svm_map_aligned(size, 16 * MIB);
 	if (!*at)
 		return -ENOMEM;
 	memset(*at, 0, size);

@@ -81,7 +81,7 @@ struct amdgpu_sdma_batch_dev {
 /**
  * struct amdgpu_sdma_batch_file - of a file and of its batches on their way
  * @ref: who has it
- * @lock: protects @notes and @queued; taken in interrupts
+ * @lock: protects all but @busy; taken in interrupts
  * @notes: batches on their way, and those about to be submitted
  * @queued: work of those for each engine, in bytes
  * @ended: there is less of both
@@ -95,8 +95,8 @@ struct amdgpu_sdma_batch_file {
 	u32 notes;
 	u64 queued[AMDGPU_SDMA_MAX_SHARES];
 	wait_queue_head_t ended;
-	atomic64_t batches;
-	atomic64_t bytes;
+	u64 batches;
+	u64 bytes;
 	atomic64_t busy;
 };
 
@@ -282,13 +282,17 @@ void amdgpu_sdma_batch_show_fdinfo(struct drm_printer *p,
 				   struct amdgpu_fpriv *fpriv)
 {
 	struct amdgpu_sdma_batch_file *file = amdgpu_sdma_arena_stats(fpriv);
+	u64 batches, bytes;
 
 	if (!file)
 		return;
-	drm_printf(p, "amd-sdma-batches:\t%llu\n",
-		   atomic64_read(&file->batches));
-	drm_printf(p, "amd-sdma-batch-bytes:\t%llu\n",
-		   atomic64_read(&file->bytes));
+	/* Of the same moment: who reads both divides one by the other. */
+	spin_lock_irq(&file->lock);
+	batches = file->batches;
+	bytes = file->bytes;
+	spin_unlock_irq(&file->lock);
+	drm_printf(p, "amd-sdma-batches:\t%llu\n", batches);
+	drm_printf(p, "amd-sdma-batch-bytes:\t%llu\n", bytes);
 }
 
 /* What an idle engine gets may be as much as a batch has. */
@@ -497,6 +501,16 @@ static s64 job_time(struct dma_fence *finished)
 				     s_fence->scheduled.timestamp));
 }
 
+static void file_add_ended(struct amdgpu_sdma_batch_file *file, u64 bytes)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(&file->lock, flags);
+	file->batches++;
+	file->bytes += bytes;
+	spin_unlock_irqrestore(&file->lock, flags);
+}
+
 static void note_end(struct amdgpu_sdma_batch_note *note, ktime_t end)
 {
 	struct amdgpu_sdma_batch_dev *dev = note->dev;
@@ -509,8 +523,7 @@ static void note_end(struct amdgpu_sdma_batch_note *note, ktime_t end)
 	count(&dev->descs, note->descs);
 	count(&dev->sizes, note->bytes);
 	count(&dev->latencies, max(us, 0LL));
-	atomic64_inc(&note->file->batches);
-	atomic64_add(note->bytes, &note->file->bytes);
+	file_add_ended(note->file, note->bytes);
 	amdgpu_sdma_batch_note_free(note);
 }
 

@@ -519,13 +519,8 @@ static bool all_signaled(struct dma_resv *resv)
 static int check_clears(const struct amdgpu_sdma_batch *b,
 			const struct list_head *cleared)
 {
-	const struct amdgpu_vm *vm = &b->fpriv->vm;
-
-	if (!b->nonblock || !vm->use_cpu_for_update ||
-	    list_empty_careful(cleared) ||
-	    all_signaled(vm->root.bo->tbo.base.resv))
-		return 0;
-	return -EAGAIN;
+	return b->nonblock && amdgpu_vm_clear_waits(&b->fpriv->vm, cleared) ?
+	       -EAGAIN : 0;
 }
 
 /**

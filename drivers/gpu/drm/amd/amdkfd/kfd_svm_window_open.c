@@ -298,7 +298,8 @@ static int open_pages(struct opening *o, unsigned long start,
 	if (!has_addresses(o))
 		return -ENOMEM;
 	/* amdgpu_sdma_batch_update_vm() asks the same, but later. */
-	if (o->want->nonblock && amdgpu_vm_clear_waits(vm_of(o)))
+	if (o->want->nonblock &&
+	    amdgpu_vm_clear_waits(vm_of(o), &vm_of(o)->freed))
 		return -EBUSY;
 	/* What was unmapped before must not be taken away later. */
 	r = amdgpu_vm_clear_freed(adev_of(o), vm_of(o), NULL);
