@@ -7,6 +7,7 @@
 #include <exception>
 #include <fcntl.h>
 #include <format>
+#include <utility>
 
 #include "try.hpp"
 
@@ -185,12 +186,41 @@ void card::watched(watcher &w, int res, unsigned flags) noexcept
 
 void card::add(card_user &user)
 {
+	to_settle_.reserve(users_.size() + 1);
+	to_listen_.reserve(2 * (users_.size() + 1));
 	users_.push_back(&user);
 }
 
 void card::remove(card_user &user) noexcept
 {
 	std::erase(users_, &user);
+	std::erase(to_settle_, &user);
+	std::erase(to_listen_, &user);
+}
+
+void card::add_door(card_user &user)
+{
+	add(user);
+	doors_.push_back(&user);
+}
+
+void card::remove_door(card_user &user) noexcept
+{
+	std::erase(doors_, &user);
+	remove(user);
+}
+
+void card::listen_later(card_user &user) noexcept
+{
+	if (!std::exchange(user.to_listen_, true))
+		to_listen_.push_back(&user);
+	in.before_sleep(listener_);
+}
+
+void card::settle_later(card_user &user) noexcept
+{
+	if (!std::exchange(user.to_settle_, true))
+		to_settle_.push_back(&user);
 }
 
 void card::tick_by(deadline when) noexcept
@@ -233,10 +263,16 @@ void card::ticked() noexcept
 
 void card::settle() noexcept
 {
-	// A door that settles may destroy connections, which leave the list.
-	for (size_t i = users_.size(); i-- > 0;)
-		if (i < users_.size())
-			users_[i]->settle();
+	while (!to_settle_.empty()) {
+		card_user *user = to_settle_.back();
+
+		to_settle_.pop_back();
+		user->to_settle_ = false;
+		user->settle();
+	}
+	// A door may destroy connections, and sees by now what became of them.
+	for (card_user *door : doors_)
+		door->settle();
 }
 
 void card::fail_all(std::string_view what) noexcept
@@ -265,8 +301,14 @@ void card::take_completions() noexcept
 
 void card::listen() noexcept
 {
-	for (card_user *user : users_)
-		user->listen();
+	const auto asked = std::ssize(to_listen_);
+
+	// Who finds something asks again, for the next time: behind these.
+	for (ptrdiff_t i = 0; i < asked; i++) {
+		to_listen_[i]->to_listen_ = false;
+		to_listen_[i]->listen();
+	}
+	to_listen_.erase(to_listen_.begin(), to_listen_.begin() + asked);
 	settle();
 }
 

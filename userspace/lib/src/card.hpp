@@ -9,7 +9,8 @@
 // says how to set them up). All identifiers of a card share one event channel.
 //
 // Nothing is destroyed while events are handed out: who finds something wrong notes
-// it, and settle() acts on it at the end.
+// it, and settle() acts on it at the end. Only those are looked at that noted something
+// or ask for completions: a wake-up costs as much with a thousand connections.
 #pragma once
 
 #include <memory>
@@ -66,6 +67,10 @@ public:
 	virtual deadline on_tick(deadline now) noexcept = 0;
 	/// Act on what was noted.
 	virtual void settle() noexcept = 0;
+
+private:
+	friend class card;
+	bool to_settle_ = false, to_listen_ = false;	///< in a list of the card
 };
 
 class card : public std::enable_shared_from_this<card> {
@@ -89,10 +94,15 @@ public:
 	unsigned queues = 0;		///< of completions, of its users
 
 	/// Have listen() called before the context sleeps.
-	void listen_later() noexcept { in.before_sleep(listener_); }
+	void listen_later(card_user &user) noexcept;
+	/// Have settle() called when events have been handed out.
+	void settle_later(card_user &user) noexcept;
 
 	void add(card_user &user);
 	void remove(card_user &user) noexcept;
+	/// Has its settle() called each time.
+	void add_door(card_user &user);
+	void remove_door(card_user &user) noexcept;
 
 	/// Have on_tick() called by then.
 	void tick_by(deadline when) noexcept;
@@ -134,7 +144,8 @@ private:
 	struct listener : chore {
 		card *of = nullptr;
 	} listener_;
-	std::vector<card_user *> users_;
+	std::vector<card_user *> users_, doors_;
+	std::vector<card_user *> to_settle_, to_listen_;	///< with room for all
 	bool closing_ = false;
 };
 

@@ -53,7 +53,7 @@ public:
 	door(std::shared_ptr<card> c, const endpoint_options &options)
 		: card_(std::move(c)), options_(options), waiting_(card_->in.capacity())
 	{
-		card_->add(*this);
+		card_->add_door(*this);
 	}
 	~door() override;
 
@@ -88,7 +88,7 @@ door::~door()
 		cause_.emplace(errc::cancelled, "listener", "closed");
 	while (!waiting_.empty())
 		card_->in.finish(*waiting_.pop(), std::unexpected(*cause_));
-	card_->remove(*this);
+	card_->remove_door(*this);
 }
 
 result<void> door::bind(const sockaddr_storage &to)

@@ -98,6 +98,7 @@ void connection::fail(const error &why) noexcept
 {
 	if (!cause_)
 		cause_ = why;
+	card_->settle_later(*this);
 }
 
 void connection::fail(errc code, std::string_view what, int number) noexcept

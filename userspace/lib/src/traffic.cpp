@@ -281,7 +281,7 @@ void connection::on_completion() noexcept
 	listening_ = false;
 	if (state_ == state::ended)
 		return;
-	card_->listen_later();
+	card_->listen_later(*this);
 	take_completions();
 }
 
@@ -293,7 +293,7 @@ void connection::listen() noexcept
 		return;
 	take_completions();
 	if (in_.finished() != before)
-		return card_->listen_later();
+		return card_->listen_later(*this);
 	listening_ = true;
 	if (int err = ibv_req_notify_cq(cq_.get(), 0))
 		return fail(errc::device, "ibv_req_notify_cq", err);
@@ -388,6 +388,7 @@ void connection::receive_broken(const ibv_wc &wc) noexcept
 	case IBV_WC_WR_FLUSH_ERR:
 		// The reason comes by another way: settle().
 		flushed_ = true;
+		card_->settle_later(*this);
 		return;
 	case IBV_WC_LOC_LEN_ERR:
 	case IBV_WC_LOC_QP_OP_ERR:	// what soft RoCE says
