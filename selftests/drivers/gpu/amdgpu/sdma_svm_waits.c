@@ -251,15 +251,15 @@ TEST_F_TIMEOUT(svm, eviction_waits, 120)
 	close(watch);
 }
 
-/*
- * Who lets the batch go, by another process: one that forks can have threads that
- * have to wait until it is done.
- */
 struct release {
 	bool asked;
 	bool done;
 };
 
+/*
+ * Who lets the batch go, by another process: one that forks can have threads that
+ * have to wait until it is done.
+ */
 static pid_t release_later(struct hold *hold, struct release *release)
 {
 	pid_t pid = fork();

@@ -348,12 +348,16 @@ static int file_charge(struct amdgpu_sdma_batch_file *file,
 }
 
 static void file_uncharge(struct amdgpu_sdma_batch_file *file,
-			  const struct amdgpu_sdma_batch_note *note)
+			  const struct amdgpu_sdma_batch_note *note, bool ended)
 {
 	unsigned long flags;
 	u32 i;
 
 	spin_lock_irqsave(&file->lock, flags);
+	if (ended) {
+		file->batches++;
+		file->bytes += note->bytes;
+	}
 	file->notes--;
 	for (i = 0; i < note->charged; i++)
 		file->queued[note->cbs[i].engine] -= note->cbs[i].work;
@@ -480,13 +484,13 @@ void amdgpu_sdma_batch_note_drop(struct amdgpu_sdma_batch_note *note,
 
 /**
  * amdgpu_sdma_batch_note_free - drop a note
- * @note: never armed, or all of its jobs have ended; or NULL
+ * @note: never armed; or NULL
  */
 void amdgpu_sdma_batch_note_free(struct amdgpu_sdma_batch_note *note)
 {
 	if (!note)
 		return;
-	file_uncharge(note->file, note);
+	file_uncharge(note->file, note, false);
 	note_release(note);
 }
 
@@ -501,16 +505,6 @@ static s64 job_time(struct dma_fence *finished)
 				     s_fence->scheduled.timestamp));
 }
 
-static void file_add_ended(struct amdgpu_sdma_batch_file *file, u64 bytes)
-{
-	unsigned long flags;
-
-	spin_lock_irqsave(&file->lock, flags);
-	file->batches++;
-	file->bytes += bytes;
-	spin_unlock_irqrestore(&file->lock, flags);
-}
-
 static void note_end(struct amdgpu_sdma_batch_note *note, ktime_t end)
 {
 	struct amdgpu_sdma_batch_dev *dev = note->dev;
@@ -523,8 +517,8 @@ static void note_end(struct amdgpu_sdma_batch_note *note, ktime_t end)
 	count(&dev->descs, note->descs);
 	count(&dev->sizes, note->bytes);
 	count(&dev->latencies, max(us, 0LL));
-	file_add_ended(note->file, note->bytes);
-	amdgpu_sdma_batch_note_free(note);
+	file_uncharge(note->file, note, true);
+	note_release(note);
 }
 
 /* The file may be closed by now, and the device be gone: see note_alloc(). */

@@ -499,18 +499,6 @@ int amdgpu_sdma_batch_wait_for(struct amdgpu_sdma_batch *b,
 	return amdgpu_sync_fence(need_sync(b), fence, GFP_KERNEL);
 }
 
-/* Of those that amdgpu_sync_resv() looks at. */
-static bool all_signaled(struct dma_resv *resv)
-{
-	struct dma_resv_iter cursor;
-	struct dma_fence *fence;
-
-	dma_resv_for_each_fence(&cursor, resv, DMA_RESV_USAGE_READ, fence)
-		if (!dma_fence_is_signaled(fence))
-			return false;
-	return true;
-}
-
 /*
  * The CPU clears what is unmapped, or was moved and is not of this batch, only
  * when whatever was submitted before has ended. Who does not block leaves that to
@@ -569,7 +557,8 @@ static int sync_bo(struct amdgpu_sdma_batch *b, struct amdgpu_bo *bo)
 {
 	enum amdgpu_sync_mode mode;
 
-	if (all_signaled(bo->tbo.base.resv))
+	/* amdgpu_sync_resv() would have nothing to add. */
+	if (dma_resv_test_signaled(bo->tbo.base.resv, DMA_RESV_USAGE_READ))
 		return 0;
 	mode = amdgpu_bo_explicit_sync(bo) ? AMDGPU_SYNC_EXPLICIT :
 					     AMDGPU_SYNC_NE_OWNER;
