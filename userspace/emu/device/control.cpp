@@ -21,7 +21,7 @@ constexpr std::string_view help_text =
 	"[gpuN] irq drop N | irq duplicate N | irq delay MICROSECONDS\n"
 	"[gpuN] engine N|all hang | resume | slow MICROSECONDS |\n"
 	"                     corrupt-fences N\n"
-	"[gpuN] xnack on | off\n"
+	"[gpuN] xnack on | off | all\n"
 	"[gpuN] vanish | remove\n"
 	"[gpuN] timeline start | stop | dump\n"
 	"[gpuN] poison OFFSET LENGTH\n"
@@ -144,9 +144,13 @@ std::string xnack(Endpoint &e, const Words &w)
 {
 	std::string_view what = word(w, 1);
 
-	if (what != "on" && what != "off")
-		throw Failure{"xnack: on or off"};
-	e.gpu().set_retry(what == "on");
+	if (what != "on" && what != "off" && what != "all")
+		throw Failure{"xnack: on, off or all"};
+	VmPolicy policy{.retry = what != "off"};
+	// also for the jobs of the graphics driver
+	if (what == "all")
+		policy.retry_from = 0;
+	e.gpu().set_retry(policy);
 	return {};
 }
 

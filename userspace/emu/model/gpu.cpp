@@ -246,11 +246,11 @@ void Gpu::power_on()
 	smn_.clear();
 }
 
-void Gpu::set_retry(bool on)
+void Gpu::set_retry(const VmPolicy &policy)
 {
-	gfx_->set_retry(on);
+	gfx_->set_policy(policy);
 	for (auto &hub : mm_)
-		hub->set_retry(on);
+		hub->set_policy(policy);
 }
 
 void Gpu::run(unsigned limit)

@@ -41,7 +41,7 @@ public:
 	RegisterFile &registers() { return regs_; }
 	VmHub &mm_hub(unsigned die) { return *mm_[die]; }
 	VmHub &gfx_hub() { return *gfx_; }
-	void set_retry(bool on);
+	void set_retry(const VmPolicy &policy);
 	// Everything runnable, until nothing moves: for tests and fuzzers.
 	void run(unsigned limit = 100000);
 

@@ -25,6 +25,8 @@ Result leaf(u64 entry, unsigned shift)
 {
 	Translation t;
 
+	if (pte::ends_retries(entry))
+		return fail(WalkError::entry, entry);
 	if (!(entry & pte::valid)) {
 		if (!(entry & pte::prt))
 			return fail(WalkError::entry, entry);

@@ -187,7 +187,7 @@ Verdict VmHub::fault(unsigned vmid, u64 va, bool write, bool permission,
 {
 	Interrupt irq;
 	bool retry = retry_ && vmid >= retry_from_ && table(vmid).retry &&
-		     (entry & pte::no_retry) != pte::no_retry;
+		     !pte::ends_retries(entry);
 
 	va &= va_mask;
 	irq.client = id_.client;

@@ -61,7 +61,6 @@ public:
 	u32 pasid(unsigned vmid) const;
 
 	void attach(MemoryPort &port) { ports_.push_back(&port); }
-	void set_retry(bool on) { retry_.store(on); }
 	void set_policy(const VmPolicy &p);
 	void reset();
 

@@ -211,6 +211,7 @@ TEST_F(DeviceTest, ControlCommands)
 	EXPECT_EQ(run("engine 0 slow 50"), "ok\n");
 	EXPECT_EQ(endpoints[0]->gpu().engine(0).faults().slow_ns, 50000u);
 	EXPECT_EQ(run("engine 0 corrupt-fences 2"), "ok\n");
+	EXPECT_EQ(run("xnack all"), "ok\n");
 	EXPECT_EQ(run("xnack off"), "ok\n");
 	EXPECT_EQ(run("poison 0x1000 8"), "ok\n");
 	EXPECT_EQ(run("peek 0x1000 4"), "ad5bad5b\nok\n");

@@ -400,7 +400,7 @@ TEST_F(IndirectBuffer, SwapWithFaultsExchangesOnce)
 
 TEST_F(IndirectBuffer, BadAddressDoesNotStopTheQueue)
 {
-	r.gpu.set_retry(false);
+	r.gpu.set_retry({.retry = false});
 	put({1, 4095, 0, 0x70000, 0, data, 0, 5, data + 8, 0, 3});
 	r.vram<u32>(0) = 5;
 	r.submit_ib(3, ib, 11);

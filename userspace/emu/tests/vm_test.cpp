@@ -169,10 +169,12 @@ TEST(Vm, RetryIsOffForGraphicsAndByControlAndByEntry)
 	EXPECT_EQ(port.read(2, va, as_mutable_bytes(v)), Access::ok);
 	r.entry(5, va) = pte::no_retry;
 	EXPECT_EQ(port.read(5, va, as_mutable_bytes(v)), Access::ok);
-	r.gpu.set_retry(false);
+	r.entry(5, va) = pte::no_retry_further;
+	EXPECT_EQ(port.read(5, va, as_mutable_bytes(v)), Access::ok);
+	r.gpu.set_retry({.retry = false});
 	EXPECT_EQ(port.read(5, va + 4096, as_mutable_bytes(v)), Access::ok);
 	EXPECT_EQ(r.gpu.stats().retry_faults.get(), 0u);
-	EXPECT_EQ(r.gpu.stats().faults.get(), 3u);
+	EXPECT_EQ(r.gpu.stats().faults.get(), 4u);
 }
 
 TEST(Vm, PathsAreCounted)
