@@ -7,7 +7,7 @@
  * what need not has.
  */
 #include "../../../kselftest_harness.h"
-#include "sdma_hold.h"
+#include "sdma_cs.h"
 
 #define SHARED_VA	(512 * MIB)
 #define IB_VA		(600 * MIB)
@@ -76,24 +76,15 @@ static int side_map(struct side *s)
 {
 	int ret = buffer_va(&s->gpu, &s->shared, AMDGPU_VA_OP_MAP, SHARED_VA,
 			    GPU_RW);
-	struct drm_amdgpu_bo_list_entry entries[2] = { };
-	union drm_amdgpu_bo_list arg = {
-		.in.operation = AMDGPU_BO_LIST_OP_CREATE,
-		.in.bo_number = 2,
-		.in.bo_info_size = sizeof(entries[0]),
-		.in.bo_info_ptr = (uintptr_t)entries,
-	};
+	struct buffer *all[] = { &s->ib, &s->shared };
 
 	if (!ret)
 		ret = buffer_cpu(&s->gpu, &s->shared);
 	if (!ret)
 		ret = buffer_map(&s->gpu, &s->ib, MIB, AMDGPU_GEM_DOMAIN_GTT,
 				 IB_VA);
-	entries[0].bo_handle = s->ib.handle;
-	entries[1].bo_handle = s->shared.handle;
 	if (!ret)
-		ret = gpu_ioctl(&s->gpu, DRM_IOCTL_AMDGPU_BO_LIST, &arg);
-	s->list = arg.out.list_handle;
+		ret = cs_list(&s->gpu, all, 2, &s->list);
 	return ret ? ret : syncobj_new(&s->gpu, &s->done);
 }
 
@@ -105,52 +96,9 @@ static int cs_fill(struct side *s, uint32_t value, struct hold *hold,
 		11 | 2u << 30, (uint32_t)SHARED_VA, SHARED_VA >> 32, value,
 		4096 - 1,
 	};
-	struct drm_amdgpu_cs_chunk_ib ib = {
-		.va_start = IB_VA,
-		.ib_bytes = sizeof(packet),
-		.ip_type = AMDGPU_HW_IP_DMA,
-	};
-	struct drm_amdgpu_cs_chunk_sem sem = {
-		.handle = hold ? hold->in.handle : 0,
-	};
-	struct drm_amdgpu_cs_chunk chunk[] = {
-		{ .chunk_id = AMDGPU_CHUNK_ID_IB, .length_dw = sizeof(ib) / 4,
-		  .chunk_data = (uintptr_t)&ib },
-		{ .chunk_id = AMDGPU_CHUNK_ID_SYNCOBJ_IN,
-		  .length_dw = sizeof(sem) / 4,
-		  .chunk_data = (uintptr_t)&sem },
-	};
-	uint64_t chunks[] = { (uintptr_t)&chunk[0], (uintptr_t)&chunk[1] };
-	union drm_amdgpu_cs arg = {
-		.in.ctx_id = s->gpu.ctx,
-		.in.bo_list_handle = s->list,
-		.in.num_chunks = hold ? 2 : 1,
-		.in.chunks = (uintptr_t)chunks,
-	};
-	int ret;
 
 	memcpy(s->ib.cpu, packet, sizeof(packet));
-	ret = gpu_ioctl(&s->gpu, DRM_IOCTL_AMDGPU_CS, &arg);
-	*handle = arg.out.handle;
-	return ret;
-}
-
-/* 0, -ETIME if it is still busy, or an error. */
-static int cs_wait(struct side *s, uint64_t handle, double seconds)
-{
-	struct timespec now;
-	union drm_amdgpu_wait_cs arg = {
-		.in.handle = handle,
-		.in.ip_type = AMDGPU_HW_IP_DMA,
-		.in.ctx_id = s->gpu.ctx,
-	};
-	int ret;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	arg.in.timeout = now.tv_sec * 1000000000ULL + now.tv_nsec +
-			 (uint64_t)(seconds * 1e9);
-	ret = gpu_ioctl(&s->gpu, DRM_IOCTL_AMDGPU_WAIT_CS, &arg);
-	return ret ? ret : arg.out.status ? -ETIME : 0;
+	return cs_submit(&s->gpu, s->list, IB_VA, sizeof(packet), hold, handle);
 }
 
 /* A batch that does this, once @hold lets it. */
@@ -225,7 +173,7 @@ TEST_F(sync, batch_behind_cs)
 	EXPECT_EQ(variant->waits ? -ETIME : 0,
 		  ended(&self->b, variant->waits ? A_WHILE : WAIT_SECONDS));
 	hold_release(&self->hold);
-	ASSERT_EQ(0, cs_wait(&self->a, handle, WAIT_SECONDS));
+	ASSERT_EQ(0, cs_wait(&self->a.gpu, handle, WAIT_SECONDS));
 	ASSERT_EQ(0, ended(&self->b, WAIT_SECONDS));
 	EXPECT_EQ(variant->waits ? 0x11111111 : 0,
 		  word(self->b.ib.cpu + 512 * KIB));
@@ -241,9 +189,9 @@ static void cs_behind(struct __test_metadata *_metadata,
 			     submit_fill(&self->a, 0x22222222, &self->hold));
 	ASSERT_EQ(0, cs_fill(&self->b, 0x33333333, NULL, &handle));
 	EXPECT_EQ(waits ? -ETIME : 0,
-		  cs_wait(&self->b, handle, waits ? A_WHILE : WAIT_SECONDS));
+		  cs_wait(&self->b.gpu, handle, waits ? A_WHILE : WAIT_SECONDS));
 	hold_release(&self->hold);
-	ASSERT_EQ(0, cs_wait(&self->b, handle, WAIT_SECONDS));
+	ASSERT_EQ(0, cs_wait(&self->b.gpu, handle, WAIT_SECONDS));
 	ASSERT_EQ(0, ended(&self->a, WAIT_SECONDS));
 	if (reads) {
 		EXPECT_EQ(waits ? 0 : 0x33333333,

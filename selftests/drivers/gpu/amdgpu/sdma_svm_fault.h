@@ -58,6 +58,45 @@ static inline int hold_page(struct _test_data_svm *self, struct hold *hold,
 	return ret ? ret : batch_submit_to(&self->gpu, &batch, *timeline, 1);
 }
 
+/* A fault that the driver hears of when this is over. */
+#define LATE_US		2000000
+
+static inline int set_late(struct _test_data_svm *self, unsigned int us)
+{
+	char delay[32];
+
+	snprintf(delay, sizeof(delay), "irq delay %u", us);
+	return emulator_all(self->emulator, delay);
+}
+
+static inline int wait_for_faults(struct _test_data_svm *self, long before)
+{
+	unsigned int tries;
+
+	for (tries = 0; tries < 500; tries++) {
+		if (count_faults(self->emulator) > before)
+			return 0;
+		usleep(1000);
+	}
+	return -ETIME;
+}
+
+/*
+ * Somebody has had a fault, of which the driver is told late. A batch has its window
+ * there before, and is held.
+ */
+static inline int hold_before_fault(struct _test_data_svm *self, long before,
+				    struct hold *hold, uint32_t *timeline)
+{
+	int ret = wait_for_faults(self, before);
+
+	if (!ret)
+		ret = hold_page(self, hold, timeline);
+	set_late(self, 0);
+	usleep(LATE_US + 500000);
+	return ret;
+}
+
 /* Somebody who is held up, or is not. */
 struct helper {
 	pthread_t thread;
@@ -90,6 +129,25 @@ static inline bool wait_done(struct helper *h, unsigned int seconds)
 	for (tries = 0; tries < seconds * 100 && !is_done(h); tries++)
 		usleep(10000);
 	return is_done(h);
+}
+
+/* In a thread: a batch on the page beside that of the held one. */
+static inline void *copy_beside(void *arg)
+{
+	struct helper *h = arg;
+
+	done(h, copy(h->self, va(h->self->at + PAGE), VRAM_VA + PAGE, PAGE));
+	return NULL;
+}
+
+/* The same, and the page may have to be brought. */
+static inline void *bring_beside(void *arg)
+{
+	struct helper *h = arg;
+
+	done(h, copy_flags(h->self, va(h->self->at + PAGE), VRAM_VA + PAGE,
+			   PAGE, AMDGPU_SDMA_DESC_FAULT, NULL));
+	return NULL;
 }
 
 /* In a thread: it takes mmap_lock, and has a page fault. */

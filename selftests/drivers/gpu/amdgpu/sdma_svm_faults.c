@@ -153,14 +153,6 @@ TEST_F(svm, faults_do_not_wait_for_worker)
 	EXPECT_EQ(0, memcmp(self->vram.cpu, self->want, LEN));
 }
 
-static void *batch_copy(void *arg)
-{
-	struct helper *h = arg;
-
-	done(h, copy(h->self, va(h->self->at + PAGE), VRAM_VA + PAGE, PAGE));
-	return NULL;
-}
-
 /* With XNACK, a fault beside the page of a batch waits for it, and for no lock. */
 TEST_F(svm, mapping_goes_on)
 {
@@ -192,23 +184,25 @@ TEST_F(svm, mapping_goes_on)
 	queue_close(self, &queue);
 }
 
-/* With XNACK, a batch waits before it opens a window beside that of another. */
-TEST_F(svm, faults_do_not_wait_for_window)
+/* With XNACK: faults do not wait for a batch that waits for another, beside it. */
+static void do_not_wait_for(struct __test_metadata *_metadata,
+			    struct _test_data_svm *self,
+			    void *(*batch)(void *helper))
 {
 	struct helper b = { .self = self }, h = b;
+	const bool brings = batch == bring_beside;
 	struct hold hold;
 	uint32_t timeline;
 
-	if (!variant->xnack)
-		SKIP(return, "windows are opened without a wait");
 	if (hold_open(&self->gpu, &hold))
 		SKIP(return, "no sw_sync to hold batches back with");
 	ASSERT_EQ(0, take_away(self));
 	memcpy(self->at, self->want, PAGE);
 	ASSERT_EQ(0, hold_page(self, &hold, &timeline));
-	memcpy(self->at + PAGE, self->want + PAGE, PAGE);
+	if (!brings)
+		memcpy(self->at + PAGE, self->want + PAGE, PAGE);
 	ASSERT_EQ(0, pthread_create(&h.thread, NULL, wait_and_touch, &h));
-	ASSERT_EQ(0, pthread_create(&b.thread, NULL, batch_copy, &b));
+	ASSERT_EQ(0, pthread_create(&b.thread, NULL, batch, &b));
 	EXPECT_TRUE(wait_done(&h, 5));
 	EXPECT_FALSE(is_done(&b));
 	hold_release(&hold);
@@ -216,7 +210,25 @@ TEST_F(svm, faults_do_not_wait_for_window)
 	ASSERT_EQ(0, pthread_join(b.thread, NULL));
 	EXPECT_EQ(0, h.ret);
 	EXPECT_EQ(0, b.ret);
+	if (brings)
+		memset(self->want + PAGE, 0, PAGE);
 	EXPECT_EQ(0, memcmp(self->vram.cpu, self->want, 2 * PAGE));
+}
+
+/* It waits before it opens a window. */
+TEST_F(svm, faults_do_not_wait_for_window)
+{
+	if (!variant->xnack)
+		SKIP(return, "windows are opened without a wait");
+	do_not_wait_for(_metadata, self, copy_beside);
+}
+
+/* It waits before it brings a page. */
+TEST_F(svm, faults_do_not_wait_for_bringing)
+{
+	if (!variant->xnack)
+		SKIP(return, "what is registered is mapped");
+	do_not_wait_for(_metadata, self, bring_beside);
 }
 
 static void *map_buffer(void *arg)
@@ -339,34 +351,6 @@ TEST_F_TIMEOUT(svm, queue_uses_the_same, 240)
 	queue_close(self, &queue);
 }
 
-/* A fault that the driver hears of when this is over. */
-#define LATE_US		2000000
-
-/* The queue has faulted, a batch has its window there, and then that is known. */
-static int fault_late(struct _test_data_svm *self, struct svm_queue *queue,
-		      struct hold *hold, uint32_t *timeline)
-{
-	const long before = count_faults(self->emulator);
-	unsigned int tries;
-	char delay[32];
-	int ret;
-
-	snprintf(delay, sizeof(delay), "irq delay %u", LATE_US);
-	ret = emulator_all(self->emulator, delay);
-	if (ret)
-		return ret;
-	svm_queue_start_copy(queue, self->at, vram_at(MIB), PAGE);
-	for (tries = 0; tries < 500; tries++) {
-		if (count_faults(self->emulator) > before)
-			break;
-		usleep(1000);
-	}
-	ret = tries < 500 ? hold_page(self, hold, timeline) : -ETIME;
-	emulator_all(self->emulator, "irq delay 0");
-	usleep(LATE_US + 500000);
-	return ret;
-}
-
 /*
  * A queue faults, and by the time that this is looked at, a held batch has its
  * window there. What the queue wants is mapped, and the window stays.
@@ -379,6 +363,7 @@ TEST_F(svm, fault_before_window)
 	struct svm_queue queue;
 	struct hold hold;
 	uint32_t timeline;
+	long before;
 
 	if (!variant->xnack)
 		SKIP(return, "queues do not retry");
@@ -389,7 +374,10 @@ TEST_F(svm, fault_before_window)
 	ASSERT_EQ(0, take_away(self));
 	memcpy(self->at, self->want, PAGE);
 	ASSERT_EQ(0, queue_open(self, &queue));
-	ASSERT_EQ(0, fault_late(self, &queue, &hold, &timeline));
+	ASSERT_EQ(0, set_late(self, LATE_US));
+	before = count_faults(self->emulator);
+	svm_queue_start_copy(&queue, self->at, vram_at(MIB), PAGE);
+	ASSERT_EQ(0, hold_before_fault(self, before, &hold, &timeline));
 	EXPECT_EQ(0, memcmp(self->vram.cpu + MIB, self->want, PAGE));
 	same.flags = AMDGPU_SDMA_BATCH_NONBLOCK;
 	EXPECT_EQ(0, answer_now(&self->gpu, &hold, &same));

@@ -63,24 +63,6 @@ static void *do_nothing(void *arg)
 	return NULL;
 }
 
-/* The page beside that of the batch. */
-static void *batch_copy(void *arg)
-{
-	struct helper *h = arg;
-
-	done(h, copy(h->self, va(h->self->at + PAGE), VRAM_VA + 2 * MIB, PAGE));
-	return NULL;
-}
-
-static void *batch_brings(void *arg)
-{
-	struct helper *h = arg;
-
-	done(h, copy_flags(h->self, va(h->self->at + PAGE), VRAM_VA + 2 * MIB,
-			   PAGE, AMDGPU_SDMA_DESC_FAULT, NULL));
-	return NULL;
-}
-
 static void *unmap_page(void *arg)
 {
 	struct helper *h = arg;
@@ -176,9 +158,9 @@ static void others_go_on(struct __test_metadata *_metadata,
 	EXPECT_EQ(0, syncobj_wait(&self->gpu, timeline, 1, WAIT_SECONDS));
 	EXPECT_EQ(0, memcmp(self->vram.cpu, self->want, PAGE));
 	EXPECT_EQ(0, memcmp(self->vram.cpu + MIB, self->want + 2 * PAGE, PAGE));
-	if (beside == batch_copy || beside == batch_brings)
-		EXPECT_EQ(0, memcmp(self->vram.cpu + 2 * MIB,
-				    self->want + PAGE, PAGE));
+	if (beside == copy_beside || beside == bring_beside)
+		EXPECT_EQ(0, memcmp(self->vram.cpu + PAGE, self->want + PAGE,
+				    PAGE));
 	ASSERT_EQ(child, waitpid(child, &status, 0));
 	EXPECT_EQ(0, status);
 	queue_close(self, &queue);
@@ -191,12 +173,12 @@ TEST_F_TIMEOUT(svm, queue_beside, 120)
 
 TEST_F_TIMEOUT(svm, another_batch, 120)
 {
-	others_go_on(_metadata, self, variant, batch_copy, self->at + 2 * PAGE);
+	others_go_on(_metadata, self, variant, copy_beside, self->at + 2 * PAGE);
 }
 
 TEST_F_TIMEOUT(svm, batch_that_brings, 120)
 {
-	others_go_on(_metadata, self, variant, batch_brings, self->at + 2 * PAGE);
+	others_go_on(_metadata, self, variant, bring_beside, self->at + 2 * PAGE);
 }
 
 TEST_F_TIMEOUT(svm, munmap, 120)

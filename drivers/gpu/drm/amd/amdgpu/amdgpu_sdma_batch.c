@@ -486,6 +486,7 @@ static void cleanup_batch(struct amdgpu_sdma_batch *b)
 
 	for (i = 0; i < b->num_jobs; i++)
 		amdgpu_job_free(b->jobs[i]);
+	amdgpu_sdma_svm_unreserve(b);
 	if (b->exec_ready)
 		drm_exec_fini(&b->exec);
 	amdgpu_sdma_batch_put_fences(b);

@@ -66,6 +66,7 @@ struct amdgpu_sdma_batch_out {
  * @user: memory of the process that the call has got
  * @svm: SVM memory that it names: @own_svm, or that of @prepared
  * @own_svm: of a batch with descriptors
+ * @svm_reserved: there is room for the fences of jobs that use it
  * @notifier_locks: that notifiers of user pointers in @bo_vas take; 0 if there
  *	is none
  * @plan: what to do
@@ -111,6 +112,7 @@ struct amdgpu_sdma_batch {
 	struct amdgpu_sdma_user_pages *user;
 	struct amdgpu_sdma_svm *svm;
 	struct amdgpu_sdma_svm own_svm;
+	bool svm_reserved;
 	u32 notifier_locks;
 	struct amdgpu_sdma_plan plan;
 	/* From plan.end on nothing is cleared first: it is set as it is used. */

@@ -652,7 +652,7 @@ int amdgpu_sdma_batch_reserve_fences(struct amdgpu_sdma_batch *b)
 		if (r)
 			return r;
 	}
-	return 0;
+	return amdgpu_sdma_svm_reserve_fences(b);
 }
 
 /**
@@ -673,6 +673,7 @@ void amdgpu_sdma_batch_fence_bos(struct amdgpu_sdma_batch *b)
 					   &b->jobs[i]->base.s_fence->finished,
 					   DMA_RESV_USAGE_WRITE);
 	}
+	amdgpu_sdma_svm_fence(b);
 	/*
 	 * Nobody waits for this one to use the VM; but the chunk, which shares
 	 * the VM's reservation, stays until its slots have been read.

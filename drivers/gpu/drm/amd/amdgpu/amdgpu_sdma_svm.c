@@ -249,6 +249,46 @@ int amdgpu_sdma_svm_use(struct amdgpu_sdma_batch *b)
 }
 
 /**
+ * amdgpu_sdma_svm_reserve_fences - make room for the fences of the jobs
+ * @b: call, has locked the VM
+ *
+ * Returns: 0 or -ENOMEM.
+ */
+int amdgpu_sdma_svm_reserve_fences(struct amdgpu_sdma_batch *b)
+{
+	int r;
+
+	if (!b->svm->num)
+		return 0;
+	r = kfd_svm_jobs_lock(&b->user->svm.user, b->num_jobs);
+	b->svm_reserved = !r;
+	return r;
+}
+
+/**
+ * amdgpu_sdma_svm_fence - SVM memory is busy until the jobs have ended
+ * @b: call of amdgpu_sdma_svm_lock(); the jobs are armed
+ */
+void amdgpu_sdma_svm_fence(struct amdgpu_sdma_batch *b)
+{
+	unsigned int i;
+
+	for (i = 0; b->svm_reserved && i < b->num_jobs; i++)
+		kfd_svm_jobs_add(&b->user->svm.user,
+				 &b->jobs[i]->base.s_fence->finished);
+}
+
+/**
+ * amdgpu_sdma_svm_unreserve - the opposite of amdgpu_sdma_svm_reserve_fences()
+ * @b: call that still has locked the VM, or has not called that
+ */
+void amdgpu_sdma_svm_unreserve(struct amdgpu_sdma_batch *b)
+{
+	if (b->svm_reserved)
+		kfd_svm_jobs_unlock(&b->user->svm.user);
+}
+
+/**
  * amdgpu_sdma_svm_lock - keep windows open until jobs are armed and fenced
  * @b: call that amdgpu_sdma_svm_use() has found to have them
  *

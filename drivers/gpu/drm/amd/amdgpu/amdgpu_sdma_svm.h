@@ -69,6 +69,9 @@ int amdgpu_sdma_svm_add(struct amdgpu_sdma_batch *b,
 			const struct amdgpu_sdma_range *r, u64 page);
 bool amdgpu_sdma_svm_find_process(struct amdgpu_sdma_batch *b);
 int amdgpu_sdma_svm_use(struct amdgpu_sdma_batch *b);
+int amdgpu_sdma_svm_reserve_fences(struct amdgpu_sdma_batch *b);
+void amdgpu_sdma_svm_fence(struct amdgpu_sdma_batch *b);
+void amdgpu_sdma_svm_unreserve(struct amdgpu_sdma_batch *b);
 int amdgpu_sdma_svm_lock(struct amdgpu_sdma_batch *b);
 void amdgpu_sdma_svm_unlock(struct amdgpu_sdma_batch *b);
 int amdgpu_sdma_svm_get(struct amdgpu_sdma_svm_wants *wants,

@@ -15,10 +15,10 @@
  * of some of them takes the others' mapping away: the windows of all are closed.
  *
  * Who arms jobs holds the lock of the windows from the last look at them until
- * the fences of the jobs are in the reservation of the VM's root directory, as
- * fences of writers. Who closes windows takes this lock, closes them, lets go,
- * and waits for these fences. So a job either finds its window closed, and is not
- * armed; or it is waited for.
+ * the fences of the jobs are where those are found that use SVM memory: in a
+ * reservation of the process for each GPU. Who closes windows takes this lock,
+ * closes them, lets go, and waits for these fences. So a job either finds its window
+ * closed, and is not armed; or it is waited for.
  *
  * A closed window stays until it has been waited for: someone else may be about
  * to change other pages of it, and has to wait as well. It goes when somebody who
@@ -26,22 +26,26 @@
  *
  * What waits here is reclaim, too. It waits for jobs that end by themselves: their
  * fences depend on nothing but other fences, and their waits for values in memory
- * are bounded in time. Jobs of AMDGPU_CS in the same VM, if there are any, are
- * waited for as well, and bounded by the timeout of their ring. Under the lock
- * nothing is allocated, and nothing is waited for. Locks are taken in this order:
- * mmap_lock, the lock of the ranges, a range's migrate_mutex, reservations, a
- * range's lock, this lock. Those who wait may hold all but the last, of the range's
- * locks only that of another range: amdkfd has one while it allocates page tables,
- * for which TTM may evict memory. None of them is needed for a job to end.
+ * are bounded in time. Under the lock nothing is allocated, and nothing is waited
+ * for. Locks are taken in this order: mmap_lock, the lock of the ranges, a range's
+ * migrate_mutex, reservations, a range's lock, this lock. Reclaim may hold all but
+ * the last, of the range's locks only that of another range: amdkfd has one while it
+ * allocates page tables, for which TTM may evict memory. Who else waits holds the
+ * first three at most: a job may be behind one of AMDGPU_CS, whose fault ends with
+ * the page tables locked. If reclaim keeps them from that, as it may for user
+ * pointers too, the timeout of the ring ends the job.
  *
  * The handler of retry faults has those of all processes, so it does not wait for
- * jobs, nor for locks whose holders may: mmap_lock, for example, or page tables. It
- * leaves faults of queues of a process that has had windows to a worker of the
- * process, and a queue faults again until its fault has ended. Where a window is
- * open, what a queue has missed is mapped by now.
+ * jobs, nor for locks whose holders may: mmap_lock, for example. It leaves faults of
+ * queues of a process that has had windows to a worker of the process, and a queue
+ * faults again until its fault has ended. Where a window is open, what a queue has
+ * missed is mapped by now.
  *
  * A fault that is not allowed ends with an entry that is not valid, and may take
- * away what else the entry has mapped. After that, no range counts as mapped.
+ * away what else the entry has mapped. Until no job uses that, it comes again; after
+ * that, no range counts as mapped. So a job of AMDGPU_CS that writes where it may
+ * only read, and behind which a job is that reads there, ends when its ring's time
+ * is up.
  */
 
 #include <linux/interval_tree.h>
@@ -79,19 +83,22 @@ static struct kfd_process_device *pdd_of(struct svm_range_list *svms, u32 gpuidx
 #define DENIED_FOR	(HZ / 50)
 
 /*
- * What is denied may take a whole entry away, so jobs on that are waited for, and no
- * windows are opened meanwhile.
+ * What is denied may take a whole entry away, of a GiB at most, so jobs on that are
+ * waited for, and no windows are opened meanwhile. False if the fault comes again.
  */
-static void deny_fault(struct svm_range_list *svms,
+static bool deny_fault(struct svm_range_list *svms,
 		       const struct amdgpu_vm_fault *fault)
 {
+	const unsigned long each = SZ_1G >> PAGE_SHIFT;
 	const unsigned long page = fault->addr >> PAGE_SHIFT;
+	bool denied;
 
 	mutex_lock(&svms->lock);
-	kfd_svm_windows_leave(svms, ALIGN_DOWN(page, PTRS_PER_PMD),
-			      ALIGN(page + 1, PTRS_PER_PMD) - 1);
-	amdgpu_vm_deny_fault(fault);
+	kfd_svm_windows_leave(svms, ALIGN_DOWN(page, each),
+			      ALIGN(page + 1, each) - 1);
+	denied = amdgpu_vm_deny_fault(fault);
 	mutex_unlock(&svms->lock);
+	return denied;
 }
 
 static void svm_fault_work(struct work_struct *work)
@@ -99,17 +106,16 @@ static void svm_fault_work(struct work_struct *work)
 	struct svm_range_list *svms = container_of(work, struct svm_range_list,
 						   fault_work);
 	const struct amdgpu_vm_fault *fault = &svms->fault;
-	bool waited = false;
+	bool waited = false, denied;
 	int r;
 
 	r = svm_range_restore_pages(fault, &waited);
 	/* with no locks; the next time nobody opens windows in between */
 	if (!r && waited)
 		r = svm_range_restore_pages(fault, &waited);
-	if (r)
-		deny_fault(svms, fault);
+	denied = r && deny_fault(svms, fault);
 	spin_lock(&svms->fault_lock);
-	if (r) {
+	if (denied) {
 		svms->denied = *fault;
 		svms->denied_until = (jiffies + DENIED_FOR) | 1;
 	}
@@ -142,7 +148,7 @@ static enum kfd_svm_fault_by fault_by(struct svm_range_list *svms,
 {
 	if (!READ_ONCE(svms->windows_used))
 		return KFD_SVM_FAULT_HERE;
-	if (!amdgpu_amdkfd_is_kfd_vmid(fault->adev, fault->vmid))
+	if (!kfd_node_by_irq_ids(fault->adev, fault->node_id, fault->vmid))
 		return KFD_SVM_FAULT_OF_JOB;
 	if (take_denied(svms, fault))
 		return KFD_SVM_FAULT_DENIED;
@@ -159,8 +165,9 @@ static enum kfd_svm_fault_by fault_by(struct svm_range_list *svms,
  * @fault: in the VM of a compute process
  *
  * Unless no job of the kernel uses SVM memory of the process. One at a time: what
- * faults meanwhile faults again, too. Jobs, which the worker may wait for, are not
- * left to it.
+ * faults meanwhile faults again, too. Jobs of AMDGPU_CS, of which amdkfd knows
+ * nothing, and behind which those may be for which the worker waits, are not left
+ * to it.
  *
  * Return: who handles the fault.
  */
@@ -275,7 +282,7 @@ struct kfd_svm_leave kfd_svm_windows_close_entries(struct svm_range_list *svms,
 
 static struct dma_resv *jobs_of(struct svm_range_list *svms, u32 gpuidx)
 {
-	return vm_of(pdd_of(svms, gpuidx))->root.bo->tbo.base.resv;
+	return &pdd_of(svms, gpuidx)->svm_jobs;
 }
 
 /**
@@ -293,7 +300,7 @@ bool kfd_svm_windows_busy(struct svm_range_list *svms,
 	for (i = 0; i < MAX_GPU_INSTANCE; i++)
 		if (leave->gpus & BIT_ULL(i) &&
 		    !dma_resv_test_signaled(jobs_of(svms, i),
-					    DMA_RESV_USAGE_WRITE))
+					    DMA_RESV_USAGE_BOOKKEEP))
 			return true;
 	return false;
 }
@@ -355,7 +362,7 @@ void kfd_svm_windows_wait(struct svm_range_list *svms,
 	for (i = 0; i < MAX_GPU_INSTANCE; i++)
 		if (leave->gpus & BIT_ULL(i))
 			dma_resv_wait_timeout(jobs_of(svms, i),
-					      DMA_RESV_USAGE_WRITE, false,
+					      DMA_RESV_USAGE_BOOKKEEP, false,
 					      MAX_SCHEDULE_TIMEOUT);
 	kfd_svm_windows_remove(svms, leave);
 }
@@ -422,33 +429,47 @@ static int gpuidx_of(struct kfd_process *p, const struct amdgpu_vm *vm)
 	return -ENOENT;
 }
 
+/* True if no job uses what the entry maps, nor comes to. */
+static bool lose_entry(struct kfd_process *p, u32 gpuidx, unsigned long page,
+		       bool write)
+{
+	struct kfd_svm_leave leave;
+
+	if (kfd_svm_window_is_open(p, gpuidx, page, write))
+		return false;
+	leave = kfd_svm_windows_close_entries(&p->svms, gpuidx, page, page);
+	if (kfd_svm_windows_busy(&p->svms, &leave))
+		return false;
+	kfd_svm_windows_remove(&p->svms, &leave);
+	atomic64_inc(&p->svms.lost);
+	return true;
+}
+
 /**
  * kfd_svm_windows_lose - an entry of the page tables is about to be taken away
  * @vm: of a file, its page tables are reserved
- * @page: GPU page that the entry maps, if it is valid
- * @wait: for the jobs that use it
+ * @page: GPU page of a fault, which the entry maps, if it is valid
+ * @write: the fault is one of a write
  *
  * By somebody who knows nothing of SVM memory.
+ *
+ * Return: false if it has to stay: jobs use what it maps, or the fault is over.
  */
-void kfd_svm_windows_lose(struct amdgpu_vm *vm, u64 page, bool wait)
+bool kfd_svm_windows_lose(struct amdgpu_vm *vm, u64 page, bool write)
 {
-	struct kfd_svm_leave leave;
 	struct kfd_process *p;
+	bool lost = true;
 	int gpuidx;
 
 	p = kfd_lookup_process_by_pasid(vm->pasid, NULL);
 	if (!p)
-		return;
-	page /= AMDGPU_GPU_PAGES_IN_CPU_PAGE;
+		return true;
 	gpuidx = gpuidx_of(p, vm);
-	if (gpuidx >= 0) {
-		leave = kfd_svm_windows_close_entries(&p->svms, gpuidx, page,
-						      page);
-		atomic64_inc(&p->svms.lost);
-		if (wait)
-			kfd_svm_windows_wait(&p->svms, &leave);
-	}
+	if (gpuidx >= 0)
+		lost = lose_entry(p, gpuidx,
+				  page / AMDGPU_GPU_PAGES_IN_CPU_PAGE, write);
 	kfd_unref_process(p);
+	return lost;
 }
 
 /**
@@ -507,12 +528,75 @@ void kfd_svm_windows_lock(struct kfd_svm_user *user)
 
 /**
  * kfd_svm_windows_unlock - windows may be closed
- * @user: of kfd_svm_windows_lock(); the fences of jobs are in the reservation of
- *	the VM's root directory
+ * @user: of kfd_svm_windows_lock(); jobs that are armed were told of by
+ *	kfd_svm_jobs_add()
  */
 void kfd_svm_windows_unlock(struct kfd_svm_user *user)
 {
 	mutex_unlock(&user->p->svms.windows_lock);
+}
+
+/**
+ * kfd_svm_jobs_lock - make room for the fences of jobs
+ * @user: who has locked the VM, and is about to arm jobs
+ * @num: of fences
+ *
+ * Nobody locks them but who has locked the VM, so this waits for nobody.
+ *
+ * Return: 0, or -ENOMEM and they are not locked.
+ */
+int kfd_svm_jobs_lock(struct kfd_svm_user *user, unsigned int num)
+{
+	struct dma_resv *jobs = &user->pdd->svm_jobs;
+	int r;
+
+	dma_resv_assert_held(vm_of(user->pdd)->root.bo->tbo.base.resv);
+	if (WARN_ON_ONCE(!dma_resv_trylock(jobs)))
+		return -EDEADLK;
+	r = dma_resv_reserve_fences(jobs, num);
+	if (r)
+		dma_resv_unlock(jobs);
+	return r;
+}
+
+/**
+ * kfd_svm_jobs_add - who closes windows waits for this job
+ * @user: of kfd_svm_jobs_lock() and kfd_svm_windows_lock()
+ * @fence: of the job
+ */
+void kfd_svm_jobs_add(struct kfd_svm_user *user, struct dma_fence *fence)
+{
+	lockdep_assert_held(&user->p->svms.windows_lock);
+	dma_resv_add_fence(&user->pdd->svm_jobs, fence, DMA_RESV_USAGE_BOOKKEEP);
+}
+
+/**
+ * kfd_svm_jobs_unlock - the opposite of kfd_svm_jobs_lock()
+ * @user: of kfd_svm_jobs_lock()
+ */
+void kfd_svm_jobs_unlock(struct kfd_svm_user *user)
+{
+	dma_resv_unlock(&user->pdd->svm_jobs);
+}
+
+/**
+ * kfd_svm_leave_add - wait for two at once
+ * @leave: of kfd_svm_windows_close(), or all zero; gets what both tell
+ * @other: of kfd_svm_windows_close(), later
+ */
+void kfd_svm_leave_add(struct kfd_svm_leave *leave,
+		       const struct kfd_svm_leave *other)
+{
+	if (!other->gpus)
+		return;
+	if (!leave->gpus) {
+		*leave = *other;
+		return;
+	}
+	leave->start = min(leave->start, other->start);
+	leave->last = max(leave->last, other->last);
+	leave->seq = other->seq;
+	leave->gpus |= other->gpus;
 }
 
 /**

@@ -7,6 +7,7 @@
 
 struct amdgpu_vm;
 struct amdgpu_vm_fault;
+struct dma_fence;
 struct kfd_process;
 struct kfd_process_device;
 struct mm_struct;
@@ -126,6 +127,9 @@ bool kfd_svm_windows_unchanged(struct kfd_svm_user *user,
 bool kfd_svm_window_find(struct kfd_svm_user *user, unsigned long page,
 			 bool write, unsigned long *last,
 			 enum kfd_svm_place *place);
+int kfd_svm_jobs_lock(struct kfd_svm_user *user, unsigned int num);
+void kfd_svm_jobs_add(struct kfd_svm_user *user, struct dma_fence *fence);
+void kfd_svm_jobs_unlock(struct kfd_svm_user *user);
 void kfd_svm_window_add(struct kfd_svm_user *user, struct kfd_svm_window *w);
 int kfd_svm_window_open(struct kfd_svm_user *user,
 			const struct kfd_svm_want *want);
@@ -148,12 +152,14 @@ void kfd_svm_windows_wait(struct svm_range_list *svms,
 			  const struct kfd_svm_leave *leave);
 void kfd_svm_windows_leave(struct svm_range_list *svms, unsigned long start,
 			   unsigned long last);
+void kfd_svm_leave_add(struct kfd_svm_leave *leave,
+		       const struct kfd_svm_leave *other);
 
 /* For who handles faults. */
 bool kfd_svm_window_is_open(struct kfd_process *p, u32 gpuidx,
 			    unsigned long page, bool write);
 enum kfd_svm_fault_by kfd_svm_handle_fault(const struct amdgpu_vm_fault *fault);
-void kfd_svm_windows_lose(struct amdgpu_vm *vm, u64 page, bool wait);
+bool kfd_svm_windows_lose(struct amdgpu_vm *vm, u64 page, bool write);
 
 /* For who maps buffers. */
 bool kfd_svm_windows_in_vm(struct amdgpu_vm *vm, u64 first, u64 last);
@@ -175,6 +181,21 @@ static inline void kfd_svm_windows_lock(struct kfd_svm_user *user)
 }
 
 static inline void kfd_svm_windows_unlock(struct kfd_svm_user *user)
+{
+}
+
+static inline int kfd_svm_jobs_lock(struct kfd_svm_user *user,
+				    unsigned int num)
+{
+	return 0;
+}
+
+static inline void kfd_svm_jobs_add(struct kfd_svm_user *user,
+				    struct dma_fence *fence)
+{
+}
+
+static inline void kfd_svm_jobs_unlock(struct kfd_svm_user *user)
 {
 }
 
@@ -210,9 +231,10 @@ kfd_svm_handle_fault(const struct amdgpu_vm_fault *fault)
 	return KFD_SVM_FAULT_HERE;
 }
 
-static inline void kfd_svm_windows_lose(struct amdgpu_vm *vm, u64 page,
-					bool wait)
+static inline bool kfd_svm_windows_lose(struct amdgpu_vm *vm, u64 page,
+					bool write)
 {
+	return true;
 }
 
 static inline bool kfd_svm_windows_in_vm(struct amdgpu_vm *vm, u64 first,

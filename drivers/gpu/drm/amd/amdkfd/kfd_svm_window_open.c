@@ -33,8 +33,8 @@ struct opening {
 	struct kfd_svm_window *w;
 	u64 generation;	/* of the page tables, from before pages are mapped */
 	bool writable;	/* as far as the VMA and the range go */
-	struct kfd_svm_leave leave;	/* to be waited for with no lock */
-	bool waited;	/* like that; the next time it is with the locks */
+	struct kfd_svm_leave leave;	/* to be waited for */
+	bool waited;	/* with no lock */
 	struct amdgpu_hmm_range hmm;
 	unsigned long pfns[WINDOW_PAGES];
 };
@@ -245,6 +245,7 @@ static int open_run(struct opening *o, unsigned long *pfns)
 /*
  * Windows that are not good enough go, for they are of fewer pages, or for reading
  * only; and those of pages that lose their mapping when these are mapped anew.
+ * -EAGAIN if there are jobs to be waited for before.
  */
 static int close_old(struct opening *o)
 {
@@ -252,22 +253,20 @@ static int close_old(struct opening *o)
 	struct interval_tree_node *pages = &o->w->pages;
 	const u32 gpuidx = o->user->gpuidx;
 	struct kfd_svm_leave leave;
-	bool busy;
 
 	leave = keeps_mapped(o) ?
 		kfd_svm_windows_close(svms, pages->start, pages->last,
 				      BIT_ULL(gpuidx)) :
 		kfd_svm_windows_close_entries(svms, gpuidx, pages->start,
 					      pages->last);
-	busy = kfd_svm_windows_busy(svms, &leave);
-	if (busy && o->want->nonblock)
-		return -EBUSY;
-	if (busy && !o->waited) {
-		o->leave = leave;
-		return -EAGAIN;
+	if (!kfd_svm_windows_busy(svms, &leave)) {
+		kfd_svm_windows_remove(svms, &leave);
+		return 0;
 	}
-	kfd_svm_windows_wait(svms, &leave);
-	return 0;
+	if (o->want->nonblock)
+		return -EBUSY;
+	o->leave = leave;
+	return -EAGAIN;
 }
 
 static bool has_buffer(const struct opening *o)
@@ -288,7 +287,6 @@ static bool has_addresses(const struct opening *o)
 	return *addr;
 }
 
-/* The page tables are reserved. */
 static int open_pages(struct opening *o, unsigned long start,
 		      unsigned long last, unsigned long at)
 {
@@ -371,13 +369,42 @@ static int map_range(struct opening *o)
 	return -EINPROGRESS;
 }
 
+/*
+ * Faults of queues, also those of other processes, are behind one that waits for
+ * the locks, so this is done with none at first. Others may open windows meanwhile:
+ * the next time it is done with all locks but those of page tables.
+ */
+static void wait_for_jobs(struct opening *o)
+{
+	kfd_svm_windows_wait(&o->user->p->svms, &o->leave);
+	o->leave.gpus = 0;
+	o->waited = true;
+}
+
+static int open_reserved(struct opening *o, unsigned long start,
+			 unsigned long last, unsigned long at)
+{
+	struct drm_exec exec;
+	int r;
+
+	for (;;) {
+		r = reserve_page_tables(o, &exec);
+		if (r)
+			return r;
+		r = open_pages(o, start, last, at);
+		drm_exec_fini(&exec);
+		if (!o->leave.gpus || !o->waited)
+			return r;
+		wait_for_jobs(o);
+	}
+}
+
 /* May the job use the page, and which others come along with it? */
 static int open_in_range(struct opening *o, unsigned long at)
 {
 	struct svm_range *prange = o->prange;
 	struct vm_area_struct *vma;
 	unsigned long start, last;
-	struct drm_exec exec;
 	int r;
 
 	vma = vma_lookup(o->user->mm, at << PAGE_SHIFT);
@@ -395,12 +422,7 @@ static int open_in_range(struct opening *o, unsigned long at)
 		     vma->vm_start >> PAGE_SHIFT);
 	last = min3(ALIGN(at + 1, WINDOW_PAGES) - 1, prange->last,
 		    (vma->vm_end >> PAGE_SHIFT) - 1);
-	r = reserve_page_tables(o, &exec);
-	if (r)
-		return r;
-	r = open_pages(o, start, last, at);
-	drm_exec_fini(&exec);
-	return r;
+	return open_reserved(o, start, last, at);
 }
 
 static bool is_open(struct kfd_svm_user *user, unsigned long page, bool write,
@@ -443,17 +465,6 @@ static int open_at(struct opening *o, unsigned long at)
 	return r;
 }
 
-/*
- * Faults of queues, also those of other processes, are behind one that waits for
- * the locks. Others may open windows meanwhile, so this is done once.
- */
-static void wait_for_jobs(struct opening *o)
-{
-	kfd_svm_windows_wait(&o->user->p->svms, &o->leave);
-	o->leave.gpus = 0;
-	o->waited = true;
-}
-
 static int wait_for_worker(struct opening *o)
 {
 	struct delayed_work *work = &o->user->p->svms.restore_work;
@@ -467,15 +478,21 @@ static int wait_for_worker(struct opening *o)
 	return -EAGAIN;
 }
 
-static int fault_in(struct opening *o, unsigned long at, bool prefer)
+/*
+ * If pages cannot be used where the range prefers them to be, they are brought to
+ * system memory: a page that a child of the process shares cannot be copied in
+ * video memory, and so not be written there.
+ */
+static int fault_in(struct opening *o, unsigned long at, bool *prefer)
 {
-	struct kfd_svm_user *user = o->user;
-	int r = svm_range_fault_in(user->p, user->mm, user->pdd->dev, at,
-				   o->want->write, prefer, o->want->nonblock);
+	int r = svm_range_fault_in(o->user, o->want, at, *prefer,
+				   o->waited ? NULL : &o->leave);
 
 	/* If they are there now, they are looked at again. */
-	if (!r)
+	if (!r) {
+		*prefer = false;
 		return -EAGAIN;
+	}
 	if (r == -EBUSY || r == -EAGAIN)
 		return o->want->nonblock ? -EBUSY : -EAGAIN;
 	return r;
@@ -492,13 +509,7 @@ static bool is_interrupted(unsigned int tries)
 	       (signal_pending(current) && (!tries || tries > MAX_TRIES));
 }
 
-/*
- * Opens a window with the page @at, with as many of its neighbours as can be.
- *
- * If pages cannot be used where the range prefers them to be, they are brought to
- * system memory: a page that a child of the process shares cannot be copied in
- * video memory, and so not be written there.
- */
+/* Opens a window with the page @at, with as many of its neighbours as can be. */
 static int open_one(struct opening *o, unsigned long at)
 {
 	unsigned int tries = 0, changes = 0;
@@ -514,8 +525,6 @@ static int open_one(struct opening *o, unsigned long at)
 		if (!o->w)
 			return -ENOMEM;
 		r = open_at(o, at);
-		if (o->leave.gpus)
-			wait_for_jobs(o);
 		/* Others may change pages as often as they like. */
 		if (r == -EAGAIN && tries) {
 			changes++;
@@ -523,10 +532,11 @@ static int open_one(struct opening *o, unsigned long at)
 			r = tries++ < MAX_TRIES ? wait_for_worker(o) : -ENXIO;
 		} else if (o->want->fault && tries < MAX_TRIES &&
 			   (r == -ENXIO || r == -ENOENT)) {
-			r = fault_in(o, at, prefer);
-			prefer = false;
+			r = fault_in(o, at, &prefer);
 			tries++;
 		}
+		if (o->leave.gpus)
+			wait_for_jobs(o);
 		cond_resched();
 	} while (r == -EAGAIN);
 	return r;
