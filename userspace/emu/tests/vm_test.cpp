@@ -169,8 +169,8 @@ TEST(Vm, RetryIsOffForGraphicsAndByControlAndByEntry)
 	EXPECT_EQ(port.read(2, va, as_mutable_bytes(v)), Access::ok);
 	r.entry(5, va) = pte::no_retry;
 	EXPECT_EQ(port.read(5, va, as_mutable_bytes(v)), Access::ok);
-	r.entry(5, va) = pte::no_retry_further;
-	EXPECT_EQ(port.read(5, va, as_mutable_bytes(v)), Access::ok);
+	r.entry(5, va + 8192) = pte::no_retry_further;
+	EXPECT_EQ(port.read(5, va + 8192, as_mutable_bytes(v)), Access::ok);
 	r.gpu.set_retry({.retry = false});
 	EXPECT_EQ(port.read(5, va + 4096, as_mutable_bytes(v)), Access::ok);
 	EXPECT_EQ(r.gpu.stats().retry_faults.get(), 0u);
