@@ -84,18 +84,21 @@ static struct kfd_process_device *pdd_of(struct svm_range_list *svms, u32 gpuidx
 
 /*
  * What is denied may take a whole entry away, of a GiB at most, so jobs on that are
- * waited for, and no windows are opened meanwhile. False if the fault comes again.
+ * waited for: with no lock first, and then while no windows are opened. False if the
+ * fault comes again.
  */
 static bool deny_fault(struct svm_range_list *svms,
 		       const struct amdgpu_vm_fault *fault)
 {
 	const unsigned long each = SZ_1G >> PAGE_SHIFT;
 	const unsigned long page = fault->addr >> PAGE_SHIFT;
+	const unsigned long start = ALIGN_DOWN(page, each);
+	const unsigned long last = start + each - 1;
 	bool denied;
 
+	kfd_svm_windows_leave(svms, start, last);
 	mutex_lock(&svms->lock);
-	kfd_svm_windows_leave(svms, ALIGN_DOWN(page, each),
-			      ALIGN(page + 1, each) - 1);
+	kfd_svm_windows_leave(svms, start, last);
 	denied = amdgpu_vm_deny_fault(fault);
 	mutex_unlock(&svms->lock);
 	return denied;
