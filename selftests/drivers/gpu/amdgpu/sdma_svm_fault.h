@@ -45,17 +45,23 @@ static inline int take_away(struct _test_data_svm *self)
 	return svm_set(&self->svm, self->at, SIZE, &attr, 1);
 }
 
-/* A batch that copies a page to video memory, and is held. */
-static inline int hold_page(struct _test_data_svm *self, struct hold *hold,
-			    uint32_t *timeline)
+/* A batch that is held, and signals a new timeline. */
+static inline int hold_desc(struct _test_data_svm *self, struct hold *hold,
+			    struct drm_amdgpu_sdma_desc d, uint32_t *timeline)
 {
-	const struct drm_amdgpu_sdma_desc d = copy_desc(va(self->at), VRAM_VA,
-							PAGE);
 	struct drm_amdgpu_sdma_batch batch = batch_of(&self->gpu, &d, 1);
 	int ret = syncobj_new(&self->gpu, timeline);
 
 	hold_batch(hold, &batch);
 	return ret ? ret : batch_submit_to(&self->gpu, &batch, *timeline, 1);
+}
+
+/* It copies a page to video memory. */
+static inline int hold_page(struct _test_data_svm *self, struct hold *hold,
+			    uint32_t *timeline)
+{
+	return hold_desc(self, hold, copy_desc(va(self->at), VRAM_VA, PAGE),
+			 timeline);
 }
 
 /* A fault that the driver hears of when this is over. */
@@ -69,12 +75,12 @@ static inline int set_late(struct _test_data_svm *self, unsigned int us)
 	return emulator_all(self->emulator, delay);
 }
 
-static inline int wait_for_faults(struct _test_data_svm *self, long before)
+static inline int wait_for_first_fault(struct _test_data_svm *self)
 {
 	unsigned int tries;
 
 	for (tries = 0; tries < 500; tries++) {
-		if (count_faults(self->emulator) > before)
+		if (count_faults(self->emulator) > self->faults)
 			return 0;
 		usleep(1000);
 	}
@@ -85,10 +91,10 @@ static inline int wait_for_faults(struct _test_data_svm *self, long before)
  * Somebody has had a fault, of which the driver is told late. A batch has its window
  * there before, and is held.
  */
-static inline int hold_before_fault(struct _test_data_svm *self, long before,
+static inline int hold_before_fault(struct _test_data_svm *self,
 				    struct hold *hold, uint32_t *timeline)
 {
-	int ret = wait_for_faults(self, before);
+	int ret = wait_for_first_fault(self);
 
 	if (!ret)
 		ret = hold_page(self, hold, timeline);

@@ -103,7 +103,6 @@ TEST_F(svm, fault_while_batch_brings)
  */
 TEST_F(svm, late_fault)
 {
-	const long before = self->faults;
 	struct hold hold;
 	uint32_t timeline;
 	struct job job;
@@ -124,7 +123,7 @@ TEST_F(svm, late_fault)
 	ASSERT_EQ(0, job_new(self, &job));
 	ASSERT_EQ(0, set_late(self, LATE_US));
 	ASSERT_EQ(0, job_start(self, &job, self->at, MIB, NULL));
-	EXPECT_EQ(0, hold_before_fault(self, before, &hold, &timeline));
+	EXPECT_EQ(0, hold_before_fault(self, &hold, &timeline));
 	hold_release(&hold);
 	EXPECT_EQ(0, syncobj_wait(&self->gpu, timeline, 1, WAIT_SECONDS));
 	EXPECT_EQ(0, memcmp(self->vram.cpu, self->want, PAGE));
@@ -144,8 +143,6 @@ static void *unmap_all(void *arg)
 /* A held batch that uses no SVM memory: who unmaps some does not wait for it. */
 TEST_F(svm, batch_elsewhere)
 {
-	const struct drm_amdgpu_sdma_desc d = fill_desc(VRAM_VA + MIB, PAGE, 7);
-	struct drm_amdgpu_sdma_batch elsewhere = batch_of(&self->gpu, &d, 1);
 	struct helper h = { .self = self };
 	struct hold hold;
 	uint32_t timeline;
@@ -153,9 +150,8 @@ TEST_F(svm, batch_elsewhere)
 	if (hold_open(&self->gpu, &hold))
 		SKIP(return, "no sw_sync to hold batches back with");
 	memcpy(self->at, self->want, SIZE);
-	ASSERT_EQ(0, syncobj_new(&self->gpu, &timeline));
-	hold_batch(&hold, &elsewhere);
-	ASSERT_EQ(0, batch_submit_to(&self->gpu, &elsewhere, timeline, 1));
+	ASSERT_EQ(0, hold_desc(self, &hold, fill_desc(VRAM_VA + MIB, PAGE, 7),
+			       &timeline));
 	ASSERT_EQ(0, copy(self, va(self->at), VRAM_VA, PAGE));
 	ASSERT_EQ(0, pthread_create(&h.thread, NULL, unmap_all, &h));
 	EXPECT_TRUE(wait_done(&h, SOON));

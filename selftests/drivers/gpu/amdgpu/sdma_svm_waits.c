@@ -96,9 +96,6 @@ static void takers_wait(struct __test_metadata *_metadata,
 			void (*first)(struct _test_data_svm *self),
 			void (*second)(struct _test_data_svm *self))
 {
-	const struct drm_amdgpu_sdma_desc d = copy_desc(va(self->at), VRAM_VA,
-							LEN);
-	struct drm_amdgpu_sdma_batch batch = batch_of(&self->gpu, &d, 1);
 	struct taker t[] = {
 		{ .self = self, .take = first },
 		{ .self = self, .take = second },
@@ -109,9 +106,9 @@ static void takers_wait(struct __test_metadata *_metadata,
 
 	if (hold_open(&self->gpu, &hold))
 		SKIP(return, "no sw_sync to hold batches back with");
-	ASSERT_EQ(0, syncobj_new(&self->gpu, &timeline));
-	hold_batch(&hold, &batch);
-	ASSERT_EQ(0, batch_submit_to(&self->gpu, &batch, timeline, 1));
+	ASSERT_EQ(0, hold_desc(self, &hold,
+			       copy_desc(va(self->at), VRAM_VA, LEN),
+			       &timeline));
 	for (i = 0; i < 2 && t[i].take; i++) {
 		ASSERT_EQ(0, pthread_create(&t[i].thread, NULL, take, &t[i]));
 		usleep(200000);
@@ -220,9 +217,6 @@ static int wait_for_migration(int watch)
 /* Video memory that others need: it has begun to leave, and stays until then. */
 TEST_F_TIMEOUT(svm, eviction_waits, 120)
 {
-	const struct drm_amdgpu_sdma_desc d = copy_desc(va(self->at), VRAM_VA,
-							LEN);
-	struct drm_amdgpu_sdma_batch batch = batch_of(&self->gpu, &d, 1);
 	struct taker t = { .self = self, .take = take_by_eviction };
 	struct hold hold;
 	uint32_t timeline;
@@ -236,9 +230,9 @@ TEST_F_TIMEOUT(svm, eviction_waits, 120)
 	ASSERT_EQ(0, send_away(self));
 	watch = svm_watch(&self->svm, &self->svm.gpu[0]);
 	ASSERT_LE(0, watch);
-	ASSERT_EQ(0, syncobj_new(&self->gpu, &timeline));
-	hold_batch(&hold, &batch);
-	ASSERT_EQ(0, batch_submit_to(&self->gpu, &batch, timeline, 1));
+	ASSERT_EQ(0, hold_desc(self, &hold,
+			       copy_desc(va(self->at), VRAM_VA, LEN),
+			       &timeline));
 	ASSERT_EQ(0, pthread_create(&t.thread, NULL, take, &t));
 	EXPECT_LT(0, wait_for_migration(watch));
 	usleep(200000);
