@@ -23,14 +23,14 @@ constexpr unsigned fragment(u64 e)
 	return static_cast<unsigned>(field(e, 59, 5));
 }
 
-// A client that faults at one of these is never asked to retry. The second is what
-// drivers write where entries may be translated further.
+// A client that faults at one of these is never asked to retry. The first is not
+// valid; the second is what drivers write where entries may be translated further.
 constexpr u64 no_retry = executable | is_pte | further;
 constexpr u64 no_retry_further = valid | system | prt;
 
 constexpr bool ends_retries(u64 e)
 {
-	return (e & no_retry) == no_retry ||
+	return (e & (no_retry | valid)) == no_retry ||
 	       (e & no_retry_further) == no_retry_further;
 }
 } // namespace pte
