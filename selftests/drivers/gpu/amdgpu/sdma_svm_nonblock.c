@@ -174,4 +174,42 @@ TEST_F(svm, nonblock_behind_unmapped)
 	buffer_free(&self->gpu, &other);
 }
 
+static void *drop_page(void *arg)
+{
+	struct helper *h = arg;
+
+	done(h, madvise(h->self->at, PAGE, MADV_DONTNEED) ? -errno : 0);
+	return NULL;
+}
+
+/* Who takes a page away waits for the batch: the call does not wait for him. */
+TEST_F(svm, nonblock_behind_dropped)
+{
+	const struct drm_amdgpu_sdma_desc beside =
+		copy_desc(va(self->at + PAGE), VRAM_VA + PAGE, PAGE);
+	struct drm_amdgpu_sdma_batch more = batch_of(&self->gpu, &beside, 1);
+	struct helper helper = { .self = self };
+	struct hold hold;
+	uint32_t timeline;
+
+	if (hold_open(&self->gpu, &hold))
+		SKIP(return, "no sw_sync to hold batches back with");
+	ASSERT_EQ(0, madvise(self->at, SIZE, MADV_NOHUGEPAGE));
+	memcpy(self->at, self->want, 2 * PAGE);
+	ASSERT_EQ(0, hold_page(self, &hold, &timeline));
+	ASSERT_EQ(0, pthread_create(&helper.thread, NULL, drop_page, &helper));
+	EXPECT_FALSE(wait_done(&helper, 1));
+	/* No new thread: its stack may be beside this memory, and wait as well. */
+	more.flags = AMDGPU_SDMA_BATCH_NONBLOCK;
+	EXPECT_EQ(-EAGAIN, batch_submit(&self->gpu, &more));
+	EXPECT_FALSE(is_done(&helper));
+	hold_release(&hold);
+	pthread_join(helper.thread, NULL);
+	EXPECT_EQ(0, helper.ret);
+	ASSERT_EQ(0, syncobj_wait(&self->gpu, timeline, 1, WAIT_SECONDS));
+	more.flags = 0;
+	EXPECT_EQ(0, batch_run(&self->gpu, &more));
+	EXPECT_EQ(0, memcmp(self->vram.cpu, self->want, 2 * PAGE));
+}
+
 TEST_HARNESS_MAIN

@@ -34,18 +34,6 @@
  * first three at most: a job may be behind one of AMDGPU_CS, whose fault ends with
  * the page tables locked. If reclaim keeps them from that, as it may for user
  * pointers too, the timeout of the ring ends the job.
- *
- * The handler of retry faults has those of all processes, so it does not wait for
- * jobs, nor for locks whose holders may: mmap_lock, for example. It leaves faults of
- * queues of a process that has had windows to a worker of the process, and a queue
- * faults again until its fault has ended. Where a window is open, what a queue has
- * missed is mapped by now.
- *
- * A fault that is not allowed ends with an entry that is not valid, and may take
- * away what else the entry has mapped. Until no job uses that, it comes again; after
- * that, no range counts as mapped. So a job of AMDGPU_CS that writes where it may
- * only read, and behind which a job is that reads there, ends when its ring's time
- * is up.
  */
 
 #include <linux/interval_tree.h>
@@ -79,116 +67,6 @@ static struct kfd_process_device *pdd_of(struct svm_range_list *svms, u32 gpuidx
 	return kfd_process_device_from_gpuidx(p, gpuidx);
 }
 
-/* A queue that runs faults again much sooner. */
-#define DENIED_FOR	(HZ / 50)
-
-/*
- * What is denied may take a whole entry away, of a GiB at most, so jobs on that are
- * waited for: with no lock first, and then while no windows are opened. False if the
- * fault comes again.
- */
-static bool deny_fault(struct svm_range_list *svms,
-		       const struct amdgpu_vm_fault *fault)
-{
-	const unsigned long each = SZ_1G >> PAGE_SHIFT;
-	const unsigned long page = fault->addr >> PAGE_SHIFT;
-	const unsigned long start = ALIGN_DOWN(page, each);
-	const unsigned long last = start + each - 1;
-	bool denied;
-
-	kfd_svm_windows_leave(svms, start, last);
-	mutex_lock(&svms->lock);
-	kfd_svm_windows_leave(svms, start, last);
-	denied = amdgpu_vm_deny_fault(fault);
-	mutex_unlock(&svms->lock);
-	return denied;
-}
-
-static void svm_fault_work(struct work_struct *work)
-{
-	struct svm_range_list *svms = container_of(work, struct svm_range_list,
-						   fault_work);
-	const struct amdgpu_vm_fault *fault = &svms->fault;
-	bool waited = false, denied;
-	int r;
-
-	r = svm_range_restore_pages(fault, &waited);
-	/* with no locks; the next time nobody opens windows in between */
-	if (!r && waited)
-		r = svm_range_restore_pages(fault, &waited);
-	denied = r && deny_fault(svms, fault);
-	spin_lock(&svms->fault_lock);
-	if (denied) {
-		svms->denied = *fault;
-		svms->denied_until = (jiffies + DENIED_FOR) | 1;
-	}
-	svms->fault_pending = false;
-	spin_unlock(&svms->fault_lock);
-}
-
-static bool is_same_fault(const struct amdgpu_vm_fault *a,
-			  const struct amdgpu_vm_fault *b)
-{
-	return a->adev == b->adev && a->pasid == b->pasid &&
-	       a->vmid == b->vmid && a->node_id == b->node_id &&
-	       a->addr == b->addr && a->write == b->write;
-}
-
-/* That it is denied is told once: what the queue tries later is another fault. */
-static bool take_denied(struct svm_range_list *svms,
-			const struct amdgpu_vm_fault *fault)
-{
-	if (!svms->denied_until || !is_same_fault(&svms->denied, fault))
-		return false;
-	if (!time_before(jiffies, svms->denied_until))
-		return false;
-	svms->denied_until = 0;
-	return true;
-}
-
-static enum kfd_svm_fault_by fault_by(struct svm_range_list *svms,
-				      const struct amdgpu_vm_fault *fault)
-{
-	if (!READ_ONCE(svms->windows_used))
-		return KFD_SVM_FAULT_HERE;
-	if (!kfd_node_by_irq_ids(fault->adev, fault->node_id, fault->vmid))
-		return KFD_SVM_FAULT_OF_JOB;
-	if (take_denied(svms, fault))
-		return KFD_SVM_FAULT_DENIED;
-	if (!svms->fault_pending) {
-		svms->fault = *fault;
-		svms->fault_pending = true;
-		queue_work(system_freezable_wq, &svms->fault_work);
-	}
-	return KFD_SVM_FAULT_LATER;
-}
-
-/**
- * kfd_svm_handle_fault - leave a fault to a worker of the process
- * @fault: in the VM of a compute process
- *
- * Unless no job of the kernel uses SVM memory of the process. One at a time: what
- * faults meanwhile faults again, too. Jobs of AMDGPU_CS, of which amdkfd knows
- * nothing, and behind which those may be for which the worker waits, are not left
- * to it.
- *
- * Return: who handles the fault.
- */
-enum kfd_svm_fault_by kfd_svm_handle_fault(const struct amdgpu_vm_fault *fault)
-{
-	enum kfd_svm_fault_by by;
-	struct kfd_process *p;
-
-	p = kfd_lookup_process_by_pasid(fault->pasid, NULL);
-	if (!p)
-		return KFD_SVM_FAULT_HERE;
-	spin_lock(&p->svms.fault_lock);
-	by = fault_by(&p->svms, fault);
-	spin_unlock(&p->svms.fault_lock);
-	kfd_unref_process(p);
-	return by;
-}
-
 /**
  * kfd_svm_windows_init - of a new process
  * @svms: ranges of the process
@@ -199,11 +77,8 @@ void kfd_svm_windows_init(struct svm_range_list *svms)
 	svms->windows = RB_ROOT_CACHED;
 	svms->windows_seq = 0;
 	svms->windows_used = false;
-	spin_lock_init(&svms->fault_lock);
-	svms->fault_pending = false;
-	svms->denied_until = 0;
-	INIT_WORK(&svms->fault_work, svm_fault_work);
 	atomic64_set(&svms->lost, 0);
+	kfd_svm_faults_init(svms);
 }
 
 /**
@@ -306,6 +181,29 @@ bool kfd_svm_windows_busy(struct svm_range_list *svms,
 					    DMA_RESV_USAGE_BOOKKEEP))
 			return true;
 	return false;
+}
+
+/**
+ * kfd_svm_windows_leaving - is there somebody who waits for jobs?
+ * @svms: ranges of the process
+ * @start: first page
+ * @last: last page
+ *
+ * Return: true if there are closed windows, and jobs that may use the pages.
+ */
+bool kfd_svm_windows_leaving(struct svm_range_list *svms, unsigned long start,
+			     unsigned long last)
+{
+	struct kfd_svm_leave leave = { };
+	struct interval_tree_node *node;
+
+	mutex_lock(&svms->windows_lock);
+	node = interval_tree_iter_first(&svms->windows, start, last);
+	for (; node; node = interval_tree_iter_next(node, start, last))
+		if (to_window(node)->closed)
+			leave.gpus |= BIT_ULL(to_window(node)->gpuidx);
+	mutex_unlock(&svms->windows_lock);
+	return kfd_svm_windows_busy(svms, &leave);
 }
 
 /**

@@ -146,6 +146,8 @@ struct kfd_svm_leave kfd_svm_windows_close_entries(struct svm_range_list *svms,
 						   unsigned long last);
 bool kfd_svm_windows_busy(struct svm_range_list *svms,
 			  const struct kfd_svm_leave *leave);
+bool kfd_svm_windows_leaving(struct svm_range_list *svms, unsigned long start,
+			     unsigned long last);
 void kfd_svm_windows_remove(struct svm_range_list *svms,
 			    const struct kfd_svm_leave *leave);
 void kfd_svm_windows_wait(struct svm_range_list *svms,
@@ -156,6 +158,7 @@ void kfd_svm_leave_add(struct kfd_svm_leave *leave,
 		       const struct kfd_svm_leave *other);
 
 /* For who handles faults. */
+void kfd_svm_faults_init(struct svm_range_list *svms);
 bool kfd_svm_window_is_open(struct kfd_process *p, u32 gpuidx,
 			    unsigned long page, bool write);
 enum kfd_svm_fault_by kfd_svm_handle_fault(const struct amdgpu_vm_fault *fault);

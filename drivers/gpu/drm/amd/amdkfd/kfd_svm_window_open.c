@@ -34,6 +34,7 @@ struct opening {
 	u64 generation;	/* of the page tables, from before pages are mapped */
 	bool writable;	/* as far as the VMA and the range go */
 	struct kfd_svm_leave leave;	/* to be waited for */
+	bool clear;	/* so are those in front of what the CPU clears */
 	bool waited;	/* with no lock */
 	struct amdgpu_hmm_range hmm;
 	unsigned long pfns[WINDOW_PAGES];
@@ -54,6 +55,23 @@ static struct amdgpu_vm *vm_of(const struct opening *o)
 	return drm_priv_to_vm(o->user->pdd->drm_priv);
 }
 
+/*
+ * Waits for who takes pages of the range away, and so for jobs: page tables are not
+ * locked. Who does not wait for jobs looks for such first. One that comes in between
+ * is waited for, as nobody can ask whether he would be.
+ */
+static int begin_look(struct opening *o)
+{
+	struct svm_range *prange = o->prange;
+
+	if (o->want->nonblock &&
+	    kfd_svm_windows_leaving(prange->svms, prange->start, prange->last))
+		return -EBUSY;
+	o->hmm.hmm_range.notifier = &prange->notifier;
+	o->hmm.hmm_range.notifier_seq = mmu_interval_read_begin(&prange->notifier);
+	return 0;
+}
+
 /* Each page as it is: nothing is faulted in. */
 static int look_at_pages(struct opening *o, unsigned long start,
 			 unsigned long last)
@@ -61,13 +79,11 @@ static int look_at_pages(struct opening *o, unsigned long start,
 	struct hmm_range *hmm = &o->hmm.hmm_range;
 	int r;
 
-	hmm->notifier = &o->prange->notifier;
 	hmm->start = start << PAGE_SHIFT;
 	hmm->end = (last + 1) << PAGE_SHIFT;
 	hmm->hmm_pfns = o->pfns;
 	hmm->dev_private_owner = SVM_ADEV_PGMAP_OWNER(adev_of(o));
 	memset(o->pfns, 0, (last - start + 1) * sizeof(*o->pfns));
-	hmm->notifier_seq = mmu_interval_read_begin(hmm->notifier);
 	r = hmm_range_fault(hmm);
 	return r == -EBUSY ? -EAGAIN : r;
 }
@@ -296,9 +312,10 @@ static int open_pages(struct opening *o, unsigned long start,
 	if (!has_addresses(o))
 		return -ENOMEM;
 	/* amdgpu_sdma_batch_update_vm() asks the same, but later. */
-	if (o->want->nonblock &&
-	    amdgpu_vm_clear_waits(vm_of(o), &vm_of(o)->freed))
-		return -EBUSY;
+	if (amdgpu_vm_clear_waits(vm_of(o), &vm_of(o)->freed)) {
+		o->clear = !o->want->nonblock;
+		return o->clear ? -EAGAIN : -EBUSY;
+	}
 	/* What was unmapped before must not be taken away later. */
 	r = amdgpu_vm_clear_freed(adev_of(o), vm_of(o), NULL);
 	if (!r)
@@ -376,9 +393,17 @@ static int map_range(struct opening *o)
  */
 static void wait_for_jobs(struct opening *o)
 {
+	if (o->clear)
+		amdgpu_vm_wait_to_clear(vm_of(o), false);
 	kfd_svm_windows_wait(&o->user->p->svms, &o->leave);
+	o->clear = false;
 	o->leave.gpus = 0;
 	o->waited = true;
+}
+
+static bool has_to_wait(const struct opening *o)
+{
+	return o->clear || o->leave.gpus;
 }
 
 static int open_reserved(struct opening *o, unsigned long start,
@@ -388,12 +413,14 @@ static int open_reserved(struct opening *o, unsigned long start,
 	int r;
 
 	for (;;) {
-		r = reserve_page_tables(o, &exec);
+		r = begin_look(o);
+		if (!r)
+			r = reserve_page_tables(o, &exec);
 		if (r)
 			return r;
 		r = open_pages(o, start, last, at);
 		drm_exec_fini(&exec);
-		if (!o->leave.gpus || !o->waited)
+		if (!has_to_wait(o) || !o->waited)
 			return r;
 		wait_for_jobs(o);
 	}
@@ -535,7 +562,7 @@ static int open_one(struct opening *o, unsigned long at)
 			r = fault_in(o, at, &prefer);
 			tries++;
 		}
-		if (o->leave.gpus)
+		if (has_to_wait(o))
 			wait_for_jobs(o);
 		cond_resched();
 	} while (r == -EAGAIN);
