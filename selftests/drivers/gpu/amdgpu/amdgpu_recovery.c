@@ -95,6 +95,97 @@ TEST_F_TIMEOUT(recovery, endless_job, 120)
 	EXPECT_EQ(0, kmsg_complaints(self->kmsg));
 }
 
+/* A job of another device waits for the one that hangs. */
+FIXTURE(two_devices) {
+	FIXTURE_DATA(recovery) first, second;
+};
+
+FIXTURE_SETUP(two_devices)
+{
+	FIXTURE_DATA(recovery) *both[] = { &self->first, &self->second };
+	char gpus[MAX_GPUS][32];
+	int i;
+
+	if (find_gpus(gpus) < 2)
+		SKIP(return, "one GPU");
+	if (gpu_linked(gpus[0]))
+		SKIP(return, "they are reset together");
+	self->first.kmsg = kmsg_open();
+	if (self->first.kmsg < 0)
+		SKIP(return, "the kernel's log is not readable");
+	for (i = 0; i < 2; i++) {
+		ASSERT_EQ(0, open_gpu(&both[i]->gpu, gpus[i]));
+		ASSERT_EQ(0, new_mapped_buffer(&both[i]->gpu, &both[i]->ib,
+					       65536, AMDGPU_GEM_DOMAIN_GTT));
+		ASSERT_EQ(0, write_word(&both[i]->gpu, &both[i]->ib, 1));
+	}
+	ASSERT_EQ(0, new_user_buffer(&self->second.gpu, &self->second.user,
+				     SIZE));
+	ASSERT_EQ(0, map_gpu(&self->second.gpu, &self->second.user));
+}
+
+FIXTURE_TEARDOWN(two_devices)
+{
+	close(self->second.gpu.fd);
+	close(self->first.gpu.fd);
+	close(self->first.kmsg);
+}
+
+/* A job of one GPU, as a syncobj of another. */
+static int import_fence(struct gpu *from, uint64_t fence, struct gpu *to,
+			uint32_t *syncobj)
+{
+	union drm_amdgpu_fence_to_handle get = {
+		.in.fence.ctx_id = from->context,
+		.in.fence.ip_type = AMDGPU_HW_IP_DMA,
+		.in.fence.seq_no = fence,
+		.in.what = AMDGPU_FENCE_TO_HANDLE_GET_SYNC_FILE_FD,
+	};
+	struct drm_syncobj_handle import = {
+		.flags = DRM_SYNCOBJ_FD_TO_HANDLE_FLAGS_IMPORT_SYNC_FILE,
+	};
+	struct drm_syncobj_create create = { };
+	int ret;
+
+	ret = do_ioctl(from->fd, DRM_IOCTL_AMDGPU_FENCE_TO_HANDLE, &get);
+	if (!ret)
+		ret = do_ioctl(to->fd, DRM_IOCTL_SYNCOBJ_CREATE, &create);
+	if (ret)
+		return ret;
+	import.handle = create.handle;
+	import.fd = get.out.handle;
+	*syncobj = create.handle;
+	ret = do_ioctl(to->fd, DRM_IOCTL_SYNCOBJ_FD_TO_HANDLE, &import);
+	close(get.out.handle);
+	return ret;
+}
+
+/*
+ * A mapping of the first GPU is where memory was that the second used. The job of
+ * the second that waits is in the file that had the memory.
+ */
+TEST_F_TIMEOUT(two_devices, endless_job, 120)
+{
+	struct gpu *first = &self->first.gpu, *second = &self->second.gpu;
+	struct buffer reuse, *all = &self->second.ib;
+	void *at = self->second.user.cpu;
+	uint64_t fence, behind;
+	uint32_t syncobj;
+
+	ASSERT_EQ(0, munmap(at, SIZE));
+	ASSERT_EQ(0, new_buffer(first, &reuse, SIZE, AMDGPU_GEM_DOMAIN_VRAM));
+	ASSERT_EQ(0, map_cpu(first, &reuse, at));
+	memset(reuse.cpu, 1, SIZE);
+	ASSERT_EQ(0, submit_endless(&self->first, 1, &fence));
+	ASSERT_EQ(0, import_fence(first, fence, second, &syncobj));
+	ASSERT_EQ(0, submit_after(second, syncobj, &all, 1, 8, &behind));
+	EXPECT_NE(1, wait_fence(first, fence, 60));
+	EXPECT_EQ(0, works_again(first, &self->first.ib));
+	EXPECT_NE(1, wait_fence(second, behind, 30));
+	EXPECT_EQ(0, works_again(second, &self->second.ib));
+	EXPECT_EQ(0, kmsg_complaints(self->first.kmsg));
+}
+
 #define CLEARED		16
 #define CLEARED_SIZE	(8 * MIB)
 

@@ -192,25 +192,33 @@ static inline void drop_list(struct gpu *gpu, uint32_t handle)
 }
 
 /* Run packets of SDMA, which the first buffer holds, on the first ring. */
-static inline int submit(struct gpu *gpu, struct buffer **all,
-			 unsigned int count, unsigned int words,
-			 uint64_t *fence)
+/* The job waits for a syncobj, if that is not 0. */
+static inline int submit_after(struct gpu *gpu, uint32_t syncobj,
+			       struct buffer **all, unsigned int count,
+			       unsigned int words, uint64_t *fence)
 {
+	struct drm_amdgpu_cs_chunk_sem sem = { .handle = syncobj };
 	struct drm_amdgpu_cs_chunk_ib ib = {
 		.va_start = all[0]->va,
 		.ib_bytes = words * 4,
 		.ip_type = AMDGPU_HW_IP_DMA,
 	};
-	struct drm_amdgpu_cs_chunk chunk = {
-		.chunk_id = AMDGPU_CHUNK_ID_IB,
-		.length_dw = sizeof(ib) / 4,
-		.chunk_data = (uintptr_t)&ib,
+	struct drm_amdgpu_cs_chunk chunk[] = {
+		{
+			.chunk_id = AMDGPU_CHUNK_ID_IB,
+			.length_dw = sizeof(ib) / 4,
+			.chunk_data = (uintptr_t)&ib,
+		}, {
+			.chunk_id = AMDGPU_CHUNK_ID_SYNCOBJ_IN,
+			.length_dw = sizeof(sem) / 4,
+			.chunk_data = (uintptr_t)&sem,
+		},
 	};
-	uint64_t chunks = (uintptr_t)&chunk;
+	uint64_t chunks[] = { (uintptr_t)&chunk[0], (uintptr_t)&chunk[1] };
 	union drm_amdgpu_cs arg = {
 		.in.ctx_id = gpu->context,
-		.in.num_chunks = 1,
-		.in.chunks = (uintptr_t)&chunks,
+		.in.num_chunks = syncobj ? 2 : 1,
+		.in.chunks = (uintptr_t)chunks,
 	};
 	uint32_t list;
 	int ret = make_list(gpu, all, count, &list);
@@ -222,6 +230,13 @@ static inline int submit(struct gpu *gpu, struct buffer **all,
 	*fence = arg.out.handle;
 	drop_list(gpu, list);
 	return ret;
+}
+
+static inline int submit(struct gpu *gpu, struct buffer **all,
+			 unsigned int count, unsigned int words,
+			 uint64_t *fence)
+{
+	return submit_after(gpu, 0, all, count, words, fence);
 }
 
 /* 1: still busy */

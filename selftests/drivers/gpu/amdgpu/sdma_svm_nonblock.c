@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * SDMA batches on SVM memory that do not wait for earlier batches: where they would
- * have to, the call says so.
+ * have to, the call says so. And what goes on while a call waits.
  */
 #include "sdma_svm_fault.h"
 
@@ -174,6 +174,15 @@ TEST_F(svm, nonblock_behind_unmapped)
 	buffer_free(&self->gpu, &other);
 }
 
+/* New stacks of threads are mapped beside nothing that is to be dropped. */
+static void guard(struct _test_data_svm *self)
+{
+	const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE;
+
+	mmap(self->at - PAGE, PAGE, PROT_NONE, flags, -1, 0);
+	mmap(self->at + SIZE, PAGE, PROT_NONE, flags, -1, 0);
+}
+
 static void *drop_page(void *arg)
 {
 	struct helper *h = arg;
@@ -195,13 +204,13 @@ TEST_F(svm, nonblock_behind_dropped)
 	if (hold_open(&self->gpu, &hold))
 		SKIP(return, "no sw_sync to hold batches back with");
 	ASSERT_EQ(0, madvise(self->at, SIZE, MADV_NOHUGEPAGE));
+	guard(self);
 	memcpy(self->at, self->want, 2 * PAGE);
 	ASSERT_EQ(0, hold_page(self, &hold, &timeline));
 	ASSERT_EQ(0, pthread_create(&helper.thread, NULL, drop_page, &helper));
 	EXPECT_FALSE(wait_done(&helper, 1));
-	/* No new thread: its stack may be beside this memory, and wait as well. */
 	more.flags = AMDGPU_SDMA_BATCH_NONBLOCK;
-	EXPECT_EQ(-EAGAIN, batch_submit(&self->gpu, &more));
+	EXPECT_EQ(-EAGAIN, answer_now(&self->gpu, &hold, &more));
 	EXPECT_FALSE(is_done(&helper));
 	hold_release(&hold);
 	pthread_join(helper.thread, NULL);
@@ -209,6 +218,35 @@ TEST_F(svm, nonblock_behind_dropped)
 	ASSERT_EQ(0, syncobj_wait(&self->gpu, timeline, 1, WAIT_SECONDS));
 	more.flags = 0;
 	EXPECT_EQ(0, batch_run(&self->gpu, &more));
+	EXPECT_EQ(0, memcmp(self->vram.cpu, self->want, 2 * PAGE));
+}
+
+/* A call that may wait for him does so with no lock: the process maps memory. */
+TEST_F(svm, waits_behind_dropped)
+{
+	struct helper dropper = { .self = self }, copier = dropper, h = dropper;
+	struct hold hold;
+	uint32_t timeline;
+
+	if (hold_open(&self->gpu, &hold))
+		SKIP(return, "no sw_sync to hold batches back with");
+	ASSERT_EQ(0, madvise(self->at, SIZE, MADV_NOHUGEPAGE));
+	guard(self);
+	memcpy(self->at, self->want, 2 * PAGE);
+	ASSERT_EQ(0, hold_page(self, &hold, &timeline));
+	ASSERT_EQ(0, pthread_create(&dropper.thread, NULL, drop_page, &dropper));
+	EXPECT_FALSE(wait_done(&dropper, 1));
+	ASSERT_EQ(0, pthread_create(&copier.thread, NULL, copy_beside, &copier));
+	EXPECT_FALSE(wait_done(&copier, 1));
+	ASSERT_EQ(0, pthread_create(&h.thread, NULL, touch_new_memory, &h));
+	EXPECT_TRUE(wait_done(&h, 5));
+	hold_release(&hold);
+	pthread_join(h.thread, NULL);
+	pthread_join(copier.thread, NULL);
+	pthread_join(dropper.thread, NULL);
+	EXPECT_EQ(0, h.ret);
+	EXPECT_EQ(0, copier.ret);
+	EXPECT_EQ(0, dropper.ret);
 	EXPECT_EQ(0, memcmp(self->vram.cpu, self->want, 2 * PAGE));
 }
 

@@ -214,6 +214,23 @@ TEST_F(userptr, protected)
 	EXPECT_EQ(0, self->user.cpu[0]);
 }
 
+/* Nor does that keep the compute driver from bringing back other memory. */
+TEST_F(userptr, beside_protected)
+{
+	ASSERT_EQ(0, user_new(self, &self->other, OTHER_VA,
+			      AMDGPU_GEM_USERPTR_REGISTER));
+	memcpy(self->other.cpu, self->want, SIZE);
+	ASSERT_EQ(0, copy(self, OTHER_VA, VRAM_VA, LEN, NULL));
+	ASSERT_EQ(0, mprotect(self->user.cpu, SIZE, PROT_READ));
+	/* it has seen that one before the other */
+	usleep(100000);
+	ASSERT_EQ(0, madvise(self->other.cpu, SIZE, MADV_DONTNEED));
+	memset(self->other.cpu, 0x55, SIZE);
+	ASSERT_EQ(0, copy(self, OTHER_VA, VRAM_VA, LEN, NULL));
+	EXPECT_EQ(0x55, self->vram.cpu[0]);
+	EXPECT_EQ(0x55, self->vram.cpu[LEN - 1]);
+}
+
 /* Memory that is gone, and then is there again: other pages. */
 TEST_F(userptr, unmapped)
 {
@@ -313,6 +330,48 @@ TEST_F(userptr, fork)
 	close(go[1]);
 	ASSERT_EQ(child, waitpid(child, &status, 0));
 	EXPECT_EQ(0, status);
+}
+
+/* The first thread of the process has exited: nobody brings pages back. */
+static void *copy_alone(void *arg)
+{
+	struct _test_data_userptr *self = arg;
+
+	usleep(200000);
+	alarm(20);
+	if (madvise(self->user.cpu, SIZE, MADV_DONTNEED))
+		_exit(2);
+	_exit(copy_out(self) == -ENODEV ? 0 : 3);
+}
+
+static void leave_to_thread(struct _test_data_userptr *self)
+{
+	pthread_t thread;
+
+	self->user.cpu = NULL;
+	if (gpu_open(&self->gpu, 0) || kfd_open(&self->kfd, &self->gpu) ||
+	    buffer_map(&self->gpu, &self->vram, SIZE, AMDGPU_GEM_DOMAIN_VRAM,
+		       VRAM_VA) ||
+	    user_new(self, &self->user, USER_VA, 0) || copy_out(self) ||
+	    pthread_create(&thread, NULL, copy_alone, self))
+		_exit(1);
+	pthread_exit(NULL);
+}
+
+TEST_F(userptr, first_thread_gone)
+{
+	int status;
+	pid_t child;
+
+	if (!self->by_kfd)
+		SKIP(return, "these have no worker");
+	child = fork();
+	ASSERT_LE(0, child);
+	if (!child)
+		leave_to_thread(self);
+	ASSERT_EQ(child, waitpid(child, &status, 0));
+	EXPECT_TRUE(WIFEXITED(status));
+	EXPECT_EQ(0, WEXITSTATUS(status));
 }
 
 /* Prepared once, a batch finds the pages of each moment. */

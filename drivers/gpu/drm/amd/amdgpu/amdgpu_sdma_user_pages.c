@@ -306,9 +306,10 @@ static bool is_freed(const struct kgd_mem *mem)
 static int get_kfd_pages(struct amdgpu_bo *bo, struct amdgpu_hmm_range *range)
 {
 	struct kgd_mem *mem = bo->kfd_bo;
-	int r = -EAGAIN;
+	int r = -EFAULT;
 
 	mutex_lock(&mem->process_info->lock);
+	/* A signal may have ended the call that frees it half-way. */
 	if (!is_freed(mem))
 		r = amdgpu_ttm_tt_get_user_pages(bo, range);
 	mutex_unlock(&mem->process_info->lock);

@@ -2,7 +2,7 @@
 /**
  * DOC: Faults beside windows on SVM memory
  *
- * The handler of retry faults has those of all processes, so it does not wait for
+ * The handler of retry faults handles those of all processes, so it does not wait for
  * jobs, nor for locks whose holders may: mmap_lock, for example. It leaves faults of
  * queues of a process that has had windows to a worker of the process, and a queue
  * faults again until its fault has ended. Where a window is open, what a queue has

@@ -77,6 +77,7 @@ void kfd_svm_windows_init(struct svm_range_list *svms)
 	svms->windows = RB_ROOT_CACHED;
 	svms->windows_seq = 0;
 	svms->windows_used = false;
+	atomic_set(&svms->leaving, 0);
 	atomic64_set(&svms->lost, 0);
 	kfd_svm_faults_init(svms);
 }
@@ -184,26 +185,24 @@ bool kfd_svm_windows_busy(struct svm_range_list *svms,
 }
 
 /**
- * kfd_svm_windows_leaving - is there somebody who waits for jobs?
+ * kfd_svm_windows_closed - whom does somebody wait for?
  * @svms: ranges of the process
- * @start: first page
- * @last: last page
  *
- * Return: true if there are closed windows, and jobs that may use the pages.
+ * Return: all windows that are closed, for kfd_svm_windows_wait().
  */
-bool kfd_svm_windows_leaving(struct svm_range_list *svms, unsigned long start,
-			     unsigned long last)
+struct kfd_svm_leave kfd_svm_windows_closed(struct svm_range_list *svms)
 {
-	struct kfd_svm_leave leave = { };
+	struct kfd_svm_leave leave = { .last = ULONG_MAX };
 	struct interval_tree_node *node;
 
 	mutex_lock(&svms->windows_lock);
-	node = interval_tree_iter_first(&svms->windows, start, last);
-	for (; node; node = interval_tree_iter_next(node, start, last))
+	node = interval_tree_iter_first(&svms->windows, 0, ULONG_MAX);
+	for (; node; node = interval_tree_iter_next(node, 0, ULONG_MAX))
 		if (to_window(node)->closed)
 			leave.gpus |= BIT_ULL(to_window(node)->gpuidx);
+	leave.seq = svms->windows_seq;
 	mutex_unlock(&svms->windows_lock);
-	return kfd_svm_windows_busy(svms, &leave);
+	return leave;
 }
 
 /**
@@ -232,18 +231,6 @@ void kfd_svm_windows_remove(struct svm_range_list *svms,
 	mutex_unlock(&svms->windows_lock);
 }
 
-/* Only the thread that resets a GPU of the process, whose jobs wait for it. */
-static bool is_recovery(struct svm_range_list *svms, u64 gpus)
-{
-	u32 i;
-
-	for (i = 0; i < MAX_GPU_INSTANCE; i++)
-		if (gpus & BIT_ULL(i) &&
-		    amdgpu_reset_domain_unmaps(pdd_of(svms, i)->dev->adev->reset_domain))
-			return true;
-	return false;
-}
-
 /**
  * kfd_svm_windows_wait - wait for the jobs that use pages
  * @svms: ranges of the process
@@ -258,7 +245,7 @@ void kfd_svm_windows_wait(struct svm_range_list *svms,
 {
 	u32 i;
 
-	if (!leave->gpus || is_recovery(svms, leave->gpus))
+	if (!leave->gpus || amdgpu_reset_unmaps())
 		return;
 	for (i = 0; i < MAX_GPU_INSTANCE; i++)
 		if (leave->gpus & BIT_ULL(i))

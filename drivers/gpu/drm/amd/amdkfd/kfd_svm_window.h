@@ -146,8 +146,7 @@ struct kfd_svm_leave kfd_svm_windows_close_entries(struct svm_range_list *svms,
 						   unsigned long last);
 bool kfd_svm_windows_busy(struct svm_range_list *svms,
 			  const struct kfd_svm_leave *leave);
-bool kfd_svm_windows_leaving(struct svm_range_list *svms, unsigned long start,
-			     unsigned long last);
+struct kfd_svm_leave kfd_svm_windows_closed(struct svm_range_list *svms);
 void kfd_svm_windows_remove(struct svm_range_list *svms,
 			    const struct kfd_svm_leave *leave);
 void kfd_svm_windows_wait(struct svm_range_list *svms,

@@ -55,20 +55,31 @@ static struct amdgpu_vm *vm_of(const struct opening *o)
 	return drm_priv_to_vm(o->user->pdd->drm_priv);
 }
 
+static bool has_to_wait(const struct opening *o)
+{
+	return o->clear || o->leave.gpus;
+}
+
 /*
- * Waits for who takes pages of the range away, and so for jobs: page tables are not
- * locked. Who does not wait for jobs looks for such first. One that comes in between
- * is waited for, as nobody can ask whether he would be.
+ * An invalidation may be waiting for jobs. This waits for it before the page tables
+ * are locked, and the first time with no lock. With NONBLOCK the call fails instead;
+ * an invalidation that begins after the look at the counter is waited for.
  */
 static int begin_look(struct opening *o)
 {
-	struct svm_range *prange = o->prange;
+	struct mmu_interval_notifier *notifier = &o->prange->notifier;
+	struct svm_range_list *svms = o->prange->svms;
 
-	if (o->want->nonblock &&
-	    kfd_svm_windows_leaving(prange->svms, prange->start, prange->last))
-		return -EBUSY;
-	o->hmm.hmm_range.notifier = &prange->notifier;
-	o->hmm.hmm_range.notifier_seq = mmu_interval_read_begin(&prange->notifier);
+	if (atomic_read(&svms->leaving)) {
+		if (o->want->nonblock)
+			return -EBUSY;
+		if (!o->waited)
+			o->leave = kfd_svm_windows_closed(svms);
+		if (has_to_wait(o))
+			return -EAGAIN;
+	}
+	o->hmm.hmm_range.notifier = notifier;
+	o->hmm.hmm_range.notifier_seq = mmu_interval_read_begin(notifier);
 	return 0;
 }
 
@@ -293,7 +304,7 @@ static bool has_buffer(const struct opening *o)
 					(o->w->pages.last + 1) * each - 1);
 }
 
-/* With the range's lock, memory comes from the reserves. */
+/* Allocated now: under the range's lock it would come from the reserves. */
 static bool has_addresses(const struct opening *o)
 {
 	dma_addr_t **addr = &o->prange->dma_addr[o->user->gpuidx];
@@ -401,11 +412,6 @@ static void wait_for_jobs(struct opening *o)
 	o->waited = true;
 }
 
-static bool has_to_wait(const struct opening *o)
-{
-	return o->clear || o->leave.gpus;
-}
-
 static int open_reserved(struct opening *o, unsigned long start,
 			 unsigned long last, unsigned long at)
 {
@@ -422,6 +428,8 @@ static int open_reserved(struct opening *o, unsigned long start,
 		drm_exec_fini(&exec);
 		if (!has_to_wait(o) || !o->waited)
 			return r;
+		if (fatal_signal_pending(current))
+			return -EINTR;
 		wait_for_jobs(o);
 	}
 }
