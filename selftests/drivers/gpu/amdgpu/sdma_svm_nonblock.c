@@ -191,12 +191,32 @@ static void *drop_page(void *arg)
 	return NULL;
 }
 
-/* Who takes a page away waits for the batch: the call does not wait for him. */
-TEST_F(svm, nonblock_behind_dropped)
+static void *protect_page(void *arg)
 {
-	const struct drm_amdgpu_sdma_desc beside =
-		copy_desc(va(self->at + PAGE), VRAM_VA + PAGE, PAGE);
-	struct drm_amdgpu_sdma_batch more = batch_of(&self->gpu, &beside, 1);
+	struct helper *h = arg;
+
+	done(h, mprotect(h->self->at, PAGE, PROT_READ) ? -errno : 0);
+	return NULL;
+}
+
+static void *unmap_page(void *arg)
+{
+	struct helper *h = arg;
+
+	done(h, munmap(h->self->at, PAGE) ? -errno : 0);
+	return NULL;
+}
+
+/*
+ * Who takes a page away waits for the batch: the call does not wait for him. Memory
+ * is mapped before, as he may have mmap_lock.
+ */
+static void nonblock_behind(struct __test_metadata *_metadata,
+			    struct _test_data_svm *self,
+			    void *(*take)(void *helper),
+			    struct drm_amdgpu_sdma_desc d)
+{
+	struct drm_amdgpu_sdma_batch more = batch_of(&self->gpu, &d, 1);
 	struct helper helper = { .self = self };
 	struct hold hold;
 	uint32_t timeline;
@@ -204,13 +224,12 @@ TEST_F(svm, nonblock_behind_dropped)
 	if (hold_open(&self->gpu, &hold))
 		SKIP(return, "no sw_sync to hold batches back with");
 	ASSERT_EQ(0, madvise(self->at, SIZE, MADV_NOHUGEPAGE));
-	guard(self);
 	memcpy(self->at, self->want, 2 * PAGE);
 	ASSERT_EQ(0, hold_page(self, &hold, &timeline));
-	ASSERT_EQ(0, pthread_create(&helper.thread, NULL, drop_page, &helper));
+	ASSERT_EQ(0, pthread_create(&helper.thread, NULL, take, &helper));
 	EXPECT_FALSE(wait_done(&helper, 1));
 	more.flags = AMDGPU_SDMA_BATCH_NONBLOCK;
-	EXPECT_EQ(-EAGAIN, answer_now(&self->gpu, &hold, &more));
+	EXPECT_EQ(-EAGAIN, batch_submit(&self->gpu, &more));
 	EXPECT_FALSE(is_done(&helper));
 	hold_release(&hold);
 	pthread_join(helper.thread, NULL);
@@ -218,7 +237,44 @@ TEST_F(svm, nonblock_behind_dropped)
 	ASSERT_EQ(0, syncobj_wait(&self->gpu, timeline, 1, WAIT_SECONDS));
 	more.flags = 0;
 	EXPECT_EQ(0, batch_run(&self->gpu, &more));
+	EXPECT_EQ(0, memcmp(self->vram.cpu, self->want, PAGE));
+}
+
+static struct drm_amdgpu_sdma_desc beside(struct _test_data_svm *self)
+{
+	return copy_desc(va(self->at + PAGE), VRAM_VA + PAGE, PAGE);
+}
+
+TEST_F(svm, nonblock_behind_dropped)
+{
+	nonblock_behind(_metadata, self, drop_page, beside(self));
 	EXPECT_EQ(0, memcmp(self->vram.cpu, self->want, 2 * PAGE));
+}
+
+TEST_F(svm, nonblock_behind_protected)
+{
+	nonblock_behind(_metadata, self, protect_page, beside(self));
+	EXPECT_EQ(0, memcmp(self->vram.cpu, self->want, 2 * PAGE));
+}
+
+TEST_F(svm, nonblock_behind_unmapping)
+{
+	nonblock_behind(_metadata, self, unmap_page, beside(self));
+	EXPECT_EQ(0, memcmp(self->vram.cpu, self->want, 2 * PAGE));
+}
+
+/* Nor does one that brings memory which no GPU has seen. */
+TEST_F(svm, nonblock_brings_behind_dropped)
+{
+	uint8_t *fresh = mmap(NULL, PAGE, PROT_READ | PROT_WRITE,
+			      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (!variant->xnack)
+		SKIP(return, "nothing is registered by a fault");
+	ASSERT_NE(MAP_FAILED, fresh);
+	nonblock_behind(_metadata, self, drop_page,
+			faulting(copy_desc(VRAM_VA, va(fresh), PAGE)));
+	EXPECT_EQ(0, memcmp(fresh, self->want, PAGE));
 }
 
 /* A call that may wait for him does so with no lock: the process maps memory. */

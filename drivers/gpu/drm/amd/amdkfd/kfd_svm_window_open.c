@@ -55,34 +55,6 @@ static struct amdgpu_vm *vm_of(const struct opening *o)
 	return drm_priv_to_vm(o->user->pdd->drm_priv);
 }
 
-static bool has_to_wait(const struct opening *o)
-{
-	return o->clear || o->leave.gpus;
-}
-
-/*
- * An invalidation may be waiting for jobs. This waits for it before the page tables
- * are locked, and the first time with no lock. With NONBLOCK the call fails instead;
- * an invalidation that begins after the look at the counter is waited for.
- */
-static int begin_look(struct opening *o)
-{
-	struct mmu_interval_notifier *notifier = &o->prange->notifier;
-	struct svm_range_list *svms = o->prange->svms;
-
-	if (atomic_read(&svms->leaving)) {
-		if (o->want->nonblock)
-			return -EBUSY;
-		if (!o->waited)
-			o->leave = kfd_svm_windows_closed(svms);
-		if (has_to_wait(o))
-			return -EAGAIN;
-	}
-	o->hmm.hmm_range.notifier = notifier;
-	o->hmm.hmm_range.notifier_seq = mmu_interval_read_begin(notifier);
-	return 0;
-}
-
 /* Each page as it is: nothing is faulted in. */
 static int look_at_pages(struct opening *o, unsigned long start,
 			 unsigned long last)
@@ -412,16 +384,42 @@ static void wait_for_jobs(struct opening *o)
 	o->waited = true;
 }
 
+static bool has_to_wait(const struct opening *o)
+{
+	return o->clear || o->leave.gpus;
+}
+
+/*
+ * An invalidation that waits for jobs has mmap_lock, maybe, or is waited for by who
+ * looks at pages. So it is waited for before, the first time, and with NONBLOCK the
+ * call fails. One that begins after this is waited for with locks.
+ */
+static int look_for_invalidations(struct opening *o)
+{
+	struct svm_range_list *svms = &o->user->p->svms;
+
+	if (!atomic_read(&svms->leaving))
+		return 0;
+	if (o->want->nonblock)
+		return -EBUSY;
+	if (!o->waited)
+		o->leave = kfd_svm_windows_closed(svms);
+	return has_to_wait(o) ? -EAGAIN : 0;
+}
+
 static int open_reserved(struct opening *o, unsigned long start,
 			 unsigned long last, unsigned long at)
 {
+	struct mmu_interval_notifier *notifier = &o->prange->notifier;
+	struct hmm_range *hmm = &o->hmm.hmm_range;
 	struct drm_exec exec;
 	int r;
 
+	hmm->notifier = notifier;
 	for (;;) {
-		r = begin_look(o);
-		if (!r)
-			r = reserve_page_tables(o, &exec);
+		/* Waits for invalidations: page tables are not locked. */
+		hmm->notifier_seq = mmu_interval_read_begin(notifier);
+		r = reserve_page_tables(o, &exec);
 		if (r)
 			return r;
 		r = open_pages(o, start, last, at);
@@ -559,7 +557,9 @@ static int open_one(struct opening *o, unsigned long at)
 			o->w = kzalloc_obj(*o->w, GFP_KERNEL_ACCOUNT);
 		if (!o->w)
 			return -ENOMEM;
-		r = open_at(o, at);
+		r = look_for_invalidations(o);
+		if (!r)
+			r = open_at(o, at);
 		/* Others may change pages as often as they like. */
 		if (r == -EAGAIN && tries) {
 			changes++;
@@ -570,7 +570,7 @@ static int open_one(struct opening *o, unsigned long at)
 			r = fault_in(o, at, &prefer);
 			tries++;
 		}
-		if (has_to_wait(o))
+		if (r == -EAGAIN && has_to_wait(o))
 			wait_for_jobs(o);
 		cond_resched();
 	} while (r == -EAGAIN);
