@@ -110,6 +110,44 @@ TEST_F(svm, nonblock_brings_beside)
 	EXPECT_EQ(0, memcmp(self->at + PAGE, self->want + MIB, 4 * PAGE));
 }
 
+/*
+ * Nor does it have to wait for what has begun since the page beside was to be left:
+ * that batch does not use it.
+ */
+TEST_F(svm, nonblock_beside_later)
+{
+	const struct drm_amdgpu_sdma_desc d = copy_desc(va(self->at + PAGE),
+							VRAM_VA + PAGE, PAGE);
+	struct drm_amdgpu_sdma_batch more = batch_of(&self->gpu, &d, 1);
+	uint8_t *far = self->at + SVM_ALIGN;
+	struct hold first, later;
+	uint32_t done, done_later;
+
+	if (!variant->xnack)
+		SKIP(return, "what is registered is mapped");
+	if (hold_open(&self->gpu, &first) || hold_open(&self->gpu, &later))
+		SKIP(return, "no sw_sync to hold batches back with");
+	ASSERT_EQ(0, take_away(self));
+	memcpy(self->at, self->want, PAGE);
+	memcpy(far, self->want + SVM_ALIGN, PAGE);
+	ASSERT_EQ(0, hold_page(self, &first, &done));
+	memcpy(self->at + PAGE, self->want + PAGE, PAGE);
+	more.flags = AMDGPU_SDMA_BATCH_NONBLOCK;
+	EXPECT_EQ(-EAGAIN, answer_now(&self->gpu, &first, &more));
+	ASSERT_EQ(0, hold_desc(self, &later,
+			       copy_desc(va(far), VRAM_VA + MIB, PAGE),
+			       &done_later));
+	hold_release(&first);
+	ASSERT_EQ(0, syncobj_wait(&self->gpu, done, 1, WAIT_SECONDS));
+	EXPECT_EQ(0, answer_now(&self->gpu, &later, &more));
+	hold_release(&later);
+	ASSERT_EQ(0, syncobj_wait(&self->gpu, done_later, 1, WAIT_SECONDS));
+	more.flags = 0;
+	EXPECT_EQ(0, batch_run(&self->gpu, &more));
+	EXPECT_EQ(0, memcmp(self->vram.cpu, self->want, 2 * PAGE));
+	EXPECT_EQ(0, memcmp(self->vram.cpu + MIB, self->want + SVM_ALIGN, PAGE));
+}
+
 /* KFD's worker waits for the batch: the call does not wait for the worker. */
 TEST_F(svm, nonblock_behind_worker)
 {

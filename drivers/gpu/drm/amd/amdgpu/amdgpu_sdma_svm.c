@@ -260,7 +260,7 @@ int amdgpu_sdma_svm_reserve_fences(struct amdgpu_sdma_batch *b)
 
 	if (!b->svm->num)
 		return 0;
-	r = kfd_svm_jobs_lock(&b->user->svm.user, b->num_jobs);
+	r = kfd_svm_jobs_reserve(&b->user->svm.user, b->num_jobs);
 	b->svm_reserved = !r;
 	return r;
 }
@@ -280,12 +280,12 @@ void amdgpu_sdma_svm_fence(struct amdgpu_sdma_batch *b)
 
 /**
  * amdgpu_sdma_svm_unreserve - the opposite of amdgpu_sdma_svm_reserve_fences()
- * @b: call that still has locked the VM, or has not called that
+ * @b: call that has unlocked the windows, or has not called that
  */
 void amdgpu_sdma_svm_unreserve(struct amdgpu_sdma_batch *b)
 {
 	if (b->svm_reserved)
-		kfd_svm_jobs_unlock(&b->user->svm.user);
+		kfd_svm_jobs_unreserve(&b->user->svm.user);
 }
 
 /**

@@ -15,10 +15,10 @@
  * of some of them takes the others' mapping away: the windows of all are closed.
  *
  * Who arms jobs holds the lock of the windows from the last look at them until
- * the fences of the jobs are where those are found that use SVM memory: in a
- * reservation of the process for each GPU. Who closes windows takes this lock,
- * closes them, lets go, and waits for these fences. So a job either finds its window
- * closed, and is not armed; or it is waited for.
+ * the fences of the jobs are where those are found that use SVM memory: in a list
+ * of the process for each GPU. Who closes windows takes this lock, closes them, lets
+ * go, and waits for these fences, but for those of jobs that were armed later. So a
+ * job either finds its window closed, and is not armed; or it is waited for.
  *
  * A closed window stays until it has been waited for: someone else may be about
  * to change other pages of it, and has to wait as well. It goes when somebody who
@@ -44,6 +44,9 @@
 #include "kfd_svm_window.h"
 
 static_assert(sizeof(u64) * BITS_PER_BYTE >= MAX_GPU_INSTANCE);
+
+/* More are looked through for those that have ended. */
+#define SVM_JOBS	64u
 
 static struct kfd_svm_window *to_window(struct interval_tree_node *node)
 {
@@ -98,6 +101,13 @@ void kfd_svm_windows_fini(struct svm_range_list *svms)
 	mutex_destroy(&svms->windows_lock);
 }
 
+static void add_closed(struct kfd_svm_leave *leave,
+		       const struct kfd_svm_window *w)
+{
+	leave->gpus |= BIT_ULL(w->gpuidx);
+	leave->seq = max(leave->seq, w->closed);
+}
+
 /**
  * kfd_svm_windows_close - no more jobs use these pages as they are
  * @svms: ranges of the process
@@ -126,9 +136,8 @@ struct kfd_svm_leave kfd_svm_windows_close(struct svm_range_list *svms,
 			continue;
 		if (!w->closed)
 			w->closed = ++svms->windows_seq;
-		leave.gpus |= BIT_ULL(w->gpuidx);
+		add_closed(&leave, w);
 	}
-	leave.seq = svms->windows_seq;
 	mutex_unlock(&svms->windows_lock);
 	return leave;
 }
@@ -159,9 +168,55 @@ struct kfd_svm_leave kfd_svm_windows_close_entries(struct svm_range_list *svms,
 				     BIT_ULL(gpuidx));
 }
 
-static struct dma_resv *jobs_of(struct svm_range_list *svms, u32 gpuidx)
+static void free_job(struct kfd_svm_job *job)
 {
-	return &pdd_of(svms, gpuidx)->svm_jobs;
+	list_del(&job->list);
+	dma_fence_put(job->fence);
+	kfree(job);
+}
+
+/* Then it is gone. */
+static bool has_ended(struct kfd_process_device *pdd, struct kfd_svm_job *job)
+{
+	if (!dma_fence_is_signaled(job->fence))
+		return false;
+	free_job(job);
+	pdd->num_svm_jobs--;
+	return true;
+}
+
+/*
+ * Of a job that has not ended, and was armed before what is left was closed: a
+ * reference, or NULL.
+ */
+static struct dma_fence *find_busy(struct svm_range_list *svms,
+				   const struct kfd_svm_leave *leave)
+{
+	struct kfd_process_device *pdd;
+	struct kfd_svm_job *job, *next;
+	u32 i;
+
+	lockdep_assert_held(&svms->windows_lock);
+	for (i = 0; i < MAX_GPU_INSTANCE; i++) {
+		if (!(leave->gpus & BIT_ULL(i)))
+			continue;
+		pdd = pdd_of(svms, i);
+		list_for_each_entry_safe(job, next, &pdd->svm_jobs, list)
+			if (!has_ended(pdd, job) && job->seq < leave->seq)
+				return dma_fence_get(job->fence);
+	}
+	return NULL;
+}
+
+static struct dma_fence *get_busy(struct svm_range_list *svms,
+				  const struct kfd_svm_leave *leave)
+{
+	struct dma_fence *fence;
+
+	mutex_lock(&svms->windows_lock);
+	fence = find_busy(svms, leave);
+	mutex_unlock(&svms->windows_lock);
+	return fence;
 }
 
 /**
@@ -174,14 +229,10 @@ static struct dma_resv *jobs_of(struct svm_range_list *svms, u32 gpuidx)
 bool kfd_svm_windows_busy(struct svm_range_list *svms,
 			  const struct kfd_svm_leave *leave)
 {
-	u32 i;
+	struct dma_fence *fence = get_busy(svms, leave);
 
-	for (i = 0; i < MAX_GPU_INSTANCE; i++)
-		if (leave->gpus & BIT_ULL(i) &&
-		    !dma_resv_test_signaled(jobs_of(svms, i),
-					    DMA_RESV_USAGE_BOOKKEEP))
-			return true;
-	return false;
+	dma_fence_put(fence);
+	return fence;
 }
 
 /**
@@ -199,8 +250,7 @@ struct kfd_svm_leave kfd_svm_windows_closed(struct svm_range_list *svms)
 	node = interval_tree_iter_first(&svms->windows, 0, ULONG_MAX);
 	for (; node; node = interval_tree_iter_next(node, 0, ULONG_MAX))
 		if (to_window(node)->closed)
-			leave.gpus |= BIT_ULL(to_window(node)->gpuidx);
-	leave.seq = svms->windows_seq;
+			add_closed(&leave, to_window(node));
 	mutex_unlock(&svms->windows_lock);
 	return leave;
 }
@@ -243,15 +293,14 @@ void kfd_svm_windows_remove(struct svm_range_list *svms,
 void kfd_svm_windows_wait(struct svm_range_list *svms,
 			  const struct kfd_svm_leave *leave)
 {
-	u32 i;
+	struct dma_fence *fence;
 
 	if (!leave->gpus || amdgpu_reset_unmaps())
 		return;
-	for (i = 0; i < MAX_GPU_INSTANCE; i++)
-		if (leave->gpus & BIT_ULL(i))
-			dma_resv_wait_timeout(jobs_of(svms, i),
-					      DMA_RESV_USAGE_BOOKKEEP, false,
-					      MAX_SCHEDULE_TIMEOUT);
+	while ((fence = get_busy(svms, leave))) {
+		dma_fence_wait(fence, false);
+		dma_fence_put(fence);
+	}
 	kfd_svm_windows_remove(svms, leave);
 }
 
@@ -386,6 +435,7 @@ bool kfd_svm_user_get(struct kfd_svm_user *user, struct amdgpu_vm *vm)
 	user->mm = current->mm;
 	user->pdd = p->pdds[gpuidx];
 	user->gpuidx = gpuidx;
+	INIT_LIST_HEAD(&user->jobs);
 	return true;
 }
 
@@ -424,53 +474,104 @@ void kfd_svm_windows_unlock(struct kfd_svm_user *user)
 	mutex_unlock(&user->p->svms.windows_lock);
 }
 
+/*
+ * Of jobs that have ended. Those behind one that lasts are looked at when they have
+ * become twice as many.
+ */
+static void forget_jobs(struct kfd_process_device *pdd)
+{
+	const bool all = pdd->num_svm_jobs >= pdd->max_svm_jobs;
+	struct kfd_svm_job *job, *next;
+
+	list_for_each_entry_safe(job, next, &pdd->svm_jobs, list)
+		if (!has_ended(pdd, job) && !all)
+			break;
+	if (all)
+		pdd->max_svm_jobs = max(2 * pdd->num_svm_jobs, SVM_JOBS);
+}
+
 /**
- * kfd_svm_jobs_lock - make room for the fences of jobs
- * @user: who has locked the VM, and is about to arm jobs
+ * kfd_svm_jobs_reserve - make room for the fences of jobs
+ * @user: who is about to arm jobs
  * @num: of fences
  *
- * Nobody locks them but who has locked the VM, so this waits for nobody.
- *
- * Return: 0, or -ENOMEM and they are not locked.
+ * Return: 0, or -ENOMEM and there is no room.
  */
-int kfd_svm_jobs_lock(struct kfd_svm_user *user, unsigned int num)
+int kfd_svm_jobs_reserve(struct kfd_svm_user *user, unsigned int num)
 {
-	struct dma_resv *jobs = &user->pdd->svm_jobs;
-	int r;
+	struct kfd_svm_job *job;
 
-	dma_resv_assert_held(vm_of(user->pdd)->root.bo->tbo.base.resv);
-	if (WARN_ON_ONCE(!dma_resv_trylock(jobs)))
-		return -EDEADLK;
-	r = dma_resv_reserve_fences(jobs, num);
-	if (r)
-		dma_resv_unlock(jobs);
-	return r;
+	for (; num; num--) {
+		job = kzalloc_obj(*job, GFP_KERNEL_ACCOUNT);
+		if (!job) {
+			kfd_svm_jobs_unreserve(user);
+			return -ENOMEM;
+		}
+		list_add(&job->list, &user->jobs);
+	}
+	return 0;
 }
 
 /**
  * kfd_svm_jobs_add - who closes windows waits for this job
- * @user: of kfd_svm_jobs_lock() and kfd_svm_windows_lock()
+ * @user: of kfd_svm_jobs_reserve() and kfd_svm_windows_lock()
  * @fence: of the job
  */
 void kfd_svm_jobs_add(struct kfd_svm_user *user, struct dma_fence *fence)
 {
-	lockdep_assert_held(&user->p->svms.windows_lock);
-	dma_resv_add_fence(&user->pdd->svm_jobs, fence, DMA_RESV_USAGE_BOOKKEEP);
+	struct svm_range_list *svms = &user->p->svms;
+	struct kfd_svm_job *job;
+
+	lockdep_assert_held(&svms->windows_lock);
+	job = list_first_entry(&user->jobs, struct kfd_svm_job, list);
+	job->fence = dma_fence_get(fence);
+	job->seq = svms->windows_seq;
+	list_move_tail(&job->list, &user->pdd->svm_jobs);
+	user->pdd->num_svm_jobs++;
 }
 
 /**
- * kfd_svm_jobs_unlock - the opposite of kfd_svm_jobs_lock()
- * @user: of kfd_svm_jobs_lock()
+ * kfd_svm_jobs_unreserve - the opposite of kfd_svm_jobs_reserve()
+ * @user: who has armed jobs, or has not; holds no lock of windows
  */
-void kfd_svm_jobs_unlock(struct kfd_svm_user *user)
+void kfd_svm_jobs_unreserve(struct kfd_svm_user *user)
 {
-	dma_resv_unlock(&user->pdd->svm_jobs);
+	struct kfd_svm_job *job, *next;
+
+	list_for_each_entry_safe(job, next, &user->jobs, list)
+		free_job(job);
+	mutex_lock(&user->p->svms.windows_lock);
+	forget_jobs(user->pdd);
+	mutex_unlock(&user->p->svms.windows_lock);
+}
+
+/**
+ * kfd_svm_jobs_init - of a GPU in a process
+ * @pdd: the GPU
+ */
+void kfd_svm_jobs_init(struct kfd_process_device *pdd)
+{
+	INIT_LIST_HEAD(&pdd->svm_jobs);
+	pdd->num_svm_jobs = 0;
+	pdd->max_svm_jobs = SVM_JOBS;
+}
+
+/**
+ * kfd_svm_jobs_fini - the process is about to be freed
+ * @pdd: of kfd_svm_jobs_init()
+ */
+void kfd_svm_jobs_fini(struct kfd_process_device *pdd)
+{
+	struct kfd_svm_job *job, *next;
+
+	list_for_each_entry_safe(job, next, &pdd->svm_jobs, list)
+		free_job(job);
 }
 
 /**
  * kfd_svm_leave_add - wait for two at once
  * @leave: of kfd_svm_windows_close(), or all zero; gets what both tell
- * @other: of kfd_svm_windows_close(), later
+ * @other: of kfd_svm_windows_close()
  */
 void kfd_svm_leave_add(struct kfd_svm_leave *leave,
 		       const struct kfd_svm_leave *other)
@@ -483,7 +584,7 @@ void kfd_svm_leave_add(struct kfd_svm_leave *leave,
 	}
 	leave->start = min(leave->start, other->start);
 	leave->last = max(leave->last, other->last);
-	leave->seq = other->seq;
+	leave->seq = max(leave->seq, other->seq);
 	leave->gpus |= other->gpus;
 }
 

@@ -3,6 +3,7 @@
 #define KFD_SVM_WINDOW_H_
 
 #include <linux/interval_tree.h>
+#include <linux/list.h>
 #include <linux/types.h>
 
 struct amdgpu_vm;
@@ -30,6 +31,7 @@ enum kfd_svm_place {
  * @generation: of the VM, while the windows are locked
  * @found: the windows that were found last since they were locked, or NULL: for
  *	reading, and for writing
+ * @jobs: room for those that are about to be armed
  */
 struct kfd_svm_user {
 	struct kfd_process *p;
@@ -38,6 +40,20 @@ struct kfd_svm_user {
 	u32 gpuidx;
 	u64 generation;
 	struct kfd_svm_window *found[2];
+	struct list_head jobs;
+};
+
+/**
+ * struct kfd_svm_job - a job that uses SVM memory
+ * @list: of the GPU in the process, or of who is about to arm it
+ * @fence: says that it has ended
+ * @seq: &svm_range_list.windows_seq when it was armed: it uses no window that was
+ *	closed by then
+ */
+struct kfd_svm_job {
+	struct list_head list;
+	struct dma_fence *fence;
+	u64 seq;
 };
 
 /**
@@ -104,7 +120,7 @@ enum kfd_svm_fault_by {
  * struct kfd_svm_leave - memory that is about to change
  * @start: first page
  * @last: last page
- * @seq: the windows there were closed up to this one
+ * @seq: of the last one that was closed there
  * @gpus: that had some there
  */
 struct kfd_svm_leave {
@@ -127,14 +143,16 @@ bool kfd_svm_windows_unchanged(struct kfd_svm_user *user,
 bool kfd_svm_window_find(struct kfd_svm_user *user, unsigned long page,
 			 bool write, unsigned long *last,
 			 enum kfd_svm_place *place);
-int kfd_svm_jobs_lock(struct kfd_svm_user *user, unsigned int num);
+int kfd_svm_jobs_reserve(struct kfd_svm_user *user, unsigned int num);
 void kfd_svm_jobs_add(struct kfd_svm_user *user, struct dma_fence *fence);
-void kfd_svm_jobs_unlock(struct kfd_svm_user *user);
+void kfd_svm_jobs_unreserve(struct kfd_svm_user *user);
 void kfd_svm_window_add(struct kfd_svm_user *user, struct kfd_svm_window *w);
 int kfd_svm_window_open(struct kfd_svm_user *user,
 			const struct kfd_svm_want *want);
 
 /* For who changes the memory. */
+void kfd_svm_jobs_init(struct kfd_process_device *pdd);
+void kfd_svm_jobs_fini(struct kfd_process_device *pdd);
 void kfd_svm_windows_init(struct svm_range_list *svms);
 void kfd_svm_windows_fini(struct svm_range_list *svms);
 struct kfd_svm_leave kfd_svm_windows_close(struct svm_range_list *svms,
@@ -186,8 +204,8 @@ static inline void kfd_svm_windows_unlock(struct kfd_svm_user *user)
 {
 }
 
-static inline int kfd_svm_jobs_lock(struct kfd_svm_user *user,
-				    unsigned int num)
+static inline int kfd_svm_jobs_reserve(struct kfd_svm_user *user,
+				       unsigned int num)
 {
 	return 0;
 }
@@ -197,7 +215,15 @@ static inline void kfd_svm_jobs_add(struct kfd_svm_user *user,
 {
 }
 
-static inline void kfd_svm_jobs_unlock(struct kfd_svm_user *user)
+static inline void kfd_svm_jobs_unreserve(struct kfd_svm_user *user)
+{
+}
+
+static inline void kfd_svm_jobs_init(struct kfd_process_device *pdd)
+{
+}
+
+static inline void kfd_svm_jobs_fini(struct kfd_process_device *pdd)
 {
 }
 
