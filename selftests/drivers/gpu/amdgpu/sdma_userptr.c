@@ -332,13 +332,29 @@ TEST_F(userptr, fork)
 	EXPECT_EQ(0, status);
 }
 
+static bool first_thread_is_there(void)
+{
+	char path[64], stat[64] = "";
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", getpid());
+	fd = open(path, O_RDONLY);
+	if (fd < 0)
+		return false;
+	if (read(fd, stat, sizeof(stat) - 1) < 0)
+		stat[0] = 0;
+	close(fd);
+	return !strstr(stat, ") Z");
+}
+
 /* The first thread of the process has exited: nobody brings pages back. */
 static void *copy_alone(void *arg)
 {
 	struct _test_data_userptr *self = arg;
 
-	usleep(200000);
-	alarm(20);
+	alarm(60);
+	while (first_thread_is_there())
+		usleep(1000);
 	if (madvise(self->user.cpu, SIZE, MADV_DONTNEED))
 		_exit(2);
 	_exit(copy_out(self) == -ENODEV ? 0 : 3);
@@ -358,7 +374,7 @@ static void leave_to_thread(struct _test_data_userptr *self)
 	pthread_exit(NULL);
 }
 
-TEST_F(userptr, first_thread_gone)
+TEST_F_TIMEOUT(userptr, first_thread_gone, 100)
 {
 	int status;
 	pid_t child;
