@@ -148,6 +148,54 @@ TEST_F(svm, nonblock_beside_later)
 	EXPECT_EQ(0, memcmp(self->vram.cpu + MIB, self->want + SVM_ALIGN, PAGE));
 }
 
+static void *unmap_all(void *arg)
+{
+	struct helper *h = arg;
+
+	done(h, munmap(h->self->at, SIZE));
+	return NULL;
+}
+
+/*
+ * Who unmaps both waits for the batch that uses the first page, though the one that
+ * used the second was to be left before that batch began.
+ */
+TEST_F(svm, unmapping_waits_for_later)
+{
+	uint8_t *second = self->at + SVM_ALIGN;
+	const struct drm_amdgpu_sdma_desc d = copy_desc(va(second + PAGE),
+							VRAM_VA + 2 * MIB, PAGE);
+	struct drm_amdgpu_sdma_batch more = batch_of(&self->gpu, &d, 1);
+	struct helper h = { .self = self };
+	struct hold first, later;
+	uint32_t done, done_later;
+
+	if (!variant->xnack)
+		SKIP(return, "what is registered is mapped");
+	if (hold_open(&self->gpu, &first) || hold_open(&self->gpu, &later))
+		SKIP(return, "no sw_sync to hold batches back with");
+	ASSERT_EQ(0, take_away(self));
+	memcpy(self->at, self->want, PAGE);
+	memcpy(second, self->want + SVM_ALIGN, PAGE);
+	ASSERT_EQ(0, hold_desc(self, &first,
+			       copy_desc(va(second), VRAM_VA + MIB, PAGE),
+			       &done));
+	memcpy(second + PAGE, self->want, PAGE);
+	more.flags = AMDGPU_SDMA_BATCH_NONBLOCK;
+	EXPECT_EQ(-EAGAIN, answer_now(&self->gpu, &first, &more));
+	ASSERT_EQ(0, hold_page(self, &later, &done_later));
+	hold_release(&first);
+	ASSERT_EQ(0, syncobj_wait(&self->gpu, done, 1, WAIT_SECONDS));
+	ASSERT_EQ(0, pthread_create(&h.thread, NULL, unmap_all, &h));
+	EXPECT_FALSE(wait_done(&h, 1));
+	hold_release(&later);
+	ASSERT_EQ(0, pthread_join(h.thread, NULL));
+	EXPECT_EQ(0, h.ret);
+	ASSERT_EQ(0, syncobj_wait(&self->gpu, done_later, 1, WAIT_SECONDS));
+	EXPECT_EQ(0, memcmp(self->vram.cpu, self->want, PAGE));
+	EXPECT_EQ(0, memcmp(self->vram.cpu + MIB, self->want + SVM_ALIGN, PAGE));
+}
+
 /* KFD's worker waits for the batch: the call does not wait for the worker. */
 TEST_F(svm, nonblock_behind_worker)
 {

@@ -201,9 +201,13 @@ static struct dma_fence *find_busy(struct svm_range_list *svms,
 		if (!(leave->gpus & BIT_ULL(i)))
 			continue;
 		pdd = pdd_of(svms, i);
-		list_for_each_entry_safe(job, next, &pdd->svm_jobs, list)
-			if (!has_ended(pdd, job) && job->seq < leave->seq)
+		list_for_each_entry_safe(job, next, &pdd->svm_jobs, list) {
+			/* They are in the order in which they were armed. */
+			if (job->seq >= leave->seq)
+				break;
+			if (!has_ended(pdd, job))
 				return dma_fence_get(job->fence);
+		}
 	}
 	return NULL;
 }
@@ -258,7 +262,8 @@ struct kfd_svm_leave kfd_svm_windows_closed(struct svm_range_list *svms)
 /**
  * kfd_svm_windows_remove - forget closed windows
  * @svms: ranges of the process
- * @leave: of kfd_svm_windows_close(); since then all jobs were seen to have ended
+ * @leave: of kfd_svm_windows_close(); all jobs that it tells of were seen to have
+ *	ended
  */
 void kfd_svm_windows_remove(struct svm_range_list *svms,
 			    const struct kfd_svm_leave *leave)
