@@ -191,8 +191,10 @@ static inline void drop_list(struct gpu *gpu, uint32_t handle)
 	do_ioctl(gpu->fd, DRM_IOCTL_AMDGPU_BO_LIST, &arg);
 }
 
-/* Run packets of SDMA, which the first buffer holds, on the first ring. */
-/* The job waits for a syncobj, if that is not 0. */
+/*
+ * Run packets of SDMA, which the first buffer holds, on the first ring. They wait for
+ * a syncobj, if that is not 0.
+ */
 static inline int submit_after(struct gpu *gpu, uint32_t syncobj,
 			       struct buffer **all, unsigned int count,
 			       unsigned int words, uint64_t *fence)

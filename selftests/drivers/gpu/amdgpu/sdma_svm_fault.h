@@ -156,6 +156,15 @@ static inline void *bring_beside(void *arg)
 	return NULL;
 }
 
+/* In a thread: all of the memory goes. */
+static inline void *unmap_all(void *arg)
+{
+	struct helper *h = arg;
+
+	done(h, munmap(h->self->at, SIZE));
+	return NULL;
+}
+
 /* In a thread: it takes mmap_lock, and has a page fault. */
 static inline void *touch_new_memory(void *arg)
 {

@@ -104,7 +104,7 @@ TEST_F(svm, fault_while_batch_brings)
 TEST_F(svm, late_fault)
 {
 	struct hold hold;
-	uint32_t timeline;
+	uint32_t timeline = 0;
 	struct job job;
 
 	if (!variant->xnack)
@@ -130,14 +130,6 @@ TEST_F(svm, late_fault)
 	EXPECT_EQ(0, job_wait(self, &job, SOON));
 	EXPECT_EQ(0, memcmp(self->vram.cpu + MIB, self->want, PAGE));
 	job_over(self);
-}
-
-static void *unmap_all(void *arg)
-{
-	struct helper *h = arg;
-
-	done(h, munmap(h->self->at, SIZE));
-	return NULL;
 }
 
 /* A held batch that uses no SVM memory: who unmaps some does not wait for it. */

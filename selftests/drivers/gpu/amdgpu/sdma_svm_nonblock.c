@@ -110,50 +110,66 @@ TEST_F(svm, nonblock_brings_beside)
 	EXPECT_EQ(0, memcmp(self->at + PAGE, self->want + MIB, 4 * PAGE));
 }
 
+/* A page to its offset in video memory. */
+static struct drm_amdgpu_sdma_desc copy_away(struct _test_data_svm *self,
+					     uint8_t *page)
+{
+	return copy_desc(va(page), VRAM_VA + (page - self->at), PAGE);
+}
+
+/* Two batches, of which the first ends before the later one. */
+struct two_held {
+	struct hold first, later;
+	uint32_t done, done_later;
+};
+
+/*
+ * The first is held on a page, and a call with NONBLOCK wants the one beside. Then
+ * the later one is held on a page elsewhere, and the first goes.
+ */
+static void hold_later(struct __test_metadata *_metadata,
+		       struct _test_data_svm *self, struct two_held *held,
+		       uint8_t *page, uint8_t *elsewhere,
+		       struct drm_amdgpu_sdma_batch *beside)
+{
+	ASSERT_EQ(0, take_away(self));
+	memcpy(self->at, self->want, PAGE);
+	memcpy(self->at + SVM_ALIGN, self->want + SVM_ALIGN, PAGE);
+	ASSERT_EQ(0, hold_desc(self, &held->first, copy_away(self, page),
+			       &held->done));
+	memcpy(page + PAGE, self->want + (page - self->at) + PAGE, PAGE);
+	beside->flags = AMDGPU_SDMA_BATCH_NONBLOCK;
+	EXPECT_EQ(-EAGAIN, answer_now(&self->gpu, &held->first, beside));
+	ASSERT_EQ(0, hold_desc(self, &held->later, copy_away(self, elsewhere),
+			       &held->done_later));
+	hold_release(&held->first);
+	ASSERT_EQ(0, syncobj_wait(&self->gpu, held->done, 1, WAIT_SECONDS));
+}
+
 /*
  * Nor does it have to wait for what has begun since the page beside was to be left:
  * that batch does not use it.
  */
 TEST_F(svm, nonblock_beside_later)
 {
-	const struct drm_amdgpu_sdma_desc d = copy_desc(va(self->at + PAGE),
-							VRAM_VA + PAGE, PAGE);
+	const struct drm_amdgpu_sdma_desc d = copy_away(self, self->at + PAGE);
 	struct drm_amdgpu_sdma_batch more = batch_of(&self->gpu, &d, 1);
-	uint8_t *far = self->at + SVM_ALIGN;
-	struct hold first, later;
-	uint32_t done, done_later;
+	struct two_held held;
 
 	if (!variant->xnack)
 		SKIP(return, "what is registered is mapped");
-	if (hold_open(&self->gpu, &first) || hold_open(&self->gpu, &later))
+	if (hold_open(&self->gpu, &held.first) ||
+	    hold_open(&self->gpu, &held.later))
 		SKIP(return, "no sw_sync to hold batches back with");
-	ASSERT_EQ(0, take_away(self));
-	memcpy(self->at, self->want, PAGE);
-	memcpy(far, self->want + SVM_ALIGN, PAGE);
-	ASSERT_EQ(0, hold_page(self, &first, &done));
-	memcpy(self->at + PAGE, self->want + PAGE, PAGE);
-	more.flags = AMDGPU_SDMA_BATCH_NONBLOCK;
-	EXPECT_EQ(-EAGAIN, answer_now(&self->gpu, &first, &more));
-	ASSERT_EQ(0, hold_desc(self, &later,
-			       copy_desc(va(far), VRAM_VA + MIB, PAGE),
-			       &done_later));
-	hold_release(&first);
-	ASSERT_EQ(0, syncobj_wait(&self->gpu, done, 1, WAIT_SECONDS));
-	EXPECT_EQ(0, answer_now(&self->gpu, &later, &more));
-	hold_release(&later);
-	ASSERT_EQ(0, syncobj_wait(&self->gpu, done_later, 1, WAIT_SECONDS));
+	hold_later(_metadata, self, &held, self->at, self->at + SVM_ALIGN, &more);
+	EXPECT_EQ(0, answer_now(&self->gpu, &held.later, &more));
+	hold_release(&held.later);
+	ASSERT_EQ(0, syncobj_wait(&self->gpu, held.done_later, 1, WAIT_SECONDS));
 	more.flags = 0;
 	EXPECT_EQ(0, batch_run(&self->gpu, &more));
 	EXPECT_EQ(0, memcmp(self->vram.cpu, self->want, 2 * PAGE));
-	EXPECT_EQ(0, memcmp(self->vram.cpu + MIB, self->want + SVM_ALIGN, PAGE));
-}
-
-static void *unmap_all(void *arg)
-{
-	struct helper *h = arg;
-
-	done(h, munmap(h->self->at, SIZE));
-	return NULL;
+	EXPECT_EQ(0, memcmp(self->vram.cpu + SVM_ALIGN, self->want + SVM_ALIGN,
+			    PAGE));
 }
 
 /*
@@ -163,37 +179,26 @@ static void *unmap_all(void *arg)
 TEST_F(svm, unmapping_waits_for_later)
 {
 	uint8_t *second = self->at + SVM_ALIGN;
-	const struct drm_amdgpu_sdma_desc d = copy_desc(va(second + PAGE),
-							VRAM_VA + 2 * MIB, PAGE);
+	const struct drm_amdgpu_sdma_desc d = copy_away(self, second + PAGE);
 	struct drm_amdgpu_sdma_batch more = batch_of(&self->gpu, &d, 1);
 	struct helper h = { .self = self };
-	struct hold first, later;
-	uint32_t done, done_later;
+	struct two_held held;
 
 	if (!variant->xnack)
 		SKIP(return, "what is registered is mapped");
-	if (hold_open(&self->gpu, &first) || hold_open(&self->gpu, &later))
+	if (hold_open(&self->gpu, &held.first) ||
+	    hold_open(&self->gpu, &held.later))
 		SKIP(return, "no sw_sync to hold batches back with");
-	ASSERT_EQ(0, take_away(self));
-	memcpy(self->at, self->want, PAGE);
-	memcpy(second, self->want + SVM_ALIGN, PAGE);
-	ASSERT_EQ(0, hold_desc(self, &first,
-			       copy_desc(va(second), VRAM_VA + MIB, PAGE),
-			       &done));
-	memcpy(second + PAGE, self->want, PAGE);
-	more.flags = AMDGPU_SDMA_BATCH_NONBLOCK;
-	EXPECT_EQ(-EAGAIN, answer_now(&self->gpu, &first, &more));
-	ASSERT_EQ(0, hold_page(self, &later, &done_later));
-	hold_release(&first);
-	ASSERT_EQ(0, syncobj_wait(&self->gpu, done, 1, WAIT_SECONDS));
+	hold_later(_metadata, self, &held, second, self->at, &more);
 	ASSERT_EQ(0, pthread_create(&h.thread, NULL, unmap_all, &h));
 	EXPECT_FALSE(wait_done(&h, 1));
-	hold_release(&later);
+	hold_release(&held.later);
 	ASSERT_EQ(0, pthread_join(h.thread, NULL));
 	EXPECT_EQ(0, h.ret);
-	ASSERT_EQ(0, syncobj_wait(&self->gpu, done_later, 1, WAIT_SECONDS));
+	ASSERT_EQ(0, syncobj_wait(&self->gpu, held.done_later, 1, WAIT_SECONDS));
 	EXPECT_EQ(0, memcmp(self->vram.cpu, self->want, PAGE));
-	EXPECT_EQ(0, memcmp(self->vram.cpu + MIB, self->want + SVM_ALIGN, PAGE));
+	EXPECT_EQ(0, memcmp(self->vram.cpu + SVM_ALIGN, self->want + SVM_ALIGN,
+			    PAGE));
 }
 
 /* KFD's worker waits for the batch: the call does not wait for the worker. */
