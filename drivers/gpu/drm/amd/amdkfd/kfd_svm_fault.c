@@ -129,6 +129,49 @@ enum kfd_svm_fault_by kfd_svm_handle_fault(const struct amdgpu_vm_fault *fault)
 	return by;
 }
 
+/* True if no job uses what the entry maps, nor comes to. */
+static bool lose_entry(struct kfd_process *p, u32 gpuidx, unsigned long page,
+		       bool write)
+{
+	struct kfd_svm_leave leave;
+
+	if (kfd_svm_window_is_open(p, gpuidx, page, write))
+		return false;
+	leave = kfd_svm_windows_close_entries(&p->svms, gpuidx, page, page);
+	if (kfd_svm_windows_busy(&p->svms, &leave))
+		return false;
+	kfd_svm_windows_remove(&p->svms, &leave);
+	atomic64_inc(&p->svms.lost);
+	return true;
+}
+
+/**
+ * kfd_svm_windows_lose - an entry of the page tables is about to be taken away
+ * @vm: of a file, its page tables are reserved
+ * @page: GPU page of a fault, which the entry maps, if it is valid
+ * @write: the fault is one of a write
+ *
+ * By somebody who knows nothing of SVM memory.
+ *
+ * Return: false if it has to stay: jobs use what it maps, or the fault is over.
+ */
+bool kfd_svm_windows_lose(struct amdgpu_vm *vm, u64 page, bool write)
+{
+	struct kfd_process *p;
+	bool lost = true;
+	int gpuidx;
+
+	p = kfd_lookup_process_by_pasid(vm->pasid, NULL);
+	if (!p)
+		return true;
+	gpuidx = kfd_svm_gpuidx(p, vm);
+	if (gpuidx >= 0)
+		lost = lose_entry(p, gpuidx,
+				  page / AMDGPU_GPU_PAGES_IN_CPU_PAGE, write);
+	kfd_unref_process(p);
+	return lost;
+}
+
 /**
  * kfd_svm_faults_init - of a new process
  * @svms: ranges of the process

@@ -357,8 +357,14 @@ bool kfd_svm_windows_in_vm(struct amdgpu_vm *vm, u64 first, u64 last)
 	return found;
 }
 
-/* The GPU that has SVM memory in this VM: its index in the process, or an error. */
-static int gpuidx_of(struct kfd_process *p, const struct amdgpu_vm *vm)
+/**
+ * kfd_svm_gpuidx - find the GPU that has SVM memory in a VM
+ * @p: process
+ * @vm: of a file
+ *
+ * Return: its index in the process, or -ENOENT.
+ */
+int kfd_svm_gpuidx(struct kfd_process *p, const struct amdgpu_vm *vm)
 {
 	u32 i;
 
@@ -369,49 +375,6 @@ static int gpuidx_of(struct kfd_process *p, const struct amdgpu_vm *vm)
 		    test_bit(i, p->svms.bitmap_supported))
 			return i;
 	return -ENOENT;
-}
-
-/* True if no job uses what the entry maps, nor comes to. */
-static bool lose_entry(struct kfd_process *p, u32 gpuidx, unsigned long page,
-		       bool write)
-{
-	struct kfd_svm_leave leave;
-
-	if (kfd_svm_window_is_open(p, gpuidx, page, write))
-		return false;
-	leave = kfd_svm_windows_close_entries(&p->svms, gpuidx, page, page);
-	if (kfd_svm_windows_busy(&p->svms, &leave))
-		return false;
-	kfd_svm_windows_remove(&p->svms, &leave);
-	atomic64_inc(&p->svms.lost);
-	return true;
-}
-
-/**
- * kfd_svm_windows_lose - an entry of the page tables is about to be taken away
- * @vm: of a file, its page tables are reserved
- * @page: GPU page of a fault, which the entry maps, if it is valid
- * @write: the fault is one of a write
- *
- * By somebody who knows nothing of SVM memory.
- *
- * Return: false if it has to stay: jobs use what it maps, or the fault is over.
- */
-bool kfd_svm_windows_lose(struct amdgpu_vm *vm, u64 page, bool write)
-{
-	struct kfd_process *p;
-	bool lost = true;
-	int gpuidx;
-
-	p = kfd_lookup_process_by_pasid(vm->pasid, NULL);
-	if (!p)
-		return true;
-	gpuidx = gpuidx_of(p, vm);
-	if (gpuidx >= 0)
-		lost = lose_entry(p, gpuidx,
-				  page / AMDGPU_GPU_PAGES_IN_CPU_PAGE, write);
-	kfd_unref_process(p);
-	return lost;
 }
 
 /**
@@ -431,7 +394,7 @@ bool kfd_svm_user_get(struct kfd_svm_user *user, struct amdgpu_vm *vm)
 	p = kfd_lookup_process_by_mm(current->mm);
 	if (!p)
 		return false;
-	gpuidx = gpuidx_of(p, vm);
+	gpuidx = kfd_svm_gpuidx(p, vm);
 	if (gpuidx < 0) {
 		kfd_unref_process(p);
 		return false;

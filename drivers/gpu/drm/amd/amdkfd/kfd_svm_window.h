@@ -176,6 +176,7 @@ void kfd_svm_leave_add(struct kfd_svm_leave *leave,
 
 /* For who handles faults. */
 void kfd_svm_faults_init(struct svm_range_list *svms);
+int kfd_svm_gpuidx(struct kfd_process *p, const struct amdgpu_vm *vm);
 bool kfd_svm_window_is_open(struct kfd_process *p, u32 gpuidx,
 			    unsigned long page, bool write);
 enum kfd_svm_fault_by kfd_svm_handle_fault(const struct amdgpu_vm_fault *fault);
