@@ -93,6 +93,7 @@ mini_base()
 	chmod +x "$mini_linux/scripts/kconfig/merge_config.sh"
 	echo 'obj-m := mini.o' >"$mini_linux/Kbuild"
 	mini_makefile >"$mini_linux/Makefile"
+	echo '*.pyc' >"$mini_linux/.gitignore"
 	mini_clang >"$mini/clang"
 	chmod +x "$mini/clang"
 	mini_source >"$mini_linux/mini.c"
@@ -268,6 +269,16 @@ finds_bad_context()
 {
 	spoil 's/^ int mini_one/ int mini_uno/' 'patches/02-two/0002*'
 	finds apply all "Patch failed at"
+}
+
+finds_product()
+{
+	mini_clean
+	touch "$mini_linux/drivers/mini/new.pyc"
+	mini_git add -f "$mini_linux/drivers/mini"
+	mini_commit "mini: Add what Python made"
+	mini_export
+	finds products "no build products" "drivers/mini/new.pyc"
 }
 
 finds_missing_needs()
