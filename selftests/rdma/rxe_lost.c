@@ -238,8 +238,9 @@ static int find_way(FIXTURE_DATA(lost) *self)
 	return -EHOSTUNREACH;
 }
 
-/* The status of a datagram's send to a QP of b. */
-static int ud_send_to(FIXTURE_DATA(lost) *self, uint32_t qpn)
+/* The status of a datagram's send from @end to a QP of b. */
+static int ud_send_to(FIXTURE_DATA(lost) *self, struct rcp_end *end,
+		      uint32_t qpn)
 {
 	struct ibv_sge sge = rcp_sge(self->src_mr, self->src, CHUNK);
 	struct ibv_send_wr wr = {
@@ -252,14 +253,14 @@ static int ud_send_to(FIXTURE_DATA(lost) *self, uint32_t qpn)
 			.remote_qkey = QKEY,
 		},
 	};
-	int err = rcp_post(&self->ud.a, &wr);
+	int err = rcp_post(end, &wr);
 
-	return err ? err : rcp_wait(&self->ud.a, NULL);
+	return err ? err : rcp_wait(end, NULL);
 }
 
 static int ud_send(FIXTURE_DATA(lost) *self)
 {
-	return ud_send_to(self, self->ud.b.qp->qp_num);
+	return ud_send_to(self, &self->ud.a, self->ud.b.qp->qp_num);
 }
 
 /* What was sent now, not what may have waited from before. */
@@ -315,11 +316,15 @@ TEST_F_TIMEOUT(lost, ud, 300)
 	}
 }
 
+/* So many that one packet is taken while another is queued. */
+#define FLOODS	3
+
 struct flood {
 	FIXTURE_DATA(lost) *self;
+	struct rcp_end end;
 	pthread_t thread;
-	uint32_t qpn;
-	bool stop;
+	const uint32_t *qpn;
+	const bool *stop;
 	int failed;
 };
 
@@ -328,34 +333,47 @@ static void *do_flood(void *arg)
 	struct flood *f = arg;
 	uint32_t qpn;
 
-	while (!__atomic_load_n(&f->stop, __ATOMIC_RELAXED) && !f->failed) {
-		qpn = __atomic_load_n(&f->qpn, __ATOMIC_RELAXED);
-		f->failed = ud_send_to(f->self, qpn);
+	while (!__atomic_load_n(f->stop, __ATOMIC_RELAXED) && !f->failed) {
+		qpn = __atomic_load_n(f->qpn, __ATOMIC_RELAXED);
+		f->failed = ud_send_to(f->self, &f->end, qpn);
 	}
 	return NULL;
 }
 
-/* Datagrams are on their way to a QP that goes: KASAN sees who looks too late. */
+/*
+ * Datagrams are on their way to a QP that goes: KASAN sees who looks too late, and
+ * rxe who wants its task when nobody has a reference.
+ */
 TEST_F_TIMEOUT(lost, queue_pair_goes, 300)
 {
-	struct flood f = { .self = self };
+	struct flood floods[FLOODS] = { }, *f;
+	bool stop = false;
+	uint32_t qpn;
 	int round;
 
 	ASSERT_EQ(0, ud_end_init(&self->ud.a, &self->a));
 	ASSERT_EQ(0, ud_end_init(&self->ud.b, &self->b));
 	ASSERT_EQ(0, find_way(self));
-	f.qpn = self->ud.b.qp->qp_num;
-	ASSERT_EQ(0, pthread_create(&f.thread, NULL, do_flood, &f));
+	qpn = self->ud.b.qp->qp_num;
+	for (f = floods; f < floods + FLOODS; f++) {
+		f->self = self;
+		f->qpn = &qpn;
+		f->stop = &stop;
+		ASSERT_EQ(0, ud_end_init(&f->end, &self->a));
+		ASSERT_EQ(0, pthread_create(&f->thread, NULL, do_flood, f));
+	}
 	for (round = 0; round < 200; round++) {
 		usleep(1000);
 		rcp_end_fini(&self->ud.b);
 		ASSERT_EQ(0, ud_end_init(&self->ud.b, &self->b));
-		__atomic_store_n(&f.qpn, self->ud.b.qp->qp_num,
-				 __ATOMIC_RELAXED);
+		__atomic_store_n(&qpn, self->ud.b.qp->qp_num, __ATOMIC_RELAXED);
 	}
-	__atomic_store_n(&f.stop, true, __ATOMIC_RELAXED);
-	ASSERT_EQ(0, pthread_join(f.thread, NULL));
-	EXPECT_EQ(0, f.failed);
+	__atomic_store_n(&stop, true, __ATOMIC_RELAXED);
+	for (f = floods; f < floods + FLOODS; f++) {
+		ASSERT_EQ(0, pthread_join(f->thread, NULL));
+		EXPECT_EQ(0, f->failed);
+		rcp_end_fini(&f->end);
+	}
 	ASSERT_TRUE(ud_arrives(self, 1));
 }
 

@@ -115,20 +115,6 @@ TEST_F(memory, map_anew)
 	}
 }
 
-static uint64_t video_memory(struct gpu *gpu)
-{
-	struct drm_amdgpu_memory_info memory = {};
-	struct drm_amdgpu_info arg = {
-		.return_pointer = (uintptr_t)&memory,
-		.return_size = sizeof(memory),
-		.query = AMDGPU_INFO_MEMORY,
-	};
-
-	if (do_ioctl(gpu->fd, DRM_IOCTL_AMDGPU_INFO, &arg))
-		return 0;
-	return memory.vram.usable_heap_size;
-}
-
 /* A page in 4096 has its number and the buffer's; or it is checked. */
 static int mark(struct gpu *gpu, struct buffer *b, uint32_t number, bool check)
 {

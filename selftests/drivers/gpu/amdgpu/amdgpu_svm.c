@@ -286,4 +286,110 @@ TEST_F(svm, fork)
 	EXPECT_EQ(0, wrong_words(p, 6));
 }
 
+/* More than there is of it, for as long as @gpu is open. -E2BIG: too much */
+static int fill_video_memory(struct gpu *gpu)
+{
+	const uint64_t each = 64 * MIB, total = video_memory(gpu);
+	struct buffer b;
+	int ret = 0;
+
+	if (total > 64 * each)
+		return -E2BIG;
+	for (uint64_t size = 0; size < total / 4 * 5 && !ret; size += each) {
+		ret = new_buffer(gpu, &b, each, AMDGPU_GEM_DOMAIN_VRAM);
+		if (!ret)
+			ret = map_cpu(gpu, &b, NULL);
+		/* it is there, and has been cleared */
+		if (!ret)
+			*(volatile uint8_t *)b.cpu = 1;
+	}
+	return ret;
+}
+
+/* A child of a child, which tells 'r' when all is ready and 'y' if it has its data. */
+struct heir {
+	int go[2];
+	int says[2];
+};
+
+static void heir_say(struct heir *heir, char what)
+{
+	if (write(heir->says[1], &what, 1) != 1)
+		_exit(2);
+}
+
+static char heir_asked(struct heir *heir)
+{
+	char c = 0;
+
+	return read(heir->says[0], &c, 1) == 1 ? c : 0;
+}
+
+/* Until the test closes its end. */
+static void heir_wait(struct heir *heir)
+{
+	char c;
+
+	close(heir->go[1]);
+	if (read(heir->go[0], &c, 1))
+		_exit(2);
+}
+
+/* Its pages are in video memory; then only its own child has them. */
+static void leave_to_heir(struct heir *heir)
+{
+	uint32_t *p = new_range(8);
+	struct svm svm;
+	pid_t child;
+
+	if (!p || svm_open(&svm) ||
+	    svm_prefetch(&svm, p, LEN, &svm.gpu[0]) ||
+	    svm_away(&svm, p, LEN) != NR)
+		_exit(1);
+	child = fork();
+	if (!child) {
+		heir_wait(heir);
+		heir_say(heir, wrong_words(p, 8) ? 'n' : 'y');
+		_exit(0);
+	}
+	if (child < 0 || munmap(p, LEN))
+		_exit(1);
+	heir_say(heir, 'r');
+	heir_wait(heir);
+	_exit(0);
+}
+
+/*
+ * A child has pages in video memory that its parent has given up: however scarce
+ * that gets, it is not for others. The child may get SIGBUS: amdkfd brings pages
+ * back by the ranges of the parent.
+ */
+TEST_F_TIMEOUT(svm, child_has_the_only_pages, 200)
+{
+	struct heir heir;
+	struct gpu gpu;
+	pid_t parent;
+	int ret;
+
+	ASSERT_EQ(0, pipe(heir.go));
+	ASSERT_EQ(0, pipe(heir.says));
+	parent = fork();
+	ASSERT_LE(0, parent);
+	if (!parent)
+		leave_to_heir(&heir);
+	close(heir.go[0]);
+	close(heir.says[1]);
+	ASSERT_EQ('r', heir_asked(&heir));
+	ASSERT_EQ(0, open_gpu(&gpu, self->svm.gpu[0].pci));
+	ret = fill_video_memory(&gpu);
+	close(heir.go[1]);
+	EXPECT_NE('n', heir_asked(&heir));
+	waitpid(parent, NULL, 0);
+	close(heir.says[0]);
+	close(gpu.fd);
+	if (ret == -E2BIG)
+		SKIP(return, "there is too much video memory to fill");
+	EXPECT_EQ(0, ret);
+}
+
 TEST_HARNESS_MAIN

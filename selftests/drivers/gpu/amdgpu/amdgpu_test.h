@@ -82,6 +82,20 @@ static inline int open_gpu(struct gpu *gpu, const char *name)
 	return gpu->fd < 0 ? gpu->fd : new_context(gpu);
 }
 
+static inline uint64_t video_memory(struct gpu *gpu)
+{
+	struct drm_amdgpu_memory_info memory = {};
+	struct drm_amdgpu_info arg = {
+		.return_pointer = (uintptr_t)&memory,
+		.return_size = sizeof(memory),
+		.query = AMDGPU_INFO_MEMORY,
+	};
+
+	if (do_ioctl(gpu->fd, DRM_IOCTL_AMDGPU_INFO, &arg))
+		return 0;
+	return memory.vram.usable_heap_size;
+}
+
 static inline int map_gpu(struct gpu *gpu, struct buffer *b)
 {
 	struct drm_amdgpu_gem_va arg = {

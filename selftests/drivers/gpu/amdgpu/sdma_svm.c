@@ -87,7 +87,7 @@ TEST_F_TIMEOUT(svm, mixed, 200)
 {
 	const struct kfd_ioctl_svm_attribute one_by_one = {
 		KFD_IOCTL_SVM_ATTR_GRANULARITY, 0
-	};
+	}, many = { KFD_IOCTL_SVM_ATTR_GRANULARITY, 9 };
 	size_t i;
 
 	memcpy(self->at, self->want, SIZE);
@@ -102,6 +102,8 @@ TEST_F_TIMEOUT(svm, mixed, 200)
 	randomize(self->want, SIZE, &self->seed);
 	memcpy(self->vram.cpu, self->want, SIZE);
 	ASSERT_EQ(0, copy_in(self));
+	/* without XNACK the driver maps all of it again for each page that comes */
+	ASSERT_EQ(0, svm_set(&self->svm, self->at, SIZE, &many, 1));
 	EXPECT_EQ(0, memcmp(self->at, self->want, LEN));
 }
 
