@@ -74,6 +74,8 @@ void others(view m)
 {
 	if (auto d = wire::decode_ack(m))
 		same(m, wire::encode(*d));
+	if (auto d = wire::decode_busy(m))
+		same(m, wire::encode(*d));
 	if (auto d = wire::decode_end(m))
 		same(m, wire::encode(*d));
 	if (auto d = wire::decode_done(m))

@@ -6,6 +6,7 @@
 
 #include <functional>
 #include <map>
+#include <thread>
 
 #include "stream_wire.hpp"
 
@@ -54,6 +55,21 @@ struct liar {
 				throw ended{0};
 		}
 	}
+
+	void busy(uint64_t looked_at)
+	{
+		say(wire::encode(wire::busy_message{looked_at}));
+	}
+	/// For longer than anybody here is patient.
+	void busy_for_long()
+	{
+		for (uint64_t at = 1; at <= 8; at++) {
+			std::this_thread::sleep_for(1s);
+			busy(at);
+		}
+		give_up();
+	}
+	void give_up() { say(wire::encode_text(wire::type::failed, "no more")); }
 
 	// A receiver.
 	void accept(uint64_t from = 0, uint64_t piece = page_size)
@@ -175,8 +191,17 @@ const lies to_sender = {
 		l.done(end);
 	}},
 	{"no-message", [](liar &l) { l.say(std::span<const std::byte>()); }},
-	{"gives-up", [](liar &l) {
-		l.say(wire::encode_text(wire::type::failed, "no more"));
+	{"gives-up", [](liar &l) { l.give_up(); }},
+	{"busy-with-nothing", [](liar &l) { l.busy(0); }},
+	{"busy-with-more", [](liar &l) { l.busy(streamed + 1); }},
+	{"busy-again", [](liar &l) { l.busy(1); l.busy(1); }},
+	{"late-busy", [](liar &l) { l.accept(); l.busy(1); }},
+	{"slow-answer", [](liar &l) { l.busy_for_long(); }},
+	{"has-much", [](liar &l) {
+		l.accept(had);
+		l.hear(wire::type::busy);
+		l.hear(wire::type::busy);
+		l.give_up();
 	}},
 };
 
@@ -229,6 +254,22 @@ const lies to_receiver = {
 		auto old = l.send(0);
 		l.hear(wire::type::ack);
 		l.write(old, 1);
+	}},
+	{"busy-with-nothing-here", [](liar &l) {
+		l.open();
+		l.hear(wire::type::accept);
+		l.busy(1);
+	}},
+	{"slow-start", [](liar &l) {
+		l.open(had + streamed);
+		l.hear(wire::type::accept);
+		l.busy_for_long();
+	}},
+	{"offers-to-resume", [](liar &l) {
+		l.open(had + streamed);
+		l.hear(wire::type::busy);
+		l.hear(wire::type::busy);
+		l.give_up();
 	}},
 	{"wrong-end", [](liar &l) {
 		l.open();

@@ -4,6 +4,8 @@
 
 #include <random>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "sluice/unique_fd.hpp"
 
@@ -12,6 +14,15 @@ using namespace rdma_tests;
 namespace {
 
 constexpr auto mark = std::byte{0xee};
+
+/// A file of zeros.
+unique_fd zeros(size_t size)
+{
+	unique_fd file(::memfd_create("zeros", MFD_CLOEXEC));
+
+	EXPECT_EQ(::ftruncate(file.get(), static_cast<off_t>(size)), 0);
+	return file;
+}
 
 struct StreamTest : RdmaTest {
 	stream_options options(clock::duration patience = 5s)
@@ -46,6 +57,25 @@ struct StreamTest : RdmaTest {
 		fill(memory.bytes().first(streamed), 1);
 		auto running = out.send(source_of(memory));
 		return within(15s, running);
+	}
+
+	/// The same of a receiving end that has a part of the file already.
+	std::optional<result<stream_report>> resume_with(const char *lie)
+	{
+		listen();
+		process other({"hostile-stream", port(), lie});
+		auto with = accept();
+		auto in = *receiver::make(*ring, with, *card, options());
+		auto file = zeros(had);
+
+		auto hearing = in.next();
+		auto offer = within(15s, hearing);
+		if (!offer || !*offer || !**offer)
+			return std::nullopt;
+		auto running = in.receive({.file = file.get(), .to = {}, .have = had});
+		auto end = within(60s, running);
+		EXPECT_EQ(other.wait(*ring), 0);
+		return end;
 	}
 
 	/// The same of the receiving end. Nothing is where it does not belong.
@@ -126,6 +156,11 @@ INSTANTIATE_TEST_SUITE_P(ToSender, StreamHostileTest, ::testing::Values(
 	lie{"early-done", true, errc::protocol},
 	lie{"wrong-done", true, errc::corrupt},
 	lie{"no-message", true, errc::protocol},
+	lie{"busy-with-nothing", true, errc::protocol},
+	lie{"busy-with-more", true, errc::protocol},
+	lie{"busy-again", true, errc::protocol},
+	lie{"late-busy", true, errc::protocol},
+	lie{"slow-answer", true, errc::peer_error},
 	lie{"gives-up", true, errc::peer_error}),
 	name_of);
 
@@ -142,8 +177,45 @@ INSTANTIATE_TEST_SUITE_P(ToReceiver, StreamHostileTest, ::testing::Values(
 	lie{"wrong-crc", false, errc::corrupt},
 	lie{"ungranted", false, errc::protocol},
 	lie{"write-behind-piece", false, errc::protocol, exit_status(errc::denied)},
+	lie{"busy-with-nothing-here", false, errc::protocol},
 	lie{"wrong-end", false, errc::corrupt}),
 	name_of);
+
+// Somebody else who waits is told: the peer gives up when it has heard that twice.
+TEST_F(StreamTest, ASenderSaysThatItLooksAtWhatIsThere)
+{
+	listen();
+	process other({"hostile-stream", port(), "has-much"});
+	auto with = accept();
+	auto out = *sender::make(*ring, with, *card, options());
+	auto file = zeros(had + streamed);
+
+	auto running = out.send({.name = "zeros", .file = file.get(), .from = {},
+				 .size = had + streamed});
+	auto end = within(60s, running);
+	ASSERT_TRUE(end) << "it hangs";
+	ASSERT_FALSE(*end);
+	EXPECT_EQ(end->error().code(), errc::peer_error) << end->error().message();
+	EXPECT_EQ(other.wait(*ring), 0);
+}
+
+TEST_F(StreamTest, AReceiverSaysThatItLooksAtWhatIsThere)
+{
+	auto end = resume_with("offers-to-resume");
+
+	ASSERT_TRUE(end) << "it hangs";
+	ASSERT_FALSE(*end);
+	EXPECT_EQ(end->error().code(), errc::peer_error) << end->error().message();
+}
+
+TEST_F(StreamTest, AReceiverWaitsForASenderThatLooksAtWhatIsThere)
+{
+	auto end = resume_with("slow-start");
+
+	ASSERT_TRUE(end) << "it hangs";
+	ASSERT_FALSE(*end);
+	EXPECT_EQ(end->error().code(), errc::peer_error) << end->error().message();
+}
 
 TEST_F(StreamTest, APeerThatTakesNoMessageHoldsUpNoSender)
 {

@@ -52,6 +52,8 @@ inline bool filled(std::span<const std::byte> memory, uint32_t seed)
 
 /// Streams of which a thousand fit into a process.
 inline constexpr size_t streamed = 12345;
+/// What a receiver has of a larger one, in whole chunks: it takes a while to look at.
+inline constexpr size_t had = 40 << 20;
 inline const sluice::stream_options small_stream = {
 	.piece = sluice::page_size, .chunk = sluice::page_size, .pieces = 2,
 	.require = {}, .patience = 60s};

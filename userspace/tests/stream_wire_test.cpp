@@ -55,7 +55,8 @@ std::vector<message> all()
 		bytes_of(encode(end_message{99, a_digest()})),
 		bytes_of(encode_done(end_message{99, a_digest()})),
 		bytes_of(encode_finish()),
-		bytes_of(encode_text(type::failed, "disk full"))};
+		bytes_of(encode_text(type::failed, "disk full")),
+		bytes_of(encode(busy_message{1ull << 40}))};
 }
 
 /// How many decoders take @p m.
@@ -63,7 +64,8 @@ int taken(const message &m)
 {
 	return !!decode_open(m) + !!decode_accept(m) + !!decode_grant(m) +
 	       !!decode_piece(m) + !!decode_ack(m) + !!decode_end(m) +
-	       !!decode_done(m) + decode_finish(m) + !!decode_text(m);
+	       !!decode_done(m) + decode_finish(m) + !!decode_text(m) +
+	       !!decode_busy(m);
 }
 
 } // namespace

@@ -27,6 +27,9 @@ namespace {
 // To tell the peer why this end gives up.
 constexpr auto longest_farewell = std::chrono::seconds(1);
 
+// Between two words to a peer that waits. Hashing it takes no machine a second.
+constexpr uint64_t busy_each = 16 << 20;
+
 result<void> check_options(const stream_options &o)
 {
 	auto bad = [](const char *what) { return fail(errc::usage, "stream", what); };
@@ -110,6 +113,7 @@ result<void> stream_end::begin(std::string source, uint64_t size)
 	progress_ = {.bytes = 0, .size = size};
 	why_.reset();
 	sum_ = {};
+	peer_looked_at_ = 0;
 	in_flight_ = 0;
 	began_ = clock::now();
 	calls_before_ = context_.system_calls();
@@ -272,6 +276,7 @@ task<result<void>> stream_end::write_all(int file, slice from, uint64_t offset)
 task<result<void>> stream_end::digest_of(int file, uint64_t size, sha256 &sum)
 {
 	const slice &through = pieces_[0].host;
+	uint64_t told = 0;
 
 	for (uint64_t at = 0; at < size;) {
 		size_t want = std::min<uint64_t>(size - at, through.size());
@@ -284,8 +289,22 @@ task<result<void>> stream_end::digest_of(int file, uint64_t size, sha256 &sum)
 		sum.add(through.bytes().first(want));
 		at += want;
 		moved();
+		if (at - told < busy_each || at == size)
+			continue;
+		if (auto said = co_await say(wire::encode(wire::busy_message{at})); !said)
+			co_return said;
+		told = at;
 	}
 	co_return {};
+}
+
+result<void> stream_end::peer_busy(const wire::busy_message &m, uint64_t most)
+{
+	if (m.looked_at <= peer_looked_at_ || m.looked_at > most)
+		return fail(errc::protocol, endpoint_.peer(),
+			    "is busy with what there is not");
+	peer_looked_at_ = m.looked_at;
+	return {};
 }
 
 task<result<void>> stream_end::sync(int file)

@@ -131,8 +131,11 @@ protected:
 	/// Read or write all of @p memory.
 	task<result<size_t>> read_all(int file, slice to, uint64_t offset);
 	task<result<void>> write_all(int file, slice from, uint64_t offset);
-	/// SHA-256 of the first @p size bytes of a file.
+	/// SHA-256 of the first @p size bytes of a file. The peer, which waits for that,
+	/// is told now and then how far this is.
 	task<result<void>> digest_of(int file, uint64_t size, sha256 &sum);
+	/// The peer is at that, and has @p most bytes to look at.
+	result<void> peer_busy(const wire::busy_message &m, uint64_t most);
 	/// All that was written to a file is on its medium.
 	task<result<void>> sync(int file);
 
@@ -163,6 +166,7 @@ protected:
 	stream_report report_;
 	sha256 sum_;
 	uint64_t moves_ = 0;
+	uint64_t peer_looked_at_ = 0;	///< bytes, before the first piece
 	unsigned in_flight_ = 0;
 	clock::time_point began_{};
 	uint64_t calls_before_ = 0;

@@ -164,6 +164,8 @@ result<void> receiving::heard(std::span<const std::byte> m)
 {
 	if (auto piece = wire::decode_piece(m); piece && !ended_)
 		return take_piece(*piece);
+	if (auto busy = wire::decode_busy(m); busy && arrived_ == 0 && !ended_)
+		return peer_busy(*busy, expected_);
 	if (auto end = wire::decode_end(m); end && !ended_) {
 		if (end->size != expected_ ||
 		    (offer_.size != stream_source::unknown &&

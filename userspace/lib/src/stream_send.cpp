@@ -136,6 +136,8 @@ result<void> sending::heard(std::span<const std::byte> m)
 		answer_ = wire::decode_accept(m);
 		return answer_ ? result<void>() : out_of_turn(m);
 	}
+	if (auto busy = wire::decode_busy(m); busy && !answer_)
+		return peer_busy(*busy, source_.size);
 	if (auto grant = wire::decode_grant(m);
 	    grant && answer_ && grants_.size() < 64) {
 		if (grant->memory.size < answer_->piece)

@@ -130,7 +130,7 @@ bytes &bytes::put(uint64_t v, unsigned n) noexcept
 std::optional<type> type_of(std::span<const std::byte> m) noexcept
 {
 	if (m.empty() || m[0] < std::byte{1} ||
-	    m[0] > static_cast<std::byte>(type::failed))
+	    m[0] > static_cast<std::byte>(type::busy))
 		return std::nullopt;
 	return static_cast<type>(m[0]);
 }
@@ -229,6 +229,19 @@ std::optional<ack_message> decode_ack(std::span<const std::byte> bytes) noexcept
 {
 	reader r(bytes, type::ack);
 	ack_message m{r.u64()};
+
+	return if_good(r, m);
+}
+
+bytes encode(const busy_message &m) noexcept
+{
+	return begin(type::busy).u64(m.looked_at);
+}
+
+std::optional<busy_message> decode_busy(std::span<const std::byte> bytes) noexcept
+{
+	reader r(bytes, type::busy);
+	busy_message m{r.u64()};
 
 	return if_good(r, m);
 }

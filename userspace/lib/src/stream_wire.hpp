@@ -31,6 +31,7 @@ enum class type : uint8_t {
 	done,		///< receiver: all of it is there
 	finish,		///< sender: no more sources
 	failed,		///< either: it gives up
+	busy,		///< either: it still looks at what the receiver has already
 };
 
 struct open_message {
@@ -60,6 +61,10 @@ struct piece_message {
 
 struct ack_message {
 	uint64_t upto;			///< all before this offset is in its place
+};
+
+struct busy_message {
+	uint64_t looked_at;		///< so many bytes so far
 };
 
 struct end_message {
@@ -96,6 +101,7 @@ bytes encode(const accept_message &m) noexcept;
 bytes encode(const grant_message &m) noexcept;
 bytes encode(const piece_message &m) noexcept;
 bytes encode(const ack_message &m) noexcept;
+bytes encode(const busy_message &m) noexcept;
 bytes encode(const end_message &m) noexcept;
 bytes encode_done(const end_message &m) noexcept;
 bytes encode_finish() noexcept;
@@ -111,6 +117,7 @@ std::optional<accept_message> decode_accept(std::span<const std::byte> m) noexce
 std::optional<grant_message> decode_grant(std::span<const std::byte> m) noexcept;
 std::optional<piece_message> decode_piece(std::span<const std::byte> m) noexcept;
 std::optional<ack_message> decode_ack(std::span<const std::byte> m) noexcept;
+std::optional<busy_message> decode_busy(std::span<const std::byte> m) noexcept;
 std::optional<end_message> decode_end(std::span<const std::byte> m) noexcept;
 std::optional<end_message> decode_done(std::span<const std::byte> m) noexcept;
 bool decode_finish(std::span<const std::byte> m) noexcept;
