@@ -302,6 +302,7 @@ static void a_batch_tells_its_first_mistake(void)
 	CHECK(sluice_last_error()->index == 2);
 	CHECK(!sluice_batch_clear(batch) && sluice_batch_count(batch) == 0);
 	CHECK(!sluice_batch_fill(batch, &all, 4));
+	FAILS(sluice_batch_after(batch, -1), EINVAL, "no fence");
 	sluice_batch_free(batch);
 }
 

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <numeric>
 #include <openssl/evp.h>
+#include <sys/ioctl.h>
 
 #include "gpu_test.hpp"
 #include "sluice/unique_fd.hpp"
@@ -66,7 +67,96 @@ struct GpuBatchTest : GpuTest {
 	}
 };
 
+/// A fence that signals when it is told to.
+class told_fence {
+public:
+	told_fence() : timeline_(::open(path, O_RDWR | O_CLOEXEC)) {}
+	bool there() const { return bool(timeline_); }
+	/// Its file, a new one each time.
+	unique_fd file() const
+	{
+		struct {
+			uint32_t value = 1;
+			char name[32] = "told";
+			int32_t fence = -1;
+		} made;
+
+		::ioctl(timeline_.get(), _IOWR('W', 0, decltype(made)), &made);
+		return unique_fd(made.fence);
+	}
+	void signal() const
+	{
+		uint32_t one = 1;
+
+		::ioctl(timeline_.get(), _IOW('W', 1, uint32_t), &one);
+	}
+
+private:
+	static constexpr auto path = "/sys/kernel/debug/sync/sw_sync";
+	unique_fd timeline_;
+};
+
 } // namespace
+
+TEST_P(GpuCopyTest, BeginsAfterFences)
+{
+	buffer memory = good(gpus[0].vram(size));
+	batch clear, copy;
+	told_fence early, late;
+
+	if (!early.there() || !late.there())
+		GTEST_SKIP() << "there is no sw_sync";
+	run(gpus[0], clear.fill(memory, 0));
+	copy.copy(memory, host).after(early.file().get()).after(late.file().get());
+	auto running = gpus[0].submit(copy);
+	early.signal();
+	auto waited = running.wait_until(after(500ms));
+	ASSERT_FALSE(waited);
+	EXPECT_EQ(waited.error().code(), errc::timeout);
+	EXPECT_EQ(std::ranges::count(memory.bytes(), std::byte{0}),
+		  static_cast<ptrdiff_t>(size));
+	late.signal();
+	auto moved = running.wait();
+	ASSERT_GOOD(moved);
+	EXPECT_BYTES(memory.bytes(), host.bytes());
+	// Again: the fences have signaled.
+	run(gpus[0], clear);
+	run(gpus[0], copy);
+	EXPECT_BYTES(memory.bytes(), host.bytes());
+}
+
+TEST_P(GpuCopyTest, BeginsAfterSoManyFencesAndNoMore)
+{
+	const uint32_t most = gpus[0].limits().fences;
+	told_fence fence;
+	batch copy;
+
+	if (!fence.there())
+		GTEST_SKIP() << "there is no sw_sync";
+	ASSERT_GT(most, 0u);
+	auto file = fence.file();
+	fence.signal();
+	copy.copy(out, host);
+	for (uint32_t i = 0; i < most; i++)
+		copy.after(file.get());
+	run(gpus[0], copy);
+	EXPECT_BYTES(out.bytes(), host.bytes());
+	copy.after(file.get());
+	auto failed = gpus[0].submit(copy).wait();
+	ASSERT_FALSE(failed);
+	EXPECT_EQ(failed.error().code(), errc::usage) << failed.error().message();
+}
+
+TEST_F(GpuBatchTest, AFileThatHasNoFenceIsAMistake)
+{
+	unique_fd file(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+	batch copy;
+
+	copy.copy(out, host).after(file.get());
+	ASSERT_FALSE(copy.check());
+	EXPECT_EQ(copy.check().error().code(), errc::usage);
+	EXPECT_EQ(copy.check().error().where(), "after");
+}
 
 // Host to the first GPU, to the last one, and back, in pieces of odd sizes.
 TEST_P(GpuCopyTest, CopiesAcrossGpusAtAnyAlignment)

@@ -361,7 +361,7 @@ struct sluice_limits {
 	uint64_t queued_bytes;	/* under way on one engine */
 	int64_t wait_ns;	/* all waits of a batch together */
 	uint32_t flags;		/* SLUICE_LIMIT_* */
-	uint32_t reserved;
+	uint32_t fences;	/* that a batch may begin after */
 };
 
 /* What this GPU and kernel can do in one batch. */
@@ -518,6 +518,13 @@ enum sluice_place {
 
 /* @how: enum sluice_place. @engines: mask of those allowed; 0: all */
 SLUICE_API int sluice_batch_place(sluice_batch *batch, int how, uint32_t engines);
+
+/*
+ * It begins when the fence of @sync_file has signaled: that of work of another
+ * driver, or of another user of the GPU. The file may be closed. At most
+ * struct sluice_limits .fences of them.
+ */
+SLUICE_API int sluice_batch_after(sluice_batch *batch, int sync_file);
 
 /* Not 0: -EBUSY instead of waiting for room. */
 SLUICE_API int sluice_batch_nonblocking(sluice_batch *batch, int yes);

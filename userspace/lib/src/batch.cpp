@@ -2,8 +2,11 @@
 #include "sluice/batch.hpp"
 
 #include <algorithm>
+#include <fcntl.h>
 #include <format>
+#include <linux/sync_file.h>
 
+#include "call.hpp"
 #include "gpu.hpp"
 
 namespace sluice {
@@ -276,6 +279,21 @@ batch &batch::engines(uint32_t mask)
 	return *this;
 }
 
+batch &batch::after(int sync_file)
+{
+	if (!allows(*data_, "after", {}))
+		return *this;
+	unique_fd kept(::fcntl(sync_file, F_DUPFD_CLOEXEC, 0));
+	sync_file_info info{};
+	if (!kept || detail::call(kept.get(), SYNC_IOC_FILE_INFO, &info)) {
+		mistake(*data_, "after", "the file has no fence");
+		return *this;
+	}
+	data_->run.after.emplace_back(std::move(kept));
+	data_->run.in.emplace_back();
+	return *this;
+}
+
 batch &batch::nonblocking(bool yes)
 {
 	if (allows(*data_, "nonblocking", {}))
@@ -301,6 +319,8 @@ void batch::clear()
 	b.next_record = 0;
 	b.run.bytes = 0;
 	b.run.waits = b.run.faults = false;
+	b.run.after.clear();
+	b.run.in.clear();
 	b.run.args.placement = AMDGPU_SDMA_PLACE_AUTO;
 	b.run.args.engine_mask = 0;
 	b.run.args.flags = AMDGPU_SDMA_BATCH_PATH;

@@ -204,6 +204,11 @@ int sluice_batch_place(sluice_batch *what, int how, uint32_t engines)
 	});
 }
 
+int sluice_batch_after(sluice_batch *what, int sync_file)
+{
+	return set(what, [&](batch &b) { b.after(sync_file); });
+}
+
 int sluice_batch_nonblocking(sluice_batch *what, int yes)
 {
 	return set(what, [&](batch &b) { b.nonblocking(yes); });

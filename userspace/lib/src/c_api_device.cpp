@@ -110,7 +110,7 @@ int sluice_device_limits(const sluice_device *on, struct sluice_limits *limits)
 			.wait_engines = l.wait_engines, .bytes = l.bytes,
 			.queued_bytes = l.queued_bytes,
 			.wait_ns = std::chrono::nanoseconds(l.wait).count(),
-			.flags = flags_of(on->it->it), .reserved = 0}, "limits");
+			.flags = flags_of(on->it->it), .fences = l.fences}, "limits");
 	});
 }
 

@@ -145,6 +145,7 @@ result<void> command_queue::ask_for_engines()
 	limits_.operations = 2048;
 	limits_.broadcast = 8;
 	limits_.engines = ip.available_rings;
+	limits_.fences = most_fences;
 	limits_.bytes = most_bytes;
 	limits_.queued_bytes = most_bytes;
 	limits_.user_memory = true;
@@ -217,10 +218,11 @@ result<uint32_t> command_queue::put_packets(const batch_data &what,
 	return static_cast<uint32_t>((at - begin) * 4);
 }
 
-int command_queue::submit(int slot, uint32_t bytes, uint32_t syncobj) noexcept
+int command_queue::submit(int slot, uint32_t bytes,
+			  const submission &run) noexcept
 {
 	drm_amdgpu_cs_chunk_ib ib{};
-	drm_amdgpu_cs_chunk_sem out{.handle = syncobj};
+	drm_amdgpu_cs_chunk_sem out{.handle = run.sync.handle()};
 	drm_amdgpu_bo_list_in list{};
 	drm_amdgpu_cs args{};
 
@@ -232,19 +234,25 @@ int command_queue::submit(int slot, uint32_t bytes, uint32_t syncobj) noexcept
 	list.bo_number = static_cast<uint32_t>(objects_);
 	list.bo_info_size = sizeof(list_[0]);
 	list.bo_info_ptr = reinterpret_cast<uintptr_t>(list_.data());
+	std::array<drm_amdgpu_cs_chunk_sem, most_fences> in;
+	for (size_t i = 0; i < run.in.size(); i++)
+		in[i].handle = run.in[i].handle;
 	drm_amdgpu_cs_chunk chunks[] = {
 		{AMDGPU_CHUNK_ID_IB, sizeof(ib) / 4,
 		 reinterpret_cast<uintptr_t>(&ib)},
 		{AMDGPU_CHUNK_ID_BO_HANDLES, sizeof(list) / 4,
 		 reinterpret_cast<uintptr_t>(&list)},
 		{AMDGPU_CHUNK_ID_SYNCOBJ_OUT, sizeof(out) / 4,
-		 reinterpret_cast<uintptr_t>(&out)}};
+		 reinterpret_cast<uintptr_t>(&out)},
+		{AMDGPU_CHUNK_ID_SYNCOBJ_IN,
+		 static_cast<uint32_t>(run.in.size() * sizeof(in[0]) / 4),
+		 reinterpret_cast<uintptr_t>(in.data())}};
 	uint64_t pointers[std::size(chunks)];
 	std::ranges::transform(chunks, pointers, [](auto &chunk) {
 		return reinterpret_cast<uintptr_t>(&chunk);
 	});
 	args.in.ctx_id = context_;
-	args.in.num_chunks = std::size(chunks);
+	args.in.num_chunks = static_cast<uint32_t>(std::size(chunks) - run.in.empty());
 	args.in.chunks = reinterpret_cast<uintptr_t>(pointers);
 	return call(node_.file.get(), DRM_IOCTL_AMDGPU_CS, &args);
 }
@@ -261,7 +269,7 @@ result<void> command_queue::send(batch_data &what) noexcept
 			    "batch: make two of it", EMSGSIZE);
 	SLUICE_CHECK(list_objects(what));
 	SLUICE_TRY(uint32_t bytes, put_packets(what, slot));
-	if (int err = submit(slot, bytes, what.run.sync.handle()))
+	if (int err = submit(slot, bytes, what.run))
 		return fail_errno(node_.name(), "DRM_AMDGPU_CS", -err,
 				  errc::device);
 	busy_ |= uint64_t{1} << slot;

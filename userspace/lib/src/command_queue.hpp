@@ -41,10 +41,11 @@ private:
 	uint32_t *slot_at(int slot) const noexcept;
 	result<void> list_objects(const batch_data &what) noexcept;
 	result<uint32_t> put_packets(const batch_data &what, int slot) noexcept;
-	int submit(int slot, uint32_t bytes, uint32_t syncobj) noexcept;
+	int submit(int slot, uint32_t bytes, const submission &run) noexcept;
 
 	static constexpr int slots = 32;
 	static constexpr size_t slot_bytes = 65536, most_objects = 1024;
+	static constexpr size_t most_fences = 16;
 	static constexpr uint64_t most_bytes = uint64_t{1} << 30;
 
 	gpu_node &node_;

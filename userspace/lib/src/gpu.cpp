@@ -2,6 +2,7 @@
 #include "gpu.hpp"
 
 #include <cstring>
+#include <format>
 #include <linux/sync_file.h>
 #include <poll.h>
 
@@ -223,16 +224,31 @@ operation gpu::no_chain() noexcept
 				  "a chain on this kernel"));
 }
 
+// Of its own, and those that it begins after.
+result<void> gpu::make_fences(submission &run) noexcept
+{
+	if (run.in.size() > limits_.fences)
+		return fail(errc::usage, name(), std::format(
+			"a batch begins after at most {} fences, not {}",
+			limits_.fences, run.in.size()));
+	if (int err = run.sync.make(node_))
+		return fail_errno(name(), "DRM_IOCTL_SYNCOBJ_CREATE", -err);
+	if (int err = run.take_fences(node_))
+		return fail_errno(name(), "DRM_IOCTL_SYNCOBJ_FD_TO_HANDLE", -err);
+	return {};
+}
+
 operation gpu::start(submission &run, std::shared_ptr<const void> owner) noexcept
 {
 	if (how_ != way::ring && ring_.chaining())
 		return no_chain();
-	if (int err = run.sync.make(node_))
-		return ring_.failed(fail_errno(name(), "DRM_IOCTL_SYNCOBJ_CREATE",
-					       -err).error());
+	if (auto made = make_fences(run); !made)
+		return ring_.failed(made.error());
 	op_state *op = begin(run, std::move(owner));
 	if (!op)
 		return ring_.refused();
+	run.args.in_fences = reinterpret_cast<uintptr_t>(run.in.data());
+	run.args.num_in_fences = static_cast<uint32_t>(run.in.size());
 	run.out.handle = run.sync.handle();
 	run.args.ctx_id = context_;
 	run.args.out_fences = reinterpret_cast<uintptr_t>(&run.out);
@@ -254,9 +270,8 @@ operation gpu::start_command(batch_data &what,
 
 	if (ring_.chaining())
 		return no_chain();
-	if (int err = run.sync.make(node_))
-		return ring_.failed(fail_errno(name(), "DRM_IOCTL_SYNCOBJ_CREATE",
-					       -err).error());
+	if (auto made = make_fences(run); !made)
+		return ring_.failed(made.error());
 	op_state *op = begin(run, std::move(owner));
 	if (!op)
 		return ring_.refused();

@@ -50,6 +50,7 @@ public:
 private:
 	result<void> allocate_context();
 	operation no_chain() noexcept;
+	result<void> make_fences(submission &run) noexcept;
 	/// An operation that completes by finish_run() or await_fence().
 	op_state *begin(submission &run,
 			std::shared_ptr<const void> owner) noexcept;

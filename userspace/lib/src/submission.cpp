@@ -41,6 +41,16 @@ unique_fd syncobj::file() const noexcept
 	return unique_fd(args.fd);
 }
 
+int syncobj::take(const unique_fd &sync_file) noexcept
+{
+	drm_syncobj_handle args{};
+
+	args.handle = handle_;
+	args.flags = DRM_SYNCOBJ_FD_TO_HANDLE_FLAGS_IMPORT_SYNC_FILE;
+	args.fd = sync_file.get();
+	return call(node_->file.get(), DRM_IOCTL_SYNCOBJ_FD_TO_HANDLE, &args);
+}
+
 void syncobj::wait() const noexcept
 {
 	drm_syncobj_wait args{};
@@ -49,6 +59,21 @@ void syncobj::wait() const noexcept
 	args.count_handles = 1;
 	args.timeout_nsec = INT64_MAX;
 	(void)call(node_->file.get(), DRM_IOCTL_SYNCOBJ_WAIT, &args);
+}
+
+// Each time: the files say what to wait for, and a syncobj is of one node.
+int submission::take_fences(const gpu_node &node) noexcept
+{
+	for (size_t i = 0; i < after.size(); i++) {
+		int err = after[i].sync.make(node);
+
+		if (!err)
+			err = after[i].sync.take(after[i].file);
+		if (err)
+			return err;
+		in[i].handle = after[i].sync.handle();
+	}
+	return 0;
 }
 
 } // namespace sluice::detail

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <array>
+#include <deque>
 #include <memory>
 #include <vector>
 
@@ -25,6 +26,8 @@ public:
 	uint32_t handle() const noexcept { return handle_; }
 	/// Readable when the fence has signaled. -1: it cannot be had.
 	unique_fd file() const noexcept;
+	/// Have the fence of @p sync_file in it: 0 or -errno.
+	int take(const unique_fd &sync_file) noexcept;
 	/// Wait, for want of a file: batches end by themselves, soon.
 	void wait() const noexcept;
 
@@ -35,6 +38,12 @@ private:
 	uint32_t handle_ = 0;
 };
 
+/// A fence that a batch begins after.
+struct earlier {
+	unique_fd file;
+	syncobj sync;
+};
+
 /// error_index of arguments that the kernel has not answered.
 inline constexpr uint32_t untouched = 0xdeadbeef;
 
@@ -42,6 +51,8 @@ struct submission {
 	drm_amdgpu_sdma_batch args{};
 	drm_amdgpu_sdma_fence out{};
 	syncobj sync;
+	std::deque<earlier> after;
+	std::vector<drm_amdgpu_sdma_fence> in;	///< the same, for the kernel
 	unique_fd fence;	///< while somebody waits for it
 	uint64_t bytes = 0;	///< that it moves
 	bool waits = false;	///< it has waits
@@ -52,6 +63,8 @@ struct submission {
 	std::shared_ptr<const void> owner;	///< of this, while it is under way
 	batch_outcome outcome;
 
+	/// Have the fences that it begins after where @p node finds them: 0 or -errno.
+	int take_fences(const gpu_node &node) noexcept;
 	bool under_way() const noexcept { return on != nullptr; }
 	/// Have engines got it?
 	bool given() const noexcept { return args.engines_used || commands >= 0; }

@@ -28,7 +28,7 @@ struct prepared_data;
 struct batch_limits {
 	uint32_t operations = 0;	///< in one batch
 	uint32_t broadcast = 0;		///< destinations of one broadcast
-	uint32_t fences = 0;		///< in, and out
+	uint32_t fences = 0;		///< that a batch may begin after
 	uint32_t engines = 0;		///< mask of engines for batches
 	uint32_t wait_engines = 0;	///< of those, for batches with waits
 	uint64_t bytes = 0;		///< moved by one batch
@@ -111,6 +111,10 @@ public:
 	batch &placed(place how);
 	/// Engines that may be used: mask, 0 for all.
 	batch &engines(uint32_t mask);
+	/// Begin when the fence of @p sync_file has signaled: that of work of another
+	/// driver, or of another user of this GPU. The file may be closed. At most
+	/// batch_limits::fences of them. What that work ended in does not matter.
+	batch &after(int sync_file);
 	/// errc::busy instead of waiting for room.
 	batch &nonblocking(bool yes = true);
 
