@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: MIT
+// Of the C++ library that is installed: calls that need no device, and of each library
+// that it is linked with.
+#include <cstdio>
+#include <string>
+
+#include <sluice/batch.hpp>
+#include <sluice/buffer.hpp>
+#include <sluice/context.hpp>
+#include <sluice/deadline.hpp>
+#include <sluice/device.hpp>
+#include <sluice/digest.hpp>
+#include <sluice/endpoint.hpp>
+#include <sluice/error.hpp>
+#include <sluice/kv.hpp>
+#include <sluice/nic.hpp>
+#include <sluice/stream.hpp>
+#include <sluice/task.hpp>
+#include <sluice/topology.hpp>
+#include <sluice/unique_fd.hpp>
+
+int main()
+{
+	auto machine = sluice::topology::read();
+	auto memory = sluice::buffer::host(4096);
+
+	if (!machine || !memory)
+		return 1;
+	// The ring may be forbidden here; what is not there must be refused.
+	if (auto ring = sluice::context::open()) {
+		auto gpu = sluice::device::open(*ring, "no such GPU");
+		auto card = sluice::nic::open(*ring, "no such card");
+
+		if (gpu || card)
+			return 1;
+		std::puts(std::string(card.error().message()).c_str());
+	}
+	std::printf("%zu nodes\n", machine->nodes().size());
+	return 0;
+}
