@@ -78,13 +78,16 @@ void bench::add_peer_options(CLI::App &to)
 	to.add_option("HOST", options_.host, "the listening side");
 	to.add_flag("--listen", options_.listen, "be the listening side, once");
 	to.add_option("--address", options_.address,
-		      "where to listen; default: everywhere");
-	to.add_option("--nic", options_.nic, "RDMA device; default: the only one");
+		      "where to listen; default: everywhere")
+		->type_name("ADDRESS");
+	to.add_option("--nic", options_.nic, "RDMA device; default: the only one")
+		->type_name("NIC");
 	to.add_option("--port", options_.port,
 		      "of the listening side; the next one is ib_write_bw's")
 		->check(CLI::Range(1, 65534))->capture_default_str();
 	to.add_option("--token-file", token_file_,
-		      "its first line is what both sides have to know");
+		      "its first line is what both sides have to know")
+		->type_name("FILE");
 	to.add_option("--memory", options_.memory,
 		      "of this side: host, gpu (allocated there) or svm (shared, in "
 		      "video memory)")
@@ -100,9 +103,12 @@ void bench::add_peer_options(CLI::App &to)
 
 void bench::add_local_options(CLI::App &to)
 {
-	to.add_option("--gpu", options_.gpu, "0000:03:00.0, or 0; default: the first");
-	to.add_option("--from", options_.from, "host, gpu, svm or a file");
-	to.add_option("--to", options_.to, "host, gpu, svm or a file");
+	to.add_option("--gpu", options_.gpu, "0000:03:00.0, or 0; default: the first")
+		->type_name("GPU");
+	to.add_option("--from", options_.from, "host, gpu, svm or a file")
+		->type_name("PLACE");
+	to.add_option("--to", options_.to, "host, gpu, svm or a file")
+		->type_name("PLACE");
 	to.add_option("--gather", options_.gather,
 		      "bring this many scattered blocks together, by one batch and by "
 		      "a copy each")
@@ -116,7 +122,7 @@ void bench::add_measure_options(CLI::App &to)
 	to.add_option("--sizes", sizes_,
 		      "of an operation: 4K..16M (each four times the one before) or "
 		      "4K,1M")
-		->capture_default_str();
+		->type_name("SIZES")->capture_default_str();
 	to.add_option("--total", options_.total, "bytes of a round")
 		->transform(CLI::AsSizeValue(false))->capture_default_str();
 	to.add_option("--rounds", options_.rounds, "rounds of throughput")
@@ -126,8 +132,10 @@ void bench::add_measure_options(CLI::App &to)
 		->check(CLI::Range(1, 1000000))->capture_default_str();
 	to.add_option("--depth", options_.depth, "operations under way at once")
 		->check(CLI::Range(1, 512))->capture_default_str();
-	to.add_option("--note", options_.note, "say this about the machine");
-	to.add_option("--plot", options_.plot, "write a plot to this file, as SVG");
+	to.add_option("--note", options_.note, "say this about the machine")
+		->type_name("WORDS");
+	to.add_option("--plot", options_.plot, "write a plot to this file, as SVG")
+		->type_name("FILE");
 }
 
 result<exit_status> bench::tell(const settings &with, const figures &all) const

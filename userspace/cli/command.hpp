@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // What a command of sluice is. Each has a file of its own and a line in the table
-// of program.cpp.
+// of command_line.cpp.
 #pragma once
 
 #include <memory>

@@ -184,7 +184,8 @@ void copy_command::add_options(CLI::App &to)
 	to.add_option("FROM", options_.from, "a file")->required();
 	to.add_option("TO", options_.to, "a file or a directory")->required();
 	to.add_option("--gpu", options_.gpu,
-		      "through this GPU's memory: 0000:03:00.0, or 0");
+		      "through this GPU's memory: 0000:03:00.0, or 0")
+		->type_name("GPU");
 	to.add_option("--piece", options_.piece, "bytes that are read at a time")
 		->transform(CLI::AsSizeValue(false))->capture_default_str();
 	to.add_option("--pieces", options_.pieces, "pieces under way at once")

@@ -165,8 +165,10 @@ void kv_command::add_options(CLI::App &to)
 
 	to.add_option("ROLE", o.role, "send or recv; begin with recv")
 		->required()->check(CLI::IsMember({"send", "recv"}));
-	to.add_option("--to", o.host, "of send: host of the receiver");
-	to.add_option("--listen", o.listen, "of recv: address; default: all");
+	to.add_option("--to", o.host, "of send: host of the receiver")
+		->type_name("HOST");
+	to.add_option("--listen", o.listen, "of recv: address; default: all")
+		->type_name("ADDRESS");
 	to.add_option("--layers", o.layout.layers, "layers of the model")
 		->check(CLI::Range(1, 1024))->capture_default_str();
 	to.add_option("--planes", o.layout.planes, "2: K and V; 1: they are together")

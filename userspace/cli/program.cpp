@@ -1,48 +1,13 @@
 // SPDX-License-Identifier: MIT
 #include "program.hpp"
 
-#include <array>
-#include <format>
-
-#include "command.hpp"
+#include "command_line.hpp"
 #include "json_text.hpp"
 #include "text.hpp"
 
 namespace sluice::cli {
 
 namespace {
-
-struct entry {
-	const char *name;
-	const char *summary;
-	std::unique_ptr<command> (*make)();
-};
-
-constexpr std::array table = {
-	entry{"info", "what is in this machine, and the path between any two of it",
-	      make_info},
-	entry{"send", "send files to another machine", make_send},
-	entry{"recv", "receive what another machine sends", make_recv},
-	entry{"copy", "copy a file, through the memory of a GPU if one is named",
-	      make_copy},
-	entry{"kv", "move blocks of a KV cache, and judge what arrives", make_kv},
-	entry{"doctor", "what this machine lacks to move data fast, and what to do",
-	      make_doctor},
-	entry{"bench", "measure copies, files and RDMA, alone or between two machines",
-	      make_bench},
-	entry{"trace", "a timeline of GPUs, io_uring, cards and streams, for Perfetto",
-	      make_trace},
-	entry{"top", "who uses the GPUs and the cards, now", make_top},
-};
-
-std::string names()
-{
-	std::string all;
-
-	for (const entry &e : table)
-		all += std::format(" {}", e.name);
-	return all;
-}
 
 /// The thing, what is wrong with it, and what to do. With --json the one document
 /// on standard output is the error.
@@ -82,49 +47,26 @@ result<exit_status> run(command &what, const settings &with)
 	}
 }
 
-void add_common(CLI::App &app, settings &common)
-{
-	app.set_version_flag("--version", "sluice " SLUICE_VERSION,
-			     "print the version");
-	app.add_flag("--json", common.json, "print one JSON document");
-	// For tests: a machine made of files.
-	app.add_option("--sysroot", common.root)->group("");
-	app.require_subcommand(0, 1);
-	app.fallthrough();
-	app.get_formatter()->column_width(16);
-	app.footer(exit_status_text());
-}
-
 } // namespace
 
 int run_program(int argc, const char *const *argv, std::ostream &out,
 		std::ostream &err)
 {
-	CLI::App app("Move data between files, GPUs and machines.", "sluice");
 	settings common{.out = &out};
-	std::array<std::unique_ptr<command>, table.size()> commands;
-	std::array<CLI::App *, table.size()> parsers;
+	command_line line(common);
 
-	add_common(app, common);
-	for (size_t i = 0; i < table.size(); i++) {
-		commands[i] = table[i].make();
-		parsers[i] = app.add_subcommand(table[i].name, table[i].summary);
-		parsers[i]->footer(exit_status_text());
-		commands[i]->add_options(*parsers[i]);
-	}
 	try {
-		app.parse(argc, argv);
+		line.app().parse(argc, argv);
 	} catch (const CLI::ParseError &what) {
-		return answer(app, what, common, err);
+		return answer(line.app(), what, common, err);
 	}
 
-	size_t chosen = 0;
-	while (chosen < table.size() && !parsers[chosen]->parsed())
-		chosen++;
-	if (chosen == table.size())
+	command *chosen = line.chosen();
+	if (!chosen)
 		return report(error(errc::usage, "arguments",
-				    "no command; there is" + names()), common, err);
-	auto status = run(*commands[chosen], common);
+				    "no command; there is" + line.names()), common,
+			      err);
+	auto status = run(*chosen, common);
 	if (status && !out.flush())
 		status = fail(errc::output, "standard output", "cannot be written");
 	return status ? static_cast<int>(*status)

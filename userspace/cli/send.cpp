@@ -60,7 +60,8 @@ void send_command::add_options(CLI::App &to)
 {
 	to.add_option("FILE", options_.files, "files, or - for standard input")
 		->required();
-	to.add_option("--to", options_.host, "host of the receiver")->required();
+	to.add_option("--to", options_.host, "host of the receiver")
+		->type_name("HOST")->required();
 	to.add_flag("!--no-checksum", options_.checksum, "no CRC-32C for each chunk");
 	to.add_flag("!--no-digest", options_.digest,
 		    "do not compare a SHA-256 in the end");

@@ -253,24 +253,28 @@ void trace_command::add_options(CLI::App &to)
 		 "  or:  sluice trace merge A B --out FILE [--offset-ns N]");
 	to.add_option("COMMAND", options_.words,
 		      "trace while it runs; none: until ^C");
-	to.add_option("--out", options_.out, "the file, for https://ui.perfetto.dev");
+	to.add_option("--out", options_.out, "the file, for https://ui.perfetto.dev")
+		->type_name("FILE");
 	to.add_option("--seconds", options_.seconds, "end after this long")
 		->check(CLI::Range(1, 86400));
 	to.add_option("--buffer", options_.kilobytes, "KiB of events for each CPU")
 		->check(CLI::Range(64, 1 << 20))->capture_default_str();
-	to.add_option("--node", options_.node, "name of this machine in the file");
+	to.add_option("--node", options_.node, "name of this machine in the file")
+		->type_name("NAME");
 	to.add_option("--sync-listen", options_.answer,
 		      "answer another machine's pings on this UDP port")
 		->check(CLI::Range(1, 65535));
 	to.add_option("--sync", options_.sync,
-		      "measure how far this machine's clock is ahead, by pings");
+		      "measure how far this machine's clock is ahead, by pings")
+		->type_name("HOST");
 	to.add_option("--sync-port", options_.port, "UDP port of --sync")
 		->check(CLI::Range(1, 65535))->capture_default_str();
 	merge_app_ = to.add_subcommand("merge", "put two traces on the first one's "
 					       "clock");
 	merge_app_->add_option("A", merge_.a)->required();
 	merge_app_->add_option("B", merge_.b)->required();
-	merge_app_->add_option("--out", merge_.out, "the file")->required();
+	merge_app_->add_option("--out", merge_.out, "the file")
+		->type_name("FILE")->required();
 	merge_app_->add_option("--offset-ns", merge_.offset_ns,
 			       "add this to the times of B");
 }

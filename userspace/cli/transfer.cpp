@@ -213,13 +213,16 @@ result<exit_status> reports::end()
 
 void add_transfer_options(CLI::App &to, transfer_options &o)
 {
-	to.add_option("--nic", o.nic, "RDMA device; default: the only one");
+	to.add_option("--nic", o.nic, "RDMA device; default: the only one")
+		->type_name("NIC");
 	to.add_option("--gpu", o.gpu,
-		      "keep pieces in this GPU's memory: 0000:03:00.0, or 0");
+		      "keep pieces in this GPU's memory: 0000:03:00.0, or 0")
+		->type_name("GPU");
 	to.add_option("--port", o.port, "port of the receiver")
 		->check(CLI::Range(1, 65535))->capture_default_str();
 	to.add_option("--token-file", o.token_file,
-		      "its first line is what both sides have to know");
+		      "its first line is what both sides have to know")
+		->type_name("FILE");
 	to.add_option("--piece", o.piece, "bytes of memory granted at a time")
 		->transform(CLI::AsSizeValue(false))->capture_default_str();
 	to.add_option("--chunk", o.chunk, "bytes of one RDMA write, and of a CRC")
@@ -228,11 +231,13 @@ void add_transfer_options(CLI::App &to, transfer_options &o)
 		->check(CLI::Range(2, 64))->capture_default_str();
 	to.add_option("--require", o.require,
 		      "fail rather than take a slower path: device-alias, "
-		      "device-dmabuf, host");
+		      "device-dmabuf, host")
+		->type_name("PATH");
 	to.add_option("--timeout", o.timeout_s, "seconds in which nothing moves; a peer that gives no sign of life "
 		      "for a third of it, 10 seconds at least, is lost")
 		->check(CLI::Range(1, 86400))->capture_default_str();
-	to.add_option("--report", o.report, "write what was moved to this file");
+	to.add_option("--report", o.report, "write what was moved to this file")
+		->type_name("FILE");
 	to.add_flag("--quiet", o.quiet, "print no table and no progress");
 }
 

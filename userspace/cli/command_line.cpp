@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: MIT
+#include "command_line.hpp"
+
+#include <algorithm>
+#include <array>
+
+namespace sluice::cli {
+
+namespace {
+
+struct entry {
+	const char *name;
+	const char *summary;
+	std::unique_ptr<command> (*make)();
+};
+
+constexpr std::array table = {
+	entry{"info", "what is in this machine, and the path between any two of it",
+	      make_info},
+	entry{"send", "send files to another machine", make_send},
+	entry{"recv", "receive what another machine sends", make_recv},
+	entry{"copy", "copy a file, through the memory of a GPU if one is named",
+	      make_copy},
+	entry{"kv", "move blocks of a KV cache, and judge what arrives", make_kv},
+	entry{"doctor", "what this machine lacks to move data fast, and what to do",
+	      make_doctor},
+	entry{"bench", "measure copies, files and RDMA, alone or between two machines",
+	      make_bench},
+	entry{"trace", "a timeline of GPUs, io_uring, cards and streams, for Perfetto",
+	      make_trace},
+	entry{"top", "who uses the GPUs and the cards, now", make_top},
+};
+
+void add_common(CLI::App &app, settings &common)
+{
+	app.set_version_flag("--version", "sluice " SLUICE_VERSION,
+			     "print the version");
+	app.add_flag("--json", common.json, "print one JSON document");
+	// For tests: a machine made of files.
+	app.add_option("--sysroot", common.root)->group("");
+	app.require_subcommand(0, 1);
+	app.fallthrough();
+	app.get_formatter()->column_width(16);
+	app.footer(exit_status_text());
+}
+
+} // namespace
+
+command_line::command_line(settings &common)
+	: app_("Move data between files, GPUs and machines.", "sluice")
+{
+	add_common(app_, common);
+	for (const entry &e : table) {
+		known c{e.make(), app_.add_subcommand(e.name, e.summary)};
+
+		c.parser->footer(exit_status_text());
+		c.what->add_options(*c.parser);
+		commands_.push_back(std::move(c));
+	}
+}
+
+command *command_line::chosen() const
+{
+	auto found = std::ranges::find_if(commands_, [](const known &c) {
+		return c.parser->parsed();
+	});
+
+	return found == commands_.end() ? nullptr : found->what.get();
+}
+
+std::string command_line::names() const
+{
+	std::string all;
+
+	for (const entry &e : table)
+		all += std::string(" ") + e.name;
+	return all;
+}
+
+} // namespace sluice::cli
