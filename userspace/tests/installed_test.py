@@ -2,17 +2,21 @@
 # SPDX-License-Identifier: MIT
 """installed_test.py CHECK BUILD SOURCE: is what "cmake --install" installs all that
 others need? CHECK "install" installs into an empty directory, "remove" removes it, the
-others each look at one thing there."""
+others each look at one thing there. Exit status 77: a program for it is missing."""
 
 import os
 import pathlib
+import pty
 import re
+import select
 import shutil
 import subprocess
 import sys
 import tempfile
+import time
 
 SONAME, NODE = "libsluice.so.0", "SLUICE_0.1"
+SKIPPED = 77
 
 
 class Wrong(Exception):
@@ -63,6 +67,21 @@ class Tree:
 
     def running(self):
         return {"LD_LIBRARY_PATH": str(self.library.parent)}
+
+    def help(self, *command):
+        return said(self.prefix / "bin/sluice", *command, "--help",
+                    env={"LD_LIBRARY_PATH": "/nowhere"})
+
+    def commands(self):
+        """By name, with the options that --help tells."""
+        listed = self.help().split("Subcommands:")[1].split("Exit status:")[0]
+        names = re.findall(r"^  ([a-z]\w*)", listed, re.M)
+        expect(len(names) >= 9, f"commands: {names}")
+        return {name: options_in(self.help(name)) for name in names}
+
+
+def options_in(text):
+    return set(re.findall(r"^  (?:-\w,)?(--[\w-]+)", text, re.M))
 
 
 def clean_directory():
@@ -158,6 +177,195 @@ def check_symbols(tree):
     expect(link.is_symlink() and link.resolve() == library.resolve(),
            "libsluice.so is not it")
     print(f"{len(names)} symbols")
+
+
+def check_man(tree):
+    pages = {path.name: path for path in (tree.prefix / "share/man").rglob("*.[0-9]")}
+    commands = tree.commands()
+    wanted = {"sluice.1", "libsluice.3", *(f"sluice-{name}.1" for name in commands)}
+    expect(set(pages) == wanted, f"pages: {sorted(set(pages) ^ wanted)}")
+    common = options_in(tree.help())
+    known = common.union(*commands.values(), options_in(tree.help("trace", "merge")))
+    for name, page in pages.items():
+        text = page.read_text().replace("\\-", "-")
+        expect("@" not in text, f"{name}: something was not put in")
+        told = set(re.findall(r"(?<![\w-])--[a-z][\w-]*",
+                              re.sub(r"\\f[BIR]", "", text)))
+        if name.endswith(".3"):
+            continue
+        command = name[7:-2]
+        missing = (commands[command] if command else common) - told
+        expect(not missing, f"{name} does not tell {sorted(missing)}")
+        expect(told <= known, f"{name} tells {sorted(told - known)}")
+        listed = set(re.findall(r"\\fB(--[\w-]+)\\fR", text.split(".SH OPTIONS")[1]
+                                .split(".SH EXIT")[0]))
+        expect(listed <= commands.get(command, common) | common |
+               (options_in(tree.help("trace", "merge")) if command == "trace" else set()),
+               f"{name} lists what --help does not")
+
+
+def check_man_render(tree):
+    """Of mandoc and groff what there is."""
+    pages = sorted((tree.prefix / "share/man").rglob("*.[0-9]"))
+    tools = [tool for tool in ("mandoc", "groff") if shutil.which(tool)]
+    if not tools:
+        print("neither mandoc nor groff")
+        return SKIPPED
+    for page in pages:
+        if "mandoc" in tools:
+            said("mandoc", "-T", "lint", "-W", "warning", page)
+            expect(page.stem.upper() in said("mandoc", "-T", "utf8", page).upper(),
+                   f"{page.name} has no text")
+        if "groff" in tools:
+            ran = subprocess.run(["groff", "-man", "-Tutf8", "-ww", "-z", page],
+                                 capture_output=True, text=True, check=False)
+            expect(ran.returncode == 0 and not ran.stderr, ran.stderr)
+    print(f"{len(pages)} pages, by {' and '.join(tools)}")
+    return 0
+
+
+# What bash offers behind the words: the last one is begun.
+BASH = r"""
+set -u
+source "$1"
+shift
+complete -p sluice | grep -q -- '-F _sluice sluice' || exit 1
+COMP_WORDS=(sluice "$@") COMP_CWORD=$#
+_sluice
+printf '%s\n' "${COMPREPLY[@]}"
+"""
+
+
+def check_bash(tree):
+    script = tree.one("share/bash-completion/completions/sluice")
+
+    def offered(*words):
+        with clean_directory() as directory:
+            (pathlib.Path(directory) / "a file").touch()
+            ran = subprocess.run(["bash", "--norc", "-c", BASH, "bash", script, *words],
+                                 capture_output=True, text=True, cwd=directory,
+                                 check=False)
+        expect(ran.returncode == 0 and not ran.stderr, f"{words}: {ran.stderr}")
+        return set(ran.stdout.split("\n")) - {""}
+
+    def same(words, wanted):
+        expect(offered(*words) == set(wanted),
+               f"sluice {' '.join(words)}: {sorted(offered(*words))}, "
+               f"not {sorted(wanted)}")
+
+    commands, common = tree.commands(), options_in(tree.help())
+    same([""], commands)
+    same(["--"], common)
+    for name, options in commands.items():
+        same([name, "--"], options | common)
+    merge = options_in(tree.help("trace", "merge"))
+    same(["trace", "merge", "--"], merge | common)
+    same(["trace", "--out", "merge", "m"], [word for word in offered("trace", "m")])
+    same(["kv", ""], ["send", "recv"])
+    same(["bench", "--memory", ""], ["host", "gpu", "svm"])
+    same(["bench", "--memory", "=", "s"], ["svm"])
+    same(["bench", "--memory", "="], ["host", "gpu", "svm"])
+    same(["send", "--require", "d"], ["device-alias", "device-dmabuf"])
+    same(["send", "--report", ""], ["a file"])
+    same(["send", "--quiet", "one", "a"], ["a file"])
+    same(["copy", "one", "two", ""], [])
+    same(["send", "--port", ""], [])
+    same(["send", "--", "--"], [])
+    expect("bash" in offered("trace", "--out", "x", "--", "bas"), "no command is offered")
+
+
+# Sourced by an interactive zsh: what would be offered is printed, between two marks.
+ZSH = r"""
+root=$1 ours=$2
+# Where zsh is not installed but unpacked, it does not find its line editor at first.
+[[ $root == / ]] || module_path=($root/usr/lib/*/zsh/$ZSH_VERSION)
+zmodload zsh/zle
+setopt zle
+fpath=($ours $root/usr/share/zsh/functions/**/*(/))
+PROMPT= RPS1=
+unsetopt zle_bracketed_paste 2>/dev/null
+autoload -Uz compinit
+compinit -u -D
+[[ $_comps[sluice] == _sluice ]] && print NAMED
+bindkey '^M' undefined
+bindkey '^J' undefined
+bindkey '^I' complete-word
+mark() { print -r -- %%%%%%%% }
+compprefuncs=(mark) comppostfuncs=(mark exit)
+zstyle ':completion:*' list-grouped false
+zstyle ':completion:*' insert-tab false
+compadd() {
+	if [[ ${@[1,(i)(-|--)]} == *-(O|A|D)\ * ]]; then
+		builtin compadd "$@"
+		return
+	fi
+	local -a found
+	builtin compadd -A found "$@"
+	print -rl -- $found
+}
+print READY
+"""
+
+
+def zsh_offers(zsh, functions, line):
+    """What zsh offers behind a line. It wants a terminal."""
+    root = pathlib.Path(zsh).resolve().parents[2]
+    with clean_directory() as directory:
+        (pathlib.Path(directory) / "setup").write_text(ZSH)
+        (pathlib.Path(directory) / "a-file").touch()
+        child, terminal = pty.fork()
+        if not child:
+            os.chdir(directory)
+            os.environ.update(TERM="dumb", HOME=directory)
+            os.execv(zsh, [zsh, "-f", "-i"])
+        try:
+            os.write(terminal, f" source ./setup {root} {functions}\n".encode())
+            began = until(terminal, "\nREADY\r\n")
+            expect("NAMED" in began, f"zsh does not find _sluice: {began}")
+            os.write(terminal, line.encode() + b"\t")
+            text = until(terminal, "%%%%%%%%", 2)
+        finally:
+            os.close(terminal)
+            os.waitpid(child, 0)
+    return {word.strip() for word in text.split("%%%%%%%%")[1].splitlines()} - {""}
+
+
+def until(terminal, mark, times=1):
+    text, end = "", time.monotonic() + 60
+    while text.count(mark) < times:
+        ready, _, _ = select.select([terminal], [], [], max(0, end - time.monotonic()))
+        try:
+            more = os.read(terminal, 65536).decode() if ready else ""
+        except OSError:
+            more = ""
+        expect(more, f"zsh said no more: {text}")
+        text += more
+    return text
+
+
+def check_zsh(tree):
+    zsh = shutil.which("zsh")
+    if not zsh:
+        print("no zsh")
+        return SKIPPED
+    functions = tree.one("share/zsh/site-functions/_sluice").parent
+
+    def same(line, wanted):
+        offered = zsh_offers(zsh, functions, line)
+        expect(offered == set(wanted),
+               f"{line}: {sorted(offered)}, not {sorted(wanted)}")
+
+    commands, common = tree.commands(), options_in(tree.help())
+    every = common - {"--help", "--version"}
+    same("sluice ", commands)
+    for name, options in commands.items():
+        same(f"sluice {name} -", options | every | {"-h"})
+    same("sluice trace merge -", options_in(tree.help("trace", "merge")) | every | {"-h"})
+    same("sluice kv ", ["send", "recv"])
+    same("sluice bench --memory ", ["host", "gpu", "svm"])
+    same("sluice send --require=", ["device-alias", "device-dmabuf", "host", "staged"])
+    same("sluice send --report ", ["a-file", "setup"])
+    return 0
 
 
 def check_paths(tree):
