@@ -11,7 +11,7 @@ KERNEL  ?= series
 export MIRROR JOBS CMD
 
 # These work on all series only.
-not-series := $(filter export demo bench fuzz faults mutations mutants,$(MAKECMDGOALS))
+not-series := $(filter export demo bench fuzz faults mutations mutants install,$(MAKECMDGOALS))
 ifneq ($(and $(SERIES),$(not-series)),)
 $(error make $(not-series): do without SERIES=)
 endif
@@ -35,7 +35,7 @@ endif
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .PHONY: help buildroot tree whole-tree export apply check-series check-bisect kernel vm \
-	demo test test-debug fuzz faults mutations mutants bench mbox clean
+	demo test test-debug fuzz faults mutations mutants bench mbox install clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -44,7 +44,7 @@ help: ## list the targets
 	@echo 'FLAVOUR=debug (kernel, vm), GPUS= ENGINES= CMD= (vm), KERNEL=stock (test),'
 	@echo 'CLOCK=wall (bench), SECONDS= (fuzz), FAULTS= SEED= (faults), MUTATIONS=, MUTANTS=, GATES= (check-series),'
 	@echo 'SERIES= (tree, kernel, vm, test, test-debug, apply, mbox, check-series, check-bisect),'
-	@echo 'MIRROR= JOBS= SLUICE_CACHE=; see docs/lab.md.'
+	@echo 'PREFIX= DESTDIR= (install), MIRROR= JOBS= SLUICE_CACHE=; see docs/lab.md.'
 
 buildroot:
 	@scripts/buildroot >/dev/null
@@ -106,6 +106,9 @@ bench: kernel ## figures: throughput, latency, instruction counts
 
 mbox: ## mailboxes to send, of all series or SERIES=: build/mbox/
 	@scripts/mbox $(SERIES)
+
+install: buildroot ## install user space at PREFIX= (/usr/local), below DESTDIR= if set
+	@scripts/install '$(DESTDIR)' '$(PREFIX)'
 
 clean: ## remove build/ (the cache stays)
 	rm -rf build
