@@ -149,9 +149,11 @@ def check_components(tree):
     """Without other libraries there is the C API, and no C++ library."""
     with clean_directory() as directory:
         copied_project(tree, directory)
+        # without a language CMake does not know lib/x86_64-linux-gnu
+        package = tree.one("lib*/**/sluiceConfig.cmake").parent
         for part, why in ("c", ""), ("c++", "pkg-config has no"), ("d", "none of this"):
             ran = subprocess.run(["cmake", "-B", part, f"-DPART={part}", "-G", "Ninja",
-                                  f"-DCMAKE_PREFIX_PATH={tree.prefix}"],
+                                  f"-Dsluice_DIR={package}"],
                                  capture_output=True, text=True, check=False,
                                  cwd=directory,
                                  env={**os.environ, "PKG_CONFIG_LIBDIR": "/nowhere"})
