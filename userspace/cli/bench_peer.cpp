@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
 // Between two machines: RDMA writes or reads of memory that the listening side has
 // registered, and ib_write_bw beside it.
-#include <bit>
+#include <array>
 #include <chrono>
-#include <cstring>
 #include <format>
 #include <thread>
 
 #include "bench.hpp"
+#include "bench_wire.hpp"
 #include "child.hpp"
 #include "perftest.hpp"
 #include "silence.hpp"
@@ -17,20 +17,7 @@ namespace sluice::cli {
 
 namespace {
 
-/// What the two sides say to each other, all in one form.
-struct message {
-	enum : uint64_t { ask = 1, memory, compare, started, refused, end };
-
-	uint64_t magic = magic_number;
-	uint64_t what = 0;
-	uint64_t size = 0, address = 0, key = 0;	///< of memory
-	uint64_t count = 0, depth = 0;			///< of ib_write_bw
-
-	static constexpr uint64_t magic_number = 0x31484342434c53;	// "SLCBCH1"
-};
-static_assert(std::endian::native == std::endian::little);
-
-constexpr uint64_t most_asked = uint64_t{1} << 30, most_writes = 10'000'000;
+using message = bench_message;
 
 result<void> say(endpoint &to, const message &m)
 {
@@ -43,15 +30,15 @@ result<void> say(endpoint &to, const message &m)
 
 result<message> hear(endpoint &from, deadline until)
 {
-	message m;
-	auto n = from.receive(std::as_writable_bytes(std::span(&m, 1)))
-			 .wait_until(until);
+	std::array<std::byte, sizeof(message)> room;
+	auto n = from.receive(room).wait_until(until);
 
 	if (!n)
 		return std::unexpected(n.error());
-	if (*n != sizeof(m) || m.magic != message::magic_number)
+	auto m = read_message(std::span(room).first(*n));
+	if (!m)
 		return fail(errc::protocol, from.peer(), "it is no sluice bench");
-	return m;
+	return *m;
 }
 
 endpoint_options options_of(const bench_options &o)
@@ -135,10 +122,11 @@ result<remote_memory> active_side::ask()
 {
 	SLUICE_CHECK(say(peer_, {.what = message::ask, .size = options_.largest()}));
 	SLUICE_TRY(auto m, hear(peer_, soon()));
-	if (m.what != message::memory || m.size < options_.largest())
+	auto memory = memory_in(m, options_.largest());
+	if (!memory)
 		return fail(errc::protocol, peer_.peer(),
 			    "it does not say where its memory is");
-	return remote_memory{m.address, m.size, static_cast<uint32_t>(m.key)};
+	return *memory;
 }
 
 // The peer's has to listen first, and does not say when it does.
@@ -234,7 +222,7 @@ private:
 
 result<void> passive_side::give(const message &m)
 {
-	if (memory_ || m.size == 0 || m.size > most_asked)
+	if (memory_ || !asks_for_memory(m))
 		return fail(errc::protocol, peer_.peer(), std::format(
 			"it asks for {} bytes, the most is {}, once", m.size,
 			most_asked));
@@ -251,8 +239,7 @@ result<void> passive_side::give(const message &m)
 // The one before has ended, or ends now.
 result<void> passive_side::compare(const message &m)
 {
-	if (m.size == 0 || m.size > most_asked || m.count < 5 ||
-	    m.count > most_writes || m.depth == 0 || m.depth > most_depth)
+	if (!asks_for_writes(m))
 		return fail(errc::protocol, peer_.peer(),
 			    "it asks for an ib_write_bw that is none");
 	perftest_.reset();

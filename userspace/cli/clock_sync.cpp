@@ -19,14 +19,6 @@ namespace sluice::cli {
 namespace {
 
 constexpr unsigned pings_wanted = 64;
-constexpr uint64_t magic_number = 0x31474e504c53;	// "SLPNG1"
-
-/// The question, and the answer with the last two filled in.
-struct packet {
-	uint64_t magic = magic_number, number = 0;
-	int64_t there = 0;
-	std::array<char, 40> boot{};
-};
 
 int64_t now_ns()
 {
@@ -55,29 +47,72 @@ result<unique_fd> connected(const std::string &host, const std::string &port)
 }
 
 /// One answer to @p number, or none for a while.
-bool ping(int s, uint64_t number, clock_ping &to, packet &answer)
+std::optional<clock_ping> ping(int s, uint64_t number, std::string &boot)
 {
-	packet ask{.number = number};
+	ping_packet ask{.number = number};
+	std::array<std::byte, sizeof(ping_packet)> room;
 	pollfd ready{.fd = s, .events = POLLIN, .revents = 0};
 
-	to.sent = now_ns();
+	int64_t sent = now_ns();
 	if (::send(s, &ask, sizeof(ask), 0) < 0)
-		return false;
+		return std::nullopt;
 	while (::poll(&ready, 1, 20) > 0) {
-		ssize_t n = ::recv(s, &answer, sizeof(answer), MSG_DONTWAIT);
+		ssize_t n = ::recv(s, room.data(), room.size(), MSG_DONTWAIT);
 
-		to.received = now_ns();
+		int64_t received = now_ns();
 		if (n < 0)
-			return false;	// nobody listens there yet
-		to.there = answer.there;
-		if (n == sizeof(answer) && answer.magic == magic_number &&
-		    answer.number == number)
-			return true;
+			break;		// nobody listens there yet
+		std::span answer(room.data(), static_cast<size_t>(n));
+		auto got = ping_of(answer, number, sent, received);
+		if (!got)
+			continue;
+		boot = boot_in(*read_ping(answer));
+		return got;
 	}
-	return false;
+	return std::nullopt;
 }
 
 } // namespace
+
+std::optional<ping_packet> read_ping(std::span<const std::byte> of)
+{
+	ping_packet p;
+
+	if (of.size() != sizeof(p))
+		return std::nullopt;
+	std::memcpy(&p, of.data(), sizeof(p));
+	if (p.magic != ping_packet::magic_number)
+		return std::nullopt;
+	return p;
+}
+
+std::optional<ping_packet> answer_to(std::span<const std::byte> question,
+				     std::string_view boot, int64_t now)
+{
+	auto p = read_ping(question);
+
+	if (!p)
+		return std::nullopt;
+	boot.copy(p->boot.data(), p->boot.size() - 1);
+	p->there = now;
+	return p;
+}
+
+std::optional<clock_ping> ping_of(std::span<const std::byte> answer, uint64_t number,
+				  int64_t sent, int64_t received)
+{
+	auto p = read_ping(answer);
+
+	if (!p || p->number != number)
+		return std::nullopt;
+	return clock_ping{.sent = sent, .there = p->there, .received = received};
+}
+
+std::string boot_in(const ping_packet &answer)
+{
+	return {answer.boot.data(), ::strnlen(answer.boot.data(),
+					      answer.boot.size() - 1)};
+}
 
 clock_offset offset_of(const std::vector<clock_ping> &pings, std::string boot)
 {
@@ -119,22 +154,16 @@ result<ping_answerer> ping_answerer::open(uint16_t port)
 // An answer is as long as the question: nobody can be made to flood a third one.
 void ping_answerer::answer() const
 {
-	packet p;
+	std::array<std::byte, sizeof(ping_packet)> room;
 	sockaddr_in6 who{};
 	socklen_t length = sizeof(who);
 
-	while (::recvfrom(fd(), &p, sizeof(p), MSG_DONTWAIT,
+	while (::recvfrom(fd(), room.data(), room.size(), MSG_DONTWAIT,
 			  reinterpret_cast<sockaddr *>(&who), &length) ==
-	       sizeof(p)) {
-		std::string id = boot_id();
-
-		if (p.magic != magic_number)
-			continue;
-		std::memcpy(p.boot.data(), id.data(),
-			    std::min(id.size(), p.boot.size() - 1));
-		p.there = now_ns();
-		::sendto(fd(), &p, sizeof(p), MSG_DONTWAIT,
-			 reinterpret_cast<sockaddr *>(&who), length);
+	       static_cast<ssize_t>(room.size())) {
+		if (auto p = answer_to(room, boot_id(), now_ns()))
+			::sendto(fd(), &*p, sizeof(*p), MSG_DONTWAIT,
+				 reinterpret_cast<sockaddr *>(&who), length);
 		length = sizeof(who);
 	}
 }
@@ -143,23 +172,20 @@ result<clock_offset> measure_offset(const std::string &peer, uint16_t port,
 				    int patience)
 {
 	std::vector<clock_ping> pings;
-	packet answer;
+	std::string boot;
 	int64_t until = now_ns() + patience * 1'000'000LL;
 
 	SLUICE_TRY(auto s, connected(peer, std::to_string(port)));
 	for (uint64_t n = 0; pings.size() < pings_wanted && now_ns() < until; n++) {
-		clock_ping one;
-
-		if (ping(s.get(), n, one, answer))
-			pings.push_back(one);
+		if (auto one = ping(s.get(), n, boot))
+			pings.push_back(*one);
 		else
 			::poll(nullptr, 0, 10);
 	}
 	if (pings.empty())
 		return fail(errc::timeout, peer, "no sluice trace --sync-listen "
 			    "answers on UDP port " + std::to_string(port));
-	answer.boot.back() = 0;
-	return offset_of(pings, answer.boot.data());
+	return offset_of(pings, boot);
 }
 
 std::string boot_id()

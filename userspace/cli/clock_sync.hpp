@@ -4,7 +4,9 @@
 // the offset is told for the middle, and half of the way is the uncertainty.
 #pragma once
 
+#include <array>
 #include <optional>
+#include <span>
 #include <string>
 
 #include "sluice/unique_fd.hpp"
@@ -12,10 +14,33 @@
 
 namespace sluice::cli {
 
+/// The question, and the answer with the last two filled in.
+struct ping_packet {
+	uint64_t magic = magic_number, number = 0;
+	int64_t there = 0;
+	std::array<char, 40> boot{};
+
+	static constexpr uint64_t magic_number = 0x31474e504c53;	// "SLPNG1"
+};
+
+/// None: it is another program's.
+std::optional<ping_packet> read_ping(std::span<const std::byte> of);
+
+/// None: it is no question.
+std::optional<ping_packet> answer_to(std::span<const std::byte> question,
+				     std::string_view boot, int64_t now);
+
+/// The boot id of who answered: any bytes.
+std::string boot_in(const ping_packet &answer);
+
 /// One ping, all in nanoseconds.
 struct clock_ping {
 	int64_t sent = 0, there = 0, received = 0;
 };
+
+/// None: it is no answer to the question of this number.
+std::optional<clock_ping> ping_of(std::span<const std::byte> answer, uint64_t number,
+				  int64_t sent, int64_t received);
 
 /// What the fastest of them tells. @p pings is not empty.
 clock_offset offset_of(const std::vector<clock_ping> &pings, std::string boot_id);

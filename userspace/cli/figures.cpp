@@ -53,17 +53,6 @@ result<std::vector<uint64_t>> parse_range(std::string_view first,
 	return all;
 }
 
-std::string first_of(const char *path, std::string_view key)
-{
-	std::ifstream file(path);
-
-	for (std::string line; std::getline(file, line);)
-		if (line.starts_with(key))
-			return line.substr(std::min(line.find(": ") + 2,
-						    line.size()));
-	return "";
-}
-
 std::string megabytes(double bytes_per_second)
 {
 	return std::format("{:.1f}", bytes_per_second / 1e6);
@@ -133,13 +122,23 @@ std::optional<double> figure::ratio() const
 	return rate() / *other;
 }
 
+std::string first_of(std::istream &from, std::string_view key)
+{
+	for (std::string line; std::getline(from, line);)
+		if (line.starts_with(key))
+			return line.substr(std::min(line.find(": ") + 2,
+						    line.size()));
+	return "";
+}
+
 std::string environment_text()
 {
+	std::ifstream cpus("/proc/cpuinfo");
 	utsname system{};
 
 	::uname(&system);
 	return std::format("Linux {}, {}, {} CPUs", system.release,
-			   first_of("/proc/cpuinfo", "model name"),
+			   first_of(cpus, "model name"),
 			   std::thread::hardware_concurrency());
 }
 

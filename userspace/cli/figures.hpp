@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <istream>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -54,6 +55,10 @@ struct figures {
 	unsigned depth = 0;
 	std::vector<figure> rows;
 };
+
+/// The value of the first line "key: value" of a file such as /proc/cpuinfo; empty if
+/// there is none.
+std::string first_of(std::istream &from, std::string_view key);
 
 /// The kernel and the CPU: a figure without them says nothing.
 std::string environment_text();

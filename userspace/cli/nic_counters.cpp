@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <fstream>
 #include <set>
+#include <sstream>
 
 #include "sluice/deadline.hpp"
 
@@ -26,12 +27,16 @@ std::vector<std::string> entries(const fs::path &of)
 	return names;
 }
 
-/// A counter may refuse to be read, or be no number: "N/A (not supported)".
+/// A counter may refuse to be read.
 bool read_number(const fs::path &path, uint64_t &to)
 {
 	std::ifstream file(path);
+	std::string line;
 
-	return bool(file >> to);
+	std::getline(file, line);
+	auto n = parse_counter(line);
+	to = n.value_or(0);
+	return n.has_value();
 }
 
 void add_group(const fs::path &of, const std::string &nic, bool words,
@@ -63,6 +68,14 @@ bool bytes(const std::string &name)
 }
 
 } // namespace
+
+std::optional<uint64_t> parse_counter(std::string_view text)
+{
+	std::istringstream words{std::string(text)};
+	uint64_t n;
+
+	return words >> n ? std::optional(n) : std::nullopt;
+}
 
 double monotonic_us()
 {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,6 +16,9 @@ struct nic_sample {
 	std::string nic, counter;
 	uint64_t value = 0;
 };
+
+/// What the file of a counter says. None: it is no number, "N/A (not supported)".
+std::optional<uint64_t> parse_counter(std::string_view text);
 
 /// All counters of all ports of all cards, by name. Bytes of "counters" are bytes here,
 /// not words of four.

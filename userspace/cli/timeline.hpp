@@ -3,6 +3,7 @@
 // https://ui.perfetto.dev opens it.
 #pragma once
 
+#include <istream>
 #include <map>
 #include <optional>
 #include <string>
@@ -74,6 +75,9 @@ private:
 /// the steps of streams of each process, and one for each NIC.
 timeline timeline_of(const std::vector<trace_event> &events,
 		     const std::vector<nic_sample> &samples);
+
+/// A file with a trace. @p name: of the file, for errors. errc::input: it is no JSON.
+result<nlohmann::ordered_json> read_trace(std::istream &from, const std::string &name);
 
 struct merged_trace {
 	nlohmann::ordered_json json;

@@ -279,22 +279,19 @@ void trace_command::add_options(CLI::App &to)
 			       "add this to the times of B");
 }
 
-result<json> read_json(const std::string &path)
+result<json> open_trace(const std::string &path)
 {
 	std::ifstream file(path);
 
 	if (!file)
 		return fail_errno(path, "open", errno, errc::input);
-	json all = json::parse(file, nullptr, false);
-	if (all.is_discarded())
-		return fail(errc::input, path, "it is no JSON");
-	return all;
+	return read_trace(file, path);
 }
 
 result<exit_status> trace_command::merge(const settings &with)
 {
-	SLUICE_TRY(auto a, read_json(merge_.a));
-	SLUICE_TRY(auto b, read_json(merge_.b));
+	SLUICE_TRY(auto a, open_trace(merge_.a));
+	SLUICE_TRY(auto b, open_trace(merge_.b));
 	SLUICE_TRY(auto both, merge_traces(a, b, merge_.offset_ns));
 	SLUICE_CHECK(write_file(merge_.out, both.json));
 	if (with.json)

@@ -139,6 +139,15 @@ json moved(json e, const std::string &node, int64_t pids, double us)
 
 } // namespace
 
+result<json> read_trace(std::istream &from, const std::string &name)
+{
+	json all = json::parse(from, nullptr, false);
+
+	if (all.is_discarded())
+		return fail(errc::input, name, "it is no JSON");
+	return all;
+}
+
 result<merged_trace> merge_traces(const json &first, const json &second,
 				  std::optional<int64_t> given)
 {

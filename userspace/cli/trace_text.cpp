@@ -136,4 +136,14 @@ std::optional<trace_event> parse_trace_line(std::string_view line)
 	return e;
 }
 
+uint64_t lost_events(std::string_view line)
+{
+	uint64_t n = 0;
+
+	for (auto head : {"overrun: "sv, "commit overrun: "sv, "dropped events: "sv})
+		if (line.starts_with(head) && parse(trimmed(line.substr(head.size())), n))
+			return n;
+	return 0;
+}
+
 } // namespace sluice::cli

@@ -30,4 +30,7 @@ struct trace_event {
 /// None: a comment, or not as expected.
 std::optional<trace_event> parse_trace_line(std::string_view line);
 
+/// How many events a line of per_cpu/cpuN/stats says were lost.
+uint64_t lost_events(std::string_view line);
+
 } // namespace sluice::cli

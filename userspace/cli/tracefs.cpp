@@ -2,7 +2,6 @@
 #include "tracefs.hpp"
 
 #include <cerrno>
-#include <cstdlib>
 #include <fcntl.h>
 #include <filesystem>
 #include <format>
@@ -10,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "trace_text.hpp"
 #include "try.hpp"
 
 namespace sluice::cli {
@@ -137,12 +137,7 @@ uint64_t kernel_trace::lost() const
 		std::ifstream stats(cpu.path() / "stats");
 
 		for (std::string line; std::getline(stats, line);)
-			for (std::string_view head :
-			     {"overrun: ", "commit overrun: ", "dropped events: "})
-				if (line.starts_with(head))
-					all += std::strtoull(
-						line.c_str() + head.size(), nullptr,
-						10);
+			all += lost_events(line);
 	}
 	return all;
 }

@@ -86,9 +86,8 @@ void add_process(const fs::path &process, uint64_t pid,
 
 		if (!client || !seen.emplace(client->gpu, client->id).second)
 			continue;
-		std::string name = read_text(process / "comm");
 		client->pid = pid;
-		client->command = name.substr(0, name.find('\n'));
+		client->command = command_in(read_text(process / "comm"));
 		to.clients.push_back(std::move(*client));
 	}
 }
@@ -184,6 +183,11 @@ std::optional<gpu_client> parse_fdinfo(std::string_view text)
 			take_amount(key, *n, c);
 	}
 	return amdgpu ? std::optional(std::move(c)) : std::nullopt;
+}
+
+std::string command_in(std::string_view comm)
+{
+	return std::string(comm.substr(0, comm.find('\n')));
 }
 
 usage read_usage(std::string_view root)

@@ -27,6 +27,9 @@ struct gpu_client {
 /// None: it is no file of amdgpu.
 std::optional<gpu_client> parse_fdinfo(std::string_view text);
 
+/// The name in /proc/PID/comm. Whoever runs the process chooses it.
+std::string command_in(std::string_view comm);
+
 /// A machine at one time.
 struct usage {
 	double us = 0;			///< CLOCK_MONOTONIC
