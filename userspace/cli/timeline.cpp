@@ -38,25 +38,33 @@ int timeline::group_of(const std::string &group)
 	return at->second;
 }
 
-timeline::place timeline::place_of(const std::string &group, const std::string &track)
+timeline::place timeline::place_of(const std::string &group, const std::string &track,
+				   size_t lane)
 {
 	int pid = group_of(group);
 	auto [at, made] = tracks_.try_emplace(
-		{group, track}, place{pid, static_cast<int>(tracks_.size()) + 1});
+		{group, track, lane}, place{pid, static_cast<int>(tracks_.size()) + 1});
 
 	if (made)
-		events_.push_back(named("thread_name", pid, at->second.tid, track));
+		events_.push_back(named("thread_name", pid, at->second.tid,
+					lane > 1 ? track + " " + std::to_string(lane)
+						 : track));
 	return at->second;
+}
+
+void timeline::add_slice(place where, const std::string &name, double from_us,
+			 double to_us, arguments args)
+{
+	events_.push_back(complete(where.pid, where.tid, name, from_us, to_us,
+				   std::move(args)));
 }
 
 void timeline::slice(const std::string &group, const std::string &track,
 		     const std::string &name, double from_us, double to_us,
 		     arguments args)
 {
-	auto [pid, tid] = place_of(group, track);
-
-	events_.push_back(complete(pid, tid, name, from_us, std::max(from_us, to_us),
-				   std::move(args)));
+	add_slice(place_of(group, track, 0), name, from_us, std::max(from_us, to_us),
+		  std::move(args));
 }
 
 void timeline::span(const std::string &group, const std::string &track,
@@ -70,7 +78,7 @@ void timeline::span(const std::string &group, const std::string &track,
 void timeline::instant(const std::string &group, const std::string &track,
 		       const std::string &name, double us, arguments args)
 {
-	auto [pid, tid] = place_of(group, track);
+	auto [pid, tid] = place_of(group, track, 0);
 
 	events_.push_back({{"ph", "i"}, {"s", "t"}, {"name", name}, {"pid", pid},
 			   {"tid", tid}, {"ts", us}});
@@ -101,10 +109,8 @@ void timeline::lay_out()
 			if (lane == ends.size())
 				ends.push_back(0);
 			ends[lane] = w.to;
-			slice(where.first, lane ? where.second + " " +
-						  std::to_string(lane + 1)
-						: where.second,
-			      w.name, w.from, w.to, std::move(w.args));
+			add_slice(place_of(where.first, where.second, lane + 1), w.name,
+				  w.from, w.to, std::move(w.args));
 		}
 	}
 	spans_.clear();

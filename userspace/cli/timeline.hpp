@@ -7,6 +7,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include <nlohmann/json.hpp>
@@ -61,13 +62,17 @@ private:
 		double from, to;
 		arguments args;
 	};
-	place place_of(const std::string &group, const std::string &track);
+	/// @p lane 0: of slices; 1 and up: of spans, of which the first has no number.
+	place place_of(const std::string &group, const std::string &track,
+		       size_t lane);
+	void add_slice(place where, const std::string &name, double from_us,
+		       double to_us, arguments args);
 	int group_of(const std::string &group);
 	void lay_out();
 
 	nlohmann::ordered_json events_ = nlohmann::ordered_json::array();
 	std::map<std::string, int> groups_;
-	std::map<std::pair<std::string, std::string>, place> tracks_;
+	std::map<std::tuple<std::string, std::string, size_t>, place> tracks_;
 	std::map<std::pair<std::string, std::string>, std::vector<waiting>> spans_;
 };
 

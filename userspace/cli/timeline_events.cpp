@@ -28,6 +28,8 @@ private:
 	void job_queued(const trace_event &e);
 	void job_ran(const trace_event &e);
 	void job_done(const trace_event &e);
+	void on_ring(const begun &job, const std::string &name, double end,
+		     timeline::arguments args = {});
 	void request(const trace_event &e);
 	void completion(const trace_event &e);
 	void step(const trace_event &e);
@@ -48,7 +50,8 @@ private:
 	timeline &to_;
 	std::unordered_map<std::string, begun> batches_, queued_, jobs_, requests_;
 	std::unordered_map<std::string, std::string> batch_of_;	///< a job's
-	std::unordered_map<std::string, double> ring_free_;	///< since when
+	/// Since when a ring of a GPU is.
+	std::map<std::pair<std::string, std::string>, double> ring_free_;
 	double last_ = 0;
 };
 
@@ -88,7 +91,18 @@ void reader::job_ran(const trace_event &e)
 }
 
 // A ring runs one job after the other: one that was given to it while another ran began
-// when that ended.
+// when that ended. Perfetto refuses slices of a track that overlap.
+void reader::on_ring(const begun &job, const std::string &name, double end,
+		     timeline::arguments args)
+{
+	std::string ring(job.event->field("ring"));
+	double &free = ring_free_[{job.group, ring}];
+	double from = std::max(job.event->us, free);
+
+	free = std::max(from, end);
+	to_.slice(job.group, ring, name, from, free, std::move(args));
+}
+
 void reader::job_done(const trace_event &e)
 {
 	auto found = jobs_.find(key(e));
@@ -96,8 +110,6 @@ void reader::job_done(const trace_event &e)
 	if (found == jobs_.end())
 		return;
 	const trace_event &ran = *found->second.event;
-	std::string ring(ran.field("ring"));
-	double &free = ring_free_[found->second.group + ring];
 	auto batch = batch_of_.find(key(e));
 	auto queued = queued_.find(key(e));
 	nlohmann::ordered_json args = {{"given_to_the_ring_us", ran.us}};
@@ -105,10 +117,9 @@ void reader::job_done(const trace_event &e)
 		args["process"] = queued->second.group;
 		args["queued_us"] = queued->second.event->us;
 	}
-	to_.slice(found->second.group, ring,
-		  batch == batch_of_.end() ? "job " + key(e) : "batch " + batch->second,
-		  std::max(ran.us, free), e.us, std::move(args));
-	free = e.us;
+	on_ring(found->second,
+		batch == batch_of_.end() ? "job " + key(e) : "batch " + batch->second,
+		e.us, std::move(args));
 	jobs_.erase(found);
 }
 
@@ -185,9 +196,13 @@ void reader::take(const trace_event &e)
 
 void reader::end()
 {
+	std::map<const trace_event *, const begun *> given;
+
+	// In the order in which the rings got them.
 	for (const auto &[fence, job] : jobs_)
-		to_.slice(job.group, std::string(job.event->field("ring")),
-			  "job " + fence + ", not done", job.event->us, last_);
+		given[job.event] = &job;
+	for (const auto &[event, job] : given)
+		on_ring(*job, "job " + key(*event) + ", not done", last_);
 	for (const auto &[fence, batch] : batches_)
 		to_.span(batch.group, "SDMA batches", "batch " + fence + ", not done",
 			 batch.event->us, last_);

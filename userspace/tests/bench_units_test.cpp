@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: MIT
 // What `sluice bench` reads and writes: sizes, percentiles, plots, and the output of
 // ib_write_bw.
+#include <cstdint>
 #include <numeric>
+#include <sstream>
 
 #include <gtest/gtest.h>
 
 #include "bench.hpp"
+#include "bench_wire.hpp"
 #include "figures.hpp"
 #include "perftest.hpp"
 #include "svg_plot.hpp"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // What `sluice trace` and `sluice top` read and write.
 #include <algorithm>
+#include <cstdint>
 #include <set>
 #include <sstream>
 
@@ -163,6 +164,38 @@ TEST(TraceUnits, ARingRunsOneJobAfterTheOther)
 	EXPECT_EQ(std::get<2>(ring[2]), 11.0);
 }
 
+TEST(TraceUnits, JobsThatAreNotDoneWaitForEachOther)
+{
+	auto found = slices_of(timeline_of(events({
+		at(1.000001, "drm_sched_job_run: dev=d, fence=1:1, ring=r, x=1"),
+		at(1.000002, "drm_sched_job_run: dev=d, fence=1:2, ring=r, x=1"),
+		at(1.000003, "drm_sched_job_run: dev=d, fence=1:3, ring=r, x=1"),
+		at(1.000005, "drm_sched_job_done: fence=1:1 signaled"),
+		at(1.000009, "other: x=1"),
+	}), {}).json({}));
+
+	EXPECT_EQ(found["GPU d/r"],
+		  (std::vector{std::tuple(std::string("job 1:1"), 1000001.0, 4.0),
+			       std::tuple(std::string("job 1:2, not done"), 1000005.0,
+					  4.0),
+			       std::tuple(std::string("job 1:3, not done"), 1000009.0,
+					  0.0)}));
+}
+
+TEST(TraceUnits, ARingDoesNotGoBackInTime)
+{
+	auto found = slices_of(timeline_of(events({
+		at(1.000001, "drm_sched_job_run: dev=d, fence=1:1, ring=r, x=1"),
+		at(1.000001, "drm_sched_job_run: dev=d, fence=1:2, ring=r, x=1"),
+		at(1.000009, "drm_sched_job_done: fence=1:1 signaled"),
+		at(1.000005, "drm_sched_job_done: fence=1:2 signaled"),
+		at(1.000006, "drm_sched_job_run: dev=d, fence=1:3, ring=r, x=1"),
+		at(1.000010, "drm_sched_job_done: fence=1:3 signaled"),
+	}), {}).json({}));
+
+	EXPECT_EQ(std::get<1>(found["GPU d/r"].at(2)), 1000009.0);
+}
+
 TEST(TraceUnits, StepsThatOverlapGoToTracksOfTheirOwn)
 {
 	auto found = slices_of(timeline_of(events({
@@ -199,6 +232,22 @@ TEST(TraceUnits, RequestsAreFoundByRingAndRequest)
 		  std::tuple(std::string("READ"), 1000001.0, 4.0));
 }
 
+TEST(TraceUnits, TracksOfOneNameStayApart)
+{
+	timeline t;
+
+	t.slice("g", "x", "a", 1, 9);
+	t.slice("g", "x 2", "b", 1, 9);
+	t.span("g", "x", "c", 2, 4);
+	t.span("g", "x", "d", 3, 5);
+	std::set<int> tracks;
+	auto all = t.json({});
+	for (const json &e : all["traceEvents"])
+		if (e["ph"] == "X")
+			tracks.insert(e["tid"].get<int>());
+	EXPECT_EQ(tracks.size(), 4u);
+}
+
 TEST(TraceUnits, ACardHasARate)
 {
 	auto trace = timeline_of({}, {{1e6, "rxe0", "sent_bytes", 100},
@@ -210,6 +259,15 @@ TEST(TraceUnits, ACardHasARate)
 	EXPECT_EQ(last["name"], "sent_bytes a second");
 	EXPECT_EQ(last["args"]["value"], 100.0);
 }
+
+namespace {
+
+std::span<const std::byte> bytes_of(const ping_packet &p)
+{
+	return std::as_bytes(std::span(&p, 1));
+}
+
+} // namespace
 
 TEST(TraceUnits, TheFastestPingTells)
 {
