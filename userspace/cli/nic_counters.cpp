@@ -2,10 +2,10 @@
 #include "nic_counters.hpp"
 
 #include <algorithm>
+#include <charconv>
 #include <filesystem>
 #include <fstream>
 #include <set>
-#include <sstream>
 
 #include "sluice/deadline.hpp"
 
@@ -71,10 +71,12 @@ bool bytes(const std::string &name)
 
 std::optional<uint64_t> parse_counter(std::string_view text)
 {
-	std::istringstream words{std::string(text)};
-	uint64_t n;
+	uint64_t n = 0;
 
-	return words >> n ? std::optional(n) : std::nullopt;
+	text = text.substr(0, text.find('\n'));
+	auto [end, err] = std::from_chars(text.data(), text.data() + text.size(), n);
+	return err == std::errc() && end == text.data() + text.size()
+		? std::optional(n) : std::nullopt;
 }
 
 double monotonic_us()

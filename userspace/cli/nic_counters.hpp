@@ -28,6 +28,12 @@ std::vector<nic_sample> read_nic_counters(std::string_view root);
 /// Only those that tell how much goes through: bytes or, without such, packets.
 std::vector<nic_sample> traffic_of(const std::vector<nic_sample> &all);
 
+/// How far a counter went on. One that was set back has begun at 0.
+inline uint64_t counted_since(uint64_t before, uint64_t now)
+{
+	return now >= before ? now - before : now;
+}
+
 /// CLOCK_MONOTONIC now, in microseconds.
 double monotonic_us();
 

@@ -211,16 +211,16 @@ void reader::end()
 /// Rates, from one sample to the next of the same counter.
 void add_counters(timeline &to, const std::vector<nic_sample> &samples)
 {
-	std::unordered_map<std::string, nic_sample> before;
+	std::map<std::pair<std::string, std::string>, nic_sample> before;
 
 	for (const nic_sample &now : samples) {
-		auto [at, first] = before.try_emplace(now.nic + now.counter, now);
+		auto [at, first] = before.try_emplace({now.nic, now.counter}, now);
 		double seconds = (now.us - at->second.us) / 1e6;
+		uint64_t counted = counted_since(at->second.value, now.value);
 
 		if (!first && seconds > 0)
 			to.counter("NIC " + now.nic, now.counter + " a second", now.us,
-				   static_cast<double>(now.value - at->second.value) /
-					   seconds);
+				   static_cast<double>(counted) / seconds);
 		at->second = now;
 	}
 }

@@ -92,12 +92,6 @@ void add_process(const fs::path &process, uint64_t pid,
 	}
 }
 
-/// Of a counter that was set back: from 0 on.
-uint64_t since(uint64_t before, uint64_t now)
-{
-	return now >= before ? now - before : now;
-}
-
 using client_key = std::tuple<uint64_t, std::string, uint64_t>;
 
 client_key key_of(const gpu_client &c)
@@ -109,8 +103,8 @@ void add(std::optional<double> &to, const std::optional<uint64_t> &before,
 	 const std::optional<uint64_t> &now, double seconds)
 {
 	if (now)
-		to = to.value_or(0) + static_cast<double>(
-			since(before.value_or(0), *now)) / seconds;
+		to = to.value_or(0) + static_cast<double>(counted_since(
+			before.value_or(0), *now)) / seconds;
 }
 
 void add_client(gpu_rates &to, const gpu_client &before, const gpu_client &now,
@@ -123,7 +117,7 @@ void add_client(gpu_rates &to, const gpu_client &before, const gpu_client &now,
 	for (const auto &[engine, ns] : now.busy_ns) {
 		auto was = before.busy_ns.find(engine);
 
-		to.busy[engine] += static_cast<double>(since(
+		to.busy[engine] += static_cast<double>(counted_since(
 			was == before.busy_ns.end() ? 0 : was->second, ns)) /
 			1e9 / seconds;
 	}
@@ -217,7 +211,7 @@ usage_rates rates_between(const usage &before, const usage &now)
 		uint64_t from = was == old.end() ? s.value : was->second;
 
 		all.nics.push_back({s.nic, s.counter, static_cast<double>(
-			since(from, s.value)) / all.seconds, s.value});
+			counted_since(from, s.value)) / all.seconds, s.value});
 	}
 	return all;
 }

@@ -260,6 +260,22 @@ TEST(TraceUnits, ACardHasARate)
 	EXPECT_EQ(last["args"]["value"], 100.0);
 }
 
+TEST(TraceUnits, ACounterThatWasSetBackCountsFromZero)
+{
+	auto trace = timeline_of({}, {{1e6, "rxe0", "sent_bytes", 300},
+				      {3e6, "rxe0", "sent_bytes", 100}}).json({});
+
+	EXPECT_EQ(trace["traceEvents"].back()["args"]["value"], 50.0);
+}
+
+TEST(TraceUnits, CountersOfTwoCardsAreNotMistaken)
+{
+	auto trace = timeline_of({}, {{1e6, "rx", "exx", 5}, {2e6, "rxe", "xx", 9}})
+			     .json({});
+
+	EXPECT_TRUE(trace["traceEvents"].empty()) << trace.dump();
+}
+
 namespace {
 
 std::span<const std::byte> bytes_of(const ping_packet &p)
@@ -402,6 +418,15 @@ TEST(TopUnits, FdinfoIsRead)
 	auto plain = parse_fdinfo("drm-driver:\tamdgpu\namd-sdma-batches:\tx\n:\n");
 	ASSERT_TRUE(plain);
 	EXPECT_FALSE(plain->batches);
+}
+
+TEST(TopUnits, CountersAreNumbersAndNothingElse)
+{
+	EXPECT_EQ(parse_counter("10\n"), 10u);
+	EXPECT_EQ(parse_counter("18446744073709551615"), UINT64_MAX);
+	for (const char *text : {"", "\n", "-5\n", "+5", "N/A (no PMA)", "5x",
+				 "18446744073709551616"})
+		EXPECT_FALSE(parse_counter(text)) << text;
 }
 
 TEST(TopUnits, AMachineIsReadAndFilesOfOneClientCountOnce)
