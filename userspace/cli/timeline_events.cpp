@@ -42,6 +42,10 @@ private:
 
 		return text.substr(0, text.find(' '));	// "1:2 signaled"
 	}
+	static std::string request_of(const trace_event &e)
+	{
+		return std::format("{} {}", e.field("ring"), e.field("req"));
+	}
 	static std::string process(const trace_event &e)
 	{
 		return std::format("{} {}", e.task, e.pid);
@@ -125,14 +129,12 @@ void reader::job_done(const trace_event &e)
 
 void reader::request(const trace_event &e)
 {
-	requests_[std::string(e.field("ring")) + std::string(e.field("req"))] = {
-		&e, process(e)};
+	requests_[request_of(e)] = {&e, process(e)};
 }
 
 void reader::completion(const trace_event &e)
 {
-	auto found = requests_.find(std::string(e.field("ring")) +
-				    std::string(e.field("req")));
+	auto found = requests_.find(request_of(e));
 
 	if (found == requests_.end())
 		return;

@@ -232,6 +232,18 @@ TEST(TraceUnits, RequestsAreFoundByRingAndRequest)
 		  std::tuple(std::string("READ"), 1000001.0, 4.0));
 }
 
+TEST(TraceUnits, ARingAndARequestAreNotMistakenForOthers)
+{
+	auto found = slices_of(timeline_of(events({
+		at(1.000001, "io_uring_submit_req: ring 1, req 08, opcode READ, x 0"),
+		at(1.000002, "io_uring_submit_req: ring 10, req 8, opcode WRITE, x 0"),
+		at(1.000005, "io_uring_complete: ring 1, req 08, result 5"),
+	}), {}).json({}));
+
+	EXPECT_EQ(found["a-b c-12 77/io_uring"],
+		  (std::vector{std::tuple(std::string("READ"), 1000001.0, 4.0)}));
+}
+
 TEST(TraceUnits, TracksOfOneNameStayApart)
 {
 	timeline t;
