@@ -26,14 +26,17 @@ template <class T> bool parse(std::string_view text, T &to, int base = 10)
 	return err == std::errc() && end == text.data() + text.size();
 }
 
-/// "12.345678" seconds, in microseconds: whole ones, and nothing is rounded.
+/// "12.345678" seconds, in microseconds: whole ones, and nothing is rounded. A double
+/// has 53 bits, which are 285 years.
 bool parse_time(std::string_view text, double &us)
 {
+	constexpr uint64_t most = (uint64_t{1} << 53) / 1'000'000;
 	size_t dot = text.find('.');
 	uint64_t seconds = 0, rest = 0;
 
 	if (dot == text.npos || text.size() - dot != 7 ||
-	    !parse(text.substr(0, dot), seconds) || !parse(text.substr(dot + 1), rest))
+	    !parse(text.substr(0, dot), seconds) ||
+	    !parse(text.substr(dot + 1), rest) || seconds >= most)
 		return false;
 	us = static_cast<double>(seconds * 1'000'000 + rest);
 	return true;

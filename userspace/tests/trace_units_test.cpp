@@ -121,6 +121,25 @@ TEST(TraceUnits, WhatIsNoEventIsNone)
 		EXPECT_FALSE(parse_trace_line(line)) << line;
 }
 
+TEST(TraceUnits, ATimeThatADoubleCannotTellIsNone)
+{
+	EXPECT_EQ(event("a-1 [0] . 9007199253.999999: x: y").us, 9007199253999999.0);
+	for (const char *time : {"9007199254.740993", "18446744073709.551617",
+				 "18446744073709551615.000000"})
+		EXPECT_FALSE(parse_trace_line(std::format("a-1 [0] . {}: x: y", time)))
+			<< time;
+}
+
+TEST(TraceUnits, EventsThatWereLostAreCounted)
+{
+	EXPECT_EQ(lost_events("overrun: 7"), 7u);
+	EXPECT_EQ(lost_events("commit overrun: 8"), 8u);
+	EXPECT_EQ(lost_events("dropped events: 9"), 9u);
+	for (const char *line : {"", "entries: 5", "overrun: ", "overrun: -1",
+				 "overrun: 18446744073709551616"})
+		EXPECT_EQ(lost_events(line), 0u) << line;
+}
+
 TEST(TraceUnits, ABatchIsOnItsRingAndInItsProcess)
 {
 	auto trace = timeline_of(events({
