@@ -81,7 +81,8 @@ private:
 timeline timeline_of(const std::vector<trace_event> &events,
 		     const std::vector<nic_sample> &samples);
 
-/// A file with a trace. @p name: of the file, for errors. errc::input: it is no JSON.
+/// A file with a trace. @p name: of the file, for errors. errc::input: it is no JSON,
+/// or nested deeper than any trace.
 result<nlohmann::ordered_json> read_trace(std::istream &from, const std::string &name);
 
 struct merged_trace {

@@ -2,6 +2,7 @@
 // Two traces on one clock.
 #include <cmath>
 #include <format>
+#include <utility>
 
 #include "timeline.hpp"
 
@@ -28,13 +29,28 @@ std::string text_of(const json &in, const char *key)
 	return at != in.end() && at->is_string() ? at->get<std::string>() : "";
 }
 
+/// None, too, if it is so large that the sum of two would not fit. Of nanoseconds since
+/// 1970 there are enough until 2116.
 std::optional<int64_t> number_of(const json &in, const char *key)
 {
+	constexpr int64_t most = (int64_t{1} << 62) - 1;
 	auto at = in.find(key);
 
 	if (at == in.end() || !at->is_number_integer())
 		return std::nullopt;
-	return at->get<int64_t>();
+	// One that has no sign may be too large to have one.
+	if (at->is_number_unsigned() && at->get<uint64_t>() > most)
+		return std::nullopt;
+	auto n = at->get<int64_t>();
+	return n >= -most && n <= most ? std::optional(n) : std::nullopt;
+}
+
+/// A process of an event: an int, as in Perfetto.
+std::optional<int64_t> pid_of(const json &event)
+{
+	auto pid = event.is_object() ? number_of(event, "pid") : std::nullopt;
+
+	return pid && std::in_range<int32_t>(*pid) ? pid : std::nullopt;
 }
 
 void add_others(const json &data, opened &to)
@@ -112,14 +128,17 @@ result<void> find_offset(const opened &a, const opened &b, std::optional<int64_t
 	return {};
 }
 
-int64_t largest_pid(const json &events)
+/// What makes all processes of @p b others than those of @p a. Those that sluice writes
+/// begin at 1, those of other programs need not.
+int64_t pids_apart(const json &a, const json &b)
 {
-	int64_t most = 0;
+	int64_t most = 0, least = 1;
 
-	for (const json &e : events)
-		if (e.is_object())
-			most = std::max(most, number_of(e, "pid").value_or(0));
-	return most;
+	for (const json &e : a)
+		most = std::max(most, pid_of(e).value_or(0));
+	for (const json &e : b)
+		least = std::min(least, pid_of(e).value_or(1));
+	return most + 1 - least;
 }
 
 /// Processes of a node bear its name.
@@ -127,7 +146,7 @@ json moved(json e, const std::string &node, int64_t pids, double us)
 {
 	if (!e.is_object())
 		return e;
-	if (auto pid = number_of(e, "pid"))
+	if (auto pid = pid_of(e))
 		e["pid"] = *pid + pids;
 	if (auto at = e.find("ts"); at != e.end() && at->is_number())
 		*at = at->get<double>() + us;
@@ -139,10 +158,19 @@ json moved(json e, const std::string &node, int64_t pids, double us)
 
 } // namespace
 
+// To copy a value, and to write it, takes stack for each level of it.
 result<json> read_trace(std::istream &from, const std::string &name)
 {
-	json all = json::parse(from, nullptr, false);
+	constexpr int most_levels = 64;
+	bool deep = false;
+	auto enter = [&deep](int level, json::parse_event_t, const json &) {
+		deep |= level > most_levels;
+		return level <= most_levels;
+	};
+	json all = json::parse(from, enter, false);
 
+	if (deep)
+		return fail(errc::input, name, "it is nested too deep for a trace");
 	if (all.is_discarded())
 		return fail(errc::input, name, "it is no JSON");
 	return all;
@@ -165,7 +193,7 @@ result<merged_trace> merge_traces(const json &first, const json &second,
 		name_b += " (2)";
 	}
 	json events = json::array();
-	int64_t pids = largest_pid(*a->events);
+	int64_t pids = pids_apart(*a->events, *b->events);
 	for (const json &e : *a->events)
 		events.push_back(moved(e, name_a, 0, 0));
 	for (const json &e : *b->events)

@@ -390,6 +390,55 @@ TEST(TraceUnits, WhatIsNoTraceIsRefused)
 	EXPECT_TRUE(merge_traces(good, foreign, 5));
 }
 
+TEST(TraceUnits, NumbersThatCannotBeAreNone)
+{
+	auto good = traced("a", "x", 0);
+
+	for (const char *n : {"9223372036854775807", "-9223372036854775808",
+			      "18446744073709551615", "4611686018427387904"}) {
+		auto bad = json::parse(std::format(
+			R"({{"otherData": {{"boot_id": "y", "lost_events": {0},
+			    "realtime_minus_monotonic_ns": {0}, "other_clocks":
+			    [{{"boot_id": "x", "offset_ns": {0}, "uncertainty_ns": 1}}]}},
+			    "traceEvents": [{{"pid": {0}, "ts": 1}}]}})", n));
+
+		EXPECT_FALSE(merge_traces(good, bad, {})) << n;
+		EXPECT_FALSE(merge_traces(bad, good, {})) << n;
+		auto both = merge_traces(good, bad, 5);
+		ASSERT_TRUE(both) << n;
+		EXPECT_EQ(both->json["otherData"]["lost_events"], 0) << n;
+		EXPECT_EQ(both->json["traceEvents"].back()["pid"],
+			  bad["traceEvents"][0]["pid"]) << n;
+	}
+}
+
+TEST(TraceUnits, ProcessesOfAnyNumberStayApart)
+{
+	auto a = json::parse(R"({"traceEvents": [{"pid": 7}, {"pid": -3}]})");
+	auto b = json::parse(R"({"traceEvents": [{"pid": 0}, {"pid": -2}]})");
+	auto all = merge_traces(a, b, 0)->json["traceEvents"];
+
+	EXPECT_EQ(all[0]["pid"], 7);
+	EXPECT_GT(all[3]["pid"], 7);
+	EXPECT_EQ(all[2]["pid"].get<int>() - all[3]["pid"].get<int>(), 2);
+}
+
+TEST(TraceUnits, AFileThatIsNestedTooDeepIsRefused)
+{
+	// What copies it goes as deep, and there is only so much stack.
+	constexpr size_t levels = 1 << 20;
+	std::istringstream deep(R"({"traceEvents": )" + std::string(levels, '[') +
+				std::string(levels, ']') + "}");
+	std::istringstream flat(R"({"traceEvents": [{"args": {"a": [[[1]]]}}]})");
+	std::istringstream cut("{\"traceEvents\": [");
+	auto got = read_trace(deep, "deep");
+
+	ASSERT_FALSE(got);
+	EXPECT_EQ(got.error().code(), errc::input);
+	EXPECT_TRUE(read_trace(flat, "flat"));
+	EXPECT_FALSE(read_trace(cut, "cut"));
+}
+
 TEST(ToolsUnits, BadArgumentsAreNamed)
 {
 	struct row {
