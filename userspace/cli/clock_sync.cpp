@@ -91,8 +91,11 @@ std::optional<ping_packet> answer_to(std::span<const std::byte> question,
 {
 	auto p = read_ping(question);
 
-	if (!p)
+	// Nobody knows what time it is elsewhere before the answer. An answer must not
+	// be answered: with a forged one, two would go on with that for ever.
+	if (!p || p->there || p->boot[0])
 		return std::nullopt;
+	p->boot = {};
 	boot.copy(p->boot.data(), p->boot.size() - 1);
 	p->there = now;
 	return p;
@@ -101,9 +104,10 @@ std::optional<ping_packet> answer_to(std::span<const std::byte> question,
 std::optional<clock_ping> ping_of(std::span<const std::byte> answer, uint64_t number,
 				  int64_t sent, int64_t received)
 {
+	constexpr int64_t most = int64_t{1} << 62;	// 146 years
 	auto p = read_ping(answer);
 
-	if (!p || p->number != number)
+	if (!p || p->number != number || p->there <= 0 || p->there >= most)
 		return std::nullopt;
 	return clock_ping{.sent = sent, .there = p->there, .received = received};
 }

@@ -316,6 +316,41 @@ std::span<const std::byte> bytes_of(const ping_packet &p)
 
 } // namespace
 
+TEST(TraceUnits, OnlyQuestionsAreAnswered)
+{
+	ping_packet question{.number = 5};
+	auto answer = answer_to(bytes_of(question), "boot", 7);
+
+	ASSERT_TRUE(answer);
+	EXPECT_EQ(answer->number, 5u);
+	EXPECT_EQ(answer->there, 7);
+	EXPECT_EQ(boot_in(*answer), "boot");
+	// Two that answer each other would never end.
+	EXPECT_FALSE(answer_to(bytes_of(*answer), "other", 8));
+	EXPECT_FALSE(answer_to(bytes_of(question).first(63), "boot", 7));
+	question.boot.fill('x');
+	question.boot[0] = 0;
+	EXPECT_EQ(boot_in(answer_to(bytes_of(question), "boot", 7).value()), "boot");
+	question.magic++;
+	EXPECT_FALSE(answer_to(bytes_of(question), "boot", 7));
+}
+
+TEST(TraceUnits, OnlyAnswersToTheQuestionAreMeasured)
+{
+	ping_packet p{.number = 5, .there = 9, .boot = {'b'}};
+
+	EXPECT_EQ(ping_of(bytes_of(p), 5, 1, 2)->there, 9);
+	EXPECT_FALSE(ping_of(bytes_of(p), 6, 1, 2));
+	// No clock says that, and what is reckoned with it would overflow.
+	for (int64_t there : {int64_t{0}, int64_t{-1}, int64_t{1} << 62, INT64_MAX,
+			      INT64_MIN}) {
+		p.there = there;
+		EXPECT_FALSE(ping_of(bytes_of(p), 5, 1, 2)) << there;
+	}
+	p.boot.fill('x');
+	EXPECT_EQ(boot_in(p).size(), 39u);
+}
+
 TEST(TraceUnits, TheFastestPingTells)
 {
 	auto o = offset_of({{.sent = 100, .there = 5000, .received = 300},
