@@ -25,12 +25,11 @@ std::optional<uint64_t> parse_amount(std::string_view text)
 
 	if (err != std::errc())
 		return std::nullopt;
-	if (unit == " KiB"sv)
-		return n << 10;
-	if (unit == " MiB"sv)
-		return n << 20;
-	return unit.empty() || unit == " ns"sv || unit == " B"sv ? std::optional(n)
-								 : std::nullopt;
+	int shift = unit == " KiB"sv ? 10 : unit == " MiB"sv ? 20 :
+		unit.empty() || unit == " ns"sv || unit == " B"sv ? 0 : -1;
+	if (shift < 0 || n > UINT64_MAX >> shift)
+		return std::nullopt;
+	return n << shift;
 }
 
 void take_amount(std::string_view key, uint64_t n, gpu_client &to)

@@ -535,6 +535,22 @@ TEST(TopUnits, FdinfoIsRead)
 	EXPECT_FALSE(plain->batches);
 }
 
+TEST(TopUnits, AmountsThatDoNotFitAreNone)
+{
+	auto c = parse_fdinfo("drm-driver:\tamdgpu\n"
+			      "drm-memory-vram:\t18014398509481985 KiB\n"
+			      "drm-memory-gtt:\t17592186044417 MiB\n"
+			      "amd-sdma-batches:\t18446744073709551616\n");
+
+	ASSERT_TRUE(c);
+	EXPECT_EQ(c->vram, 0u);
+	EXPECT_EQ(c->gtt, 0u);
+	EXPECT_FALSE(c->batches);
+	c = parse_fdinfo("drm-driver:\tamdgpu\n"
+			 "drm-memory-vram:\t18014398509481983 KiB\n");
+	EXPECT_EQ(c->vram, UINT64_MAX - 1023);
+}
+
 TEST(TopUnits, CountersAreNumbersAndNothingElse)
 {
 	EXPECT_EQ(parse_counter("10\n"), 10u);
