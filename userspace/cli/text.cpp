@@ -33,6 +33,19 @@ std::string hanging(std::string_view head, std::string_view text)
 	return result;
 }
 
+namespace {
+
+/// A terminal obeys some characters, and others take more room than they have bytes.
+std::string printable(std::string text)
+{
+	for (char &c : text)
+		if (c < ' ' || c > '~')
+			c = '?';
+	return text;
+}
+
+} // namespace
+
 std::string aligned(const std::vector<std::vector<std::string>> &rows)
 {
 	std::vector<size_t> widths;
@@ -47,7 +60,7 @@ std::string aligned(const std::vector<std::vector<std::string>> &rows)
 		std::string line;
 
 		for (size_t i = 0; i < row.size(); i++)
-			line += std::format("  {:<{}}", row[i], widths[i]);
+			line += std::format("  {:<{}}", printable(row[i]), widths[i]);
 		line.resize(line.find_last_not_of(' ') + 1);
 		text += line + "\n";
 	}

@@ -560,6 +560,17 @@ TEST(TopUnits, CountersAreNumbersAndNothingElse)
 		EXPECT_FALSE(parse_counter(text)) << text;
 }
 
+// Root looks at what others named.
+TEST(TopUnits, ANameDoesNothingToTheTerminal)
+{
+	usage_rates of{.seconds = 1, .gpus = {}, .nics = {}};
+
+	of.gpus.push_back({.command = "\033[2J\a\x9b\r" "ev\xc3\xa4l"});
+	auto text = top_text(of);
+	EXPECT_NE(text.find("?[2J???ev??l"), text.npos) << text;
+	EXPECT_EQ(top_json(of)["gpus"][0]["command"], of.gpus[0].command);
+}
+
 TEST(TopUnits, AMachineIsReadAndFilesOfOneClientCountOnce)
 {
 	fake_machine machine;
