@@ -125,9 +125,9 @@ std::optional<double> figure::ratio() const
 std::string first_of(std::istream &from, std::string_view key)
 {
 	for (std::string line; std::getline(from, line);)
-		if (line.starts_with(key))
-			return line.substr(std::min(line.find(": ") + 2,
-						    line.size()));
+		if (size_t colon = line.find(": ");
+		    line.starts_with(key) && colon != line.npos)
+			return line.substr(colon + 2);
 	return "";
 }
 

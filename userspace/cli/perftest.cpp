@@ -2,9 +2,24 @@
 #include "perftest.hpp"
 
 #include <algorithm>
+#include <array>
+#include <charconv>
 #include <sstream>
 
 namespace sluice::cli {
+
+namespace {
+
+constexpr double most_gigabits = 1e9;	// of a card; an "inf" is none
+
+template <class T> bool parse(std::string_view text, T &to)
+{
+	auto [end, err] = std::from_chars(text.data(), text.data() + text.size(), to);
+
+	return err == std::errc() && end == text.data() + text.size();
+}
+
+} // namespace
 
 // It wants five writes, and completions no rarer than writes under way.
 std::vector<std::string> perftest_words(const perftest_run &of,
@@ -28,12 +43,16 @@ std::optional<double> perftest_rate(std::string_view printed, uint64_t bytes)
 	std::istringstream lines{std::string(printed)};
 
 	for (std::string line; std::getline(lines, line);) {
-		std::istringstream numbers(line);
+		std::istringstream words(line);
+		std::array<std::string, 4> word;
 		uint64_t size = 0, count = 0;
 		double best = 0, average = 0;
 
-		if (numbers >> size >> count >> best >> average && size == bytes &&
-		    average > 0)
+		for (std::string &each : word)
+			words >> each;
+		if (parse(word[0], size) && parse(word[1], count) &&
+		    parse(word[2], best) && parse(word[3], average) &&
+		    size == bytes && average > 0 && average < most_gigabits)
 			return average * 1e9 / 8;
 	}
 	return std::nullopt;

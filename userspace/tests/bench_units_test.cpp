@@ -162,6 +162,26 @@ TEST(BenchUnits, TheRateOfIbWriteBwIsRead)
 	EXPECT_FALSE(perftest_rate(" 65536 100 0.00 0.00 0.0\n", 65536));
 }
 
+TEST(BenchUnits, WhatIsNoRateIsNone)
+{
+	for (const char *line : {"-18446744073709486080 100 1.31 0.80 0.001",
+				 "65536 -1 1.31 0.80", "65536 100 1.31 1e300",
+				 "65536 100 1.31 0.80x", "65536 100 1.31 -0.80",
+				 "65536 100 1.31", "65536 100 x 0.80", "+65536 1 1 1",
+				 "65536 100 1.31 nan", "65536 100 1.31 inf"})
+		EXPECT_FALSE(perftest_rate(line, 65536)) << line;
+}
+
+TEST(BenchUnits, TheValueOfAKeyIsFound)
+{
+	std::istringstream cpus("processor\t: 0\nmodel name\t: A: B\nmodel name\t: C\n"),
+		none("model name\t:\nmodel namex\n"), empty;
+
+	EXPECT_EQ(first_of(cpus, "model name"), "A: B");
+	EXPECT_EQ(first_of(none, "model name"), "");
+	EXPECT_EQ(first_of(empty, "model name"), "");
+}
+
 TEST(BenchUnits, IbWriteBwDoesTheSameWrites)
 {
 	auto words = perftest_words({.nic = "rxe0", .port = 7473, .bytes = 4096,
