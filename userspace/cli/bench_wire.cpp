@@ -31,7 +31,8 @@ bool asks_for_writes(const bench_message &m)
 
 std::optional<remote_memory> memory_in(const bench_message &m, uint64_t least)
 {
-	if (m.what != bench_message::memory || m.size < least)
+	if (m.what != bench_message::memory || m.size < least ||
+	    m.address + m.size <= m.address || m.key > UINT32_MAX)
 		return std::nullopt;
 	return remote_memory{m.address, m.size, static_cast<uint32_t>(m.key)};
 }

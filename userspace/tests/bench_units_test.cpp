@@ -182,6 +182,31 @@ TEST(BenchUnits, TheValueOfAKeyIsFound)
 	EXPECT_EQ(first_of(empty, "model name"), "");
 }
 
+TEST(BenchUnits, WhatThePeerSaysIsChecked)
+{
+	bench_message m{.what = bench_message::memory, .size = 4096,
+			.address = 0x7f0000000000, .key = 5};
+	auto bytes = std::as_bytes(std::span(&m, 1));
+
+	ASSERT_TRUE(read_message(bytes));
+	EXPECT_FALSE(read_message(bytes.first(bytes.size() - 1)));
+	EXPECT_TRUE(memory_in(m, 4096));
+	EXPECT_FALSE(memory_in(m, 4097));
+	m.address = UINT64_MAX - 4095;		// it ends behind the last
+	EXPECT_FALSE(memory_in(m, 4096));
+	m.address = 0;
+	m.key = uint64_t{1} << 32;		// keys have 32 bits
+	EXPECT_FALSE(memory_in(m, 4096));
+	m.magic = 0;
+	EXPECT_FALSE(read_message(bytes));
+	bench_message writes{.what = bench_message::compare, .size = 1, .count = 5,
+			     .depth = 1};
+	EXPECT_TRUE(asks_for_writes(writes));
+	EXPECT_FALSE(asks_for_memory(writes));
+	writes.count = 4;
+	EXPECT_FALSE(asks_for_writes(writes));
+}
+
 TEST(BenchUnits, IbWriteBwDoesTheSameWrites)
 {
 	auto words = perftest_words({.nic = "rxe0", .port = 7473, .bytes = 4096,
