@@ -134,6 +134,17 @@ TEST(Migrations, AreParsed)
 	EXPECT_FALSE(parse_migration(std::string(5000, '5')));
 }
 
+TEST(Migrations, NumbersThatDoNotFitAreNone)
+{
+	for (const char *line : {"5 1 -42 @7f(-1) 0->a1 0:0 2",
+				 "5 1 -42 @7f(10000000000000000) 0->a1 0:0 2",
+				 "5 1 -42 @7f(1) 0->100000000 0:0 2",
+				 "5 1 -4294967338 @7f(1) 0->a1 0:0 2",
+				 "5 1 --42 @7f(1) 0->a1", "5 1 -42 @7f( 1) 0->a1",
+				 "5 1 -42 @7f(1) 0->"})
+		EXPECT_FALSE(parse_migration(line)) << line;
+}
+
 TEST(Migrations, AreCountedForOneProcessAndGpu)
 {
 	device_counters counted;

@@ -2,30 +2,58 @@
 #include "migrations.hpp"
 
 #include <algorithm>
-#include <cstdio>
+#include <charconv>
 #include <exception>
 #include <unistd.h>
+#include <utility>
 
 #include "call.hpp"
 
 namespace sluice::detail {
 
+namespace {
+
+/// Takes a number from the front of a text, and what has to be behind it.
+class number_reader {
+public:
+	explicit number_reader(std::string_view text) noexcept : text_(text) {}
+
+	template <class T>
+	number_reader &take(T &to, std::string_view behind, int base = 16) noexcept
+	{
+		const char *first = text_.data(), *last = first + text_.size();
+		auto [end, err] = std::from_chars(first, last, to, base);
+
+		ok_ = ok_ && err == std::errc();
+		text_.remove_prefix(static_cast<size_t>(end - first));
+		ok_ = ok_ && text_.starts_with(behind);
+		text_.remove_prefix(ok_ ? behind.size() : 0);
+		return *this;
+	}
+	bool ok() const noexcept { return ok_; }
+
+private:
+	std::string_view text_;
+	bool ok_ = true;
+};
+
+} // namespace
+
 // "5 <ns> -<pid> @<start>(<pages>) <from>-><to> ...", all but the time and the
 // process in hex. Others than the super user see events of their own process alone.
 std::optional<migration> parse_migration(std::string_view line) noexcept
 {
-	char copy[KFD_SMI_EVENT_MSG_SIZE + 1];
-	unsigned event;
-	long long ns;
-	unsigned long start, pages;
-	migration m;
+	unsigned event = 0, process = 0;
+	uint64_t ns = 0, start = 0;
+	migration m{};
 
-	copy[line.copy(copy, sizeof(copy) - 1)] = 0;
-	if (std::sscanf(copy, "%x %lld -%d @%lx(%lx) %x->%x", &event, &ns,
-			&m.process, &start, &pages, &m.from, &m.to) != 7 ||
-	    event != KFD_SMI_EVENT_MIGRATE_START)
+	number_reader numbers(line);
+	numbers.take(event, " ").take(ns, " -", 10).take(process, " @", 10)
+		.take(start, "(").take(m.pages, ") ").take(m.from, "->").take(m.to, "");
+	if (!numbers.ok() || event != KFD_SMI_EVENT_MIGRATE_START ||
+	    !std::in_range<pid_t>(process))
 		return {};
-	m.pages = pages;
+	m.process = static_cast<pid_t>(process);
 	return m;
 }
 
