@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <span>
+#include <string_view>
 #include <sys/mman.h>
 
 namespace sluice::fuzz {
@@ -30,6 +31,22 @@ inline std::span<const std::byte> at_the_edge(const unsigned char *data, size_t 
 	if (size)
 		std::memcpy(to, data, size);
 	return {to, size};
+}
+
+inline std::string_view text_at_the_edge(const unsigned char *data, size_t size)
+{
+	auto input = at_the_edge(data, size);
+
+	return {reinterpret_cast<const char *>(input.data()), input.size()};
+}
+
+/// What is before the next @p end, which is taken away with it.
+inline std::string_view next_part(std::string_view &text, char end)
+{
+	std::string_view part = text.substr(0, text.find(end));
+
+	text.remove_prefix(part.size() + (part.size() < text.size()));
+	return part;
 }
 
 /// What must hold whatever the input is.
