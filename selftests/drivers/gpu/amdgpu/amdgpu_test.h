@@ -142,6 +142,28 @@ static inline int new_buffer(struct gpu *gpu, struct buffer *b, uint64_t size,
 	return ret;
 }
 
+#define FILL_BUFFERS	16
+#define FILL_SIZE	(64 * MIB)
+
+/*
+ * More than an emulated GPU has, for as long as @gpu is open; what does not fit goes
+ * to system memory. Returns how many of FILL_BUFFERS could be had.
+ */
+static inline int fill_video_memory(struct gpu *gpu)
+{
+	struct buffer b;
+	int i;
+
+	for (i = 0; i < FILL_BUFFERS; i++) {
+		if (new_buffer(gpu, &b, FILL_SIZE, AMDGPU_GEM_DOMAIN_VRAM) ||
+		    map_cpu(gpu, &b, NULL))
+			break;
+		/* it is there, and has been cleared */
+		*(volatile uint32_t *)b.cpu = i;
+	}
+	return i;
+}
+
 /* For the GPU and the CPU. */
 static inline int new_mapped_buffer(struct gpu *gpu, struct buffer *b,
 				    uint64_t size, uint64_t domain)

@@ -14,7 +14,6 @@
 
 #define NR	256ul
 #define LEN	(NR * SVM_PAGE)
-#define MAX_BUFFERS	16
 #define SPARED	"the memory survives resets of this GPU"
 
 FIXTURE(lost) {
@@ -262,24 +261,17 @@ TEST_F(lost, new_range) {
 
 /* Lost pages are in use: however scarce memory gets, it is not for others. */
 TEST_F(lost, memory_is_not_given_away) {
-	struct buffer b[MAX_BUFFERS];
 	struct gpu gpu;
-	int i, left;
+	int filled, left;
 
 	left = lose(self, LEN);
 	ASSERT_LE(0, left);
 	if (left)
 		SKIP(return, SPARED);
 	ASSERT_EQ(0, open_gpu(&gpu, self->gpu->pci));
-	/* more than the GPU has; what does not fit goes to system memory */
-	for (i = 0; i < MAX_BUFFERS; i++) {
-		if (new_buffer(&gpu, &b[i], 64 * MIB, AMDGPU_GEM_DOMAIN_VRAM) ||
-		    map_cpu(&gpu, &b[i], NULL))
-			break;
-		*(volatile uint32_t *)b[i].cpu = i;
-	}
-	TH_LOG("%d buffers", i);
-	EXPECT_LT(1, i);
+	filled = fill_video_memory(&gpu);
+	TH_LOG("%d buffers", filled);
+	EXPECT_LT(1, filled);
 	EXPECT_EQ(0, svm_look(self->buf, LEN, 1));
 	EXPECT_EQ(NR, svm_away(&self->svm, self->buf, LEN));
 	close(gpu.fd);

@@ -15,7 +15,6 @@
 
 #define NR	256ul
 #define LEN	(NR * SVM_PAGE)
-#define MAX_BUFFERS	16
 #define MAX_RANGES	64
 
 /* Returns when all devices are resumed. */
@@ -158,20 +157,11 @@ static void check_place(struct __test_metadata *_metadata,
 static void check_lost(struct __test_metadata *_metadata,
 		       FIXTURE_DATA(suspend) *self, char *lost)
 {
-	struct buffer b[MAX_BUFFERS];
 	struct gpu gpu;
-	int i;
 
 	check_place(_metadata, self, &self->svm.gpu[1], lost);
 	ASSERT_EQ(0, open_gpu(&gpu, self->svm.gpu[1].pci));
-	/* more than the GPU has; what does not fit goes to system memory */
-	for (i = 0; i < MAX_BUFFERS; i++) {
-		if (new_buffer(&gpu, &b[i], 64 * MIB, AMDGPU_GEM_DOMAIN_VRAM) ||
-		    map_cpu(&gpu, &b[i], NULL))
-			break;
-		*(volatile uint32_t *)b[i].cpu = i;
-	}
-	EXPECT_LT(1, i);
+	EXPECT_LT(1, fill_video_memory(&gpu));
 	close(gpu.fd);
 	EXPECT_EQ(0, svm_look(lost, LEN, 3));
 	EXPECT_EQ(NR, svm_away(&self->svm, lost, LEN));
