@@ -59,42 +59,44 @@ struct StreamTest : RdmaTest {
 		return within(15s, running);
 	}
 
-	/// The same of a receiving end that has a part of the file already.
-	std::optional<result<stream_report>> resume_with(const char *lie)
+	/// What a receiving end of a stream with @p with ends with.
+	std::optional<result<stream_report>> receive_into(endpoint &with, stream_sink sink,
+							  clock::duration limit)
 	{
-		listen();
-		process other({"hostile-stream", port(), lie});
-		auto with = accept();
-		auto in = *receiver::make(*ring, with, *card, options());
-		auto file = zeros(had);
-
-		auto hearing = in.next();
-		auto offer = within(15s, hearing);
-		if (!offer || !*offer || !**offer)
-			return std::nullopt;
-		auto running = in.receive({.file = file.get(), .to = {}, .have = had});
-		auto end = within(60s, running);
-		EXPECT_EQ(other.wait(*ring), 0);
-		return end;
-	}
-
-	/// The same of the receiving end. Nothing is where it does not belong.
-	std::optional<result<stream_report>> receive(endpoint &with)
-	{
-		auto memory = memory_of(streamed), right = memory_of(streamed);
 		auto in = *receiver::make(*ring, with, *card, options());
 
-		fill(right.bytes().first(streamed), 1);
 		auto hearing = in.next();
 		auto offer = within(15s, hearing);
 		if (!offer || !*offer)
 			return offer ? std::optional<result<stream_report>>(
 					       std::unexpected(offer->error()))
 				     : std::nullopt;
-		auto running = in.receive({.file = -1,
-					   .to = {memory.part(0, streamed)},
-					   .have = 0});
-		auto end = within(15s, running);
+		auto running = in.receive(std::move(sink));
+		return within(limit, running);
+	}
+
+	/// The same of one that has a part of the file already.
+	std::optional<result<stream_report>> resume_with(const char *lie)
+	{
+		listen();
+		process other({"hostile-stream", port(), lie});
+		auto with = accept();
+		auto file = zeros(had);
+
+		auto end = receive_into(with, {.file = file.get(), .to = {}, .have = had},
+					60s);
+		EXPECT_EQ(other.wait(*ring), 0);
+		return end;
+	}
+
+	/// The same of one with memory. Nothing is where it does not belong.
+	std::optional<result<stream_report>> receive(endpoint &with)
+	{
+		auto memory = memory_of(streamed), right = memory_of(streamed);
+
+		fill(right.bytes().first(streamed), 1);
+		auto end = receive_into(with, {.file = -1, .to = {memory.part(0, streamed)},
+					       .have = 0}, 15s);
 		for (size_t i = 0; i < streamed; i++)
 			if (memory.bytes()[i] != mark &&
 			    memory.bytes()[i] != right.bytes()[i]) {
@@ -104,6 +106,14 @@ struct StreamTest : RdmaTest {
 		return end;
 	}
 };
+
+/// It ends, in this error.
+template <class T> void ends_in(const std::optional<result<T>> &end, errc code)
+{
+	ASSERT_TRUE(end) << "it hangs";
+	ASSERT_FALSE(*end);
+	EXPECT_EQ(end->error().code(), code) << end->error().message();
+}
 
 /// A lie, to whom, what it ends in here, and the status of the liar: 0 if it was told.
 struct lie {
@@ -193,9 +203,7 @@ TEST_F(StreamTest, ASenderSaysThatItLooksAtWhatIsThere)
 	auto running = out.send({.name = "zeros", .file = file.get(), .from = {},
 				 .size = had + streamed});
 	auto end = within(60s, running);
-	ASSERT_TRUE(end) << "it hangs";
-	ASSERT_FALSE(*end);
-	EXPECT_EQ(end->error().code(), errc::peer_error) << end->error().message();
+	ASSERT_NO_FATAL_FAILURE(ends_in(end, errc::peer_error));
 	EXPECT_EQ(other.wait(*ring), 0);
 }
 
@@ -203,18 +211,14 @@ TEST_F(StreamTest, AReceiverSaysThatItLooksAtWhatIsThere)
 {
 	auto end = resume_with("offers-to-resume");
 
-	ASSERT_TRUE(end) << "it hangs";
-	ASSERT_FALSE(*end);
-	EXPECT_EQ(end->error().code(), errc::peer_error) << end->error().message();
+	ASSERT_NO_FATAL_FAILURE(ends_in(end, errc::peer_error));
 }
 
 TEST_F(StreamTest, AReceiverWaitsForASenderThatLooksAtWhatIsThere)
 {
 	auto end = resume_with("slow-start");
 
-	ASSERT_TRUE(end) << "it hangs";
-	ASSERT_FALSE(*end);
-	EXPECT_EQ(end->error().code(), errc::peer_error) << end->error().message();
+	ASSERT_NO_FATAL_FAILURE(ends_in(end, errc::peer_error));
 }
 
 TEST_F(StreamTest, APeerThatTakesNoMessageHoldsUpNoSender)
@@ -228,9 +232,7 @@ TEST_F(StreamTest, APeerThatTakesNoMessageHoldsUpNoSender)
 
 	auto running = out.send(source_of(memory));
 	auto end = within(10s, running);
-	ASSERT_TRUE(end) << "it hangs";
-	ASSERT_FALSE(*end);
-	EXPECT_EQ(end->error().code(), errc::timeout) << end->error().message();
+	ASSERT_NO_FATAL_FAILURE(ends_in(end, errc::timeout));
 	EXPECT_LT(clock::now() - start, 6s);
 	EXPECT_EQ(other.wait(*ring), 0);
 	works();
@@ -247,9 +249,7 @@ TEST_F(StreamTest, APeerThatTakesNoMessageHoldsUpNoEnd)
 	EXPECT_TRUE(with.send({}).wait());
 	auto running = out.finish();
 	auto end = within(10s, running);
-	ASSERT_TRUE(end) << "it hangs";
-	ASSERT_FALSE(*end);
-	EXPECT_EQ(end->error().code(), errc::timeout) << end->error().message();
+	ASSERT_NO_FATAL_FAILURE(ends_in(end, errc::timeout));
 	EXPECT_EQ(other.wait(*ring), 0);
 }
 
@@ -262,9 +262,7 @@ TEST_F(StreamTest, APeerThatOffersNothingHoldsUpNoReceiver)
 
 	auto hearing = in.next();
 	auto offer = within(10s, hearing);
-	ASSERT_TRUE(offer) << "it hangs";
-	ASSERT_FALSE(*offer);
-	EXPECT_EQ(offer->error().code(), errc::timeout) << offer->error().message();
+	ASSERT_NO_FATAL_FAILURE(ends_in(offer, errc::timeout));
 }
 
 TEST_F(StreamTest, ASendThatIsDestroyedLeavesItsFileAlone)
