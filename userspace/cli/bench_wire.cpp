@@ -1,20 +1,13 @@
 // SPDX-License-Identifier: MIT
 #include "bench_wire.hpp"
 
-#include <cstring>
+#include "packet.hpp"
 
 namespace sluice::cli {
 
 std::optional<bench_message> read_message(std::span<const std::byte> of)
 {
-	bench_message m;
-
-	if (of.size() != sizeof(m))
-		return std::nullopt;
-	std::memcpy(&m, of.data(), sizeof(m));
-	if (m.magic != bench_message::magic_number)
-		return std::nullopt;
-	return m;
+	return packet_in<bench_message>(of);
 }
 
 bool asks_for_memory(const bench_message &m)

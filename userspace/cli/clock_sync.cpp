@@ -12,6 +12,7 @@
 #include <poll.h>
 #include <sys/socket.h>
 
+#include "packet.hpp"
 #include "try.hpp"
 
 namespace sluice::cli {
@@ -76,14 +77,7 @@ std::optional<clock_ping> ping(int s, uint64_t number, std::string &boot)
 
 std::optional<ping_packet> read_ping(std::span<const std::byte> of)
 {
-	ping_packet p;
-
-	if (of.size() != sizeof(p))
-		return std::nullopt;
-	std::memcpy(&p, of.data(), sizeof(p));
-	if (p.magic != ping_packet::magic_number)
-		return std::nullopt;
-	return p;
+	return packet_in<ping_packet>(of);
 }
 
 std::optional<ping_packet> answer_to(std::span<const std::byte> question,

@@ -2,11 +2,11 @@
 #include "nic_counters.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <filesystem>
 #include <fstream>
 #include <set>
 
+#include "number.hpp"
 #include "sluice/deadline.hpp"
 
 namespace sluice::cli {
@@ -73,10 +73,8 @@ std::optional<uint64_t> parse_counter(std::string_view text)
 {
 	uint64_t n = 0;
 
-	text = text.substr(0, text.find('\n'));
-	auto [end, err] = std::from_chars(text.data(), text.data() + text.size(), n);
-	return err == std::errc() && end == text.data() + text.size()
-		? std::optional(n) : std::nullopt;
+	return parse_number(text.substr(0, text.find('\n')), n) ? std::optional(n)
+								: std::nullopt;
 }
 
 double monotonic_us()

@@ -3,21 +3,15 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <sstream>
+
+#include "number.hpp"
 
 namespace sluice::cli {
 
 namespace {
 
 constexpr double most_gigabits = 1e9;	// of a card; an "inf" is none
-
-template <class T> bool parse(std::string_view text, T &to)
-{
-	auto [end, err] = std::from_chars(text.data(), text.data() + text.size(), to);
-
-	return err == std::errc() && end == text.data() + text.size();
-}
 
 } // namespace
 
@@ -50,8 +44,8 @@ std::optional<double> perftest_rate(std::string_view printed, uint64_t bytes)
 
 		for (std::string &each : word)
 			words >> each;
-		if (parse(word[0], size) && parse(word[1], count) &&
-		    parse(word[2], best) && parse(word[3], average) &&
+		if (parse_number(word[0], size) && parse_number(word[1], count) &&
+		    parse_number(word[2], best) && parse_number(word[3], average) &&
 		    size == bytes && average > 0 && average < most_gigabits)
 			return average * 1e9 / 8;
 	}

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "trace_text.hpp"
 
-#include <charconv>
+#include "number.hpp"
 
 namespace sluice::cli {
 
@@ -18,14 +18,6 @@ std::string_view trimmed(std::string_view text)
 	return text.substr(first, text.find_last_not_of(" \t\n") - first + 1);
 }
 
-template <class T> bool parse(std::string_view text, T &to, int base = 10)
-{
-	auto [end, err] = std::from_chars(text.data(), text.data() + text.size(), to,
-					  base);
-
-	return err == std::errc() && end == text.data() + text.size();
-}
-
 /// "12.345678" seconds, in microseconds: whole ones, and nothing is rounded. A double
 /// has 53 bits, which are 285 years.
 bool parse_time(std::string_view text, double &us)
@@ -35,8 +27,8 @@ bool parse_time(std::string_view text, double &us)
 	uint64_t seconds = 0, rest = 0;
 
 	if (dot == text.npos || text.size() - dot != 7 ||
-	    !parse(text.substr(0, dot), seconds) ||
-	    !parse(text.substr(dot + 1), rest) || seconds >= most)
+	    !parse_number(text.substr(0, dot), seconds) ||
+	    !parse_number(text.substr(dot + 1), rest) || seconds >= most)
 		return false;
 	us = static_cast<double>(seconds * 1'000'000 + rest);
 	return true;
@@ -79,7 +71,7 @@ bool parse_task(std::string_view text, trace_event &to)
 {
 	size_t dash = text.rfind('-');
 
-	if (dash == text.npos || !parse(text.substr(dash + 1), to.pid))
+	if (dash == text.npos || !parse_number(text.substr(dash + 1), to.pid))
 		return false;
 	to.task = text.substr(0, dash);
 	return true;
@@ -102,9 +94,9 @@ std::optional<int64_t> trace_event::number(std::string_view key) const
 	uint64_t hex = 0;
 
 	if (value.starts_with("0x"sv))
-		return parse(value.substr(2), hex, 16)
+		return parse_number(value.substr(2), hex, 16)
 			? std::optional(static_cast<int64_t>(hex)) : std::nullopt;
-	return parse(value, n) ? std::optional(n) : std::nullopt;
+	return parse_number(value, n) ? std::optional(n) : std::nullopt;
 }
 
 // "     comm-123     [001] d..1.   12.345678: name: what it says"
@@ -144,7 +136,8 @@ uint64_t lost_events(std::string_view line)
 	uint64_t n = 0;
 
 	for (auto head : {"overrun: "sv, "commit overrun: "sv, "dropped events: "sv})
-		if (line.starts_with(head) && parse(trimmed(line.substr(head.size())), n))
+		if (line.starts_with(head) &&
+		    parse_number(trimmed(line.substr(head.size())), n))
 			return n;
 	return 0;
 }

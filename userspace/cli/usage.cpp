@@ -9,6 +9,8 @@
 #include <sstream>
 #include <tuple>
 
+#include "number.hpp"
+
 namespace sluice::cli {
 
 namespace {
@@ -62,13 +64,10 @@ std::string read_text(const fs::path &path)
 
 std::optional<uint64_t> pid_of(const fs::path &directory)
 {
-	std::string name = directory.filename();
 	uint64_t pid = 0;
-	auto [end, err] = std::from_chars(name.data(), name.data() + name.size(), pid);
 
-	if (err != std::errc() || end != name.data() + name.size())
-		return std::nullopt;
-	return pid;
+	return parse_number(directory.filename().native(), pid) ? std::optional(pid)
+								 : std::nullopt;
 }
 
 using directory = fs::directory_iterator;

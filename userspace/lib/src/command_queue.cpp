@@ -252,6 +252,7 @@ int command_queue::submit(int slot, uint32_t bytes,
 		return reinterpret_cast<uintptr_t>(&chunk);
 	});
 	args.in.ctx_id = context_;
+	// The last one only if there is something in it.
 	args.in.num_chunks = static_cast<uint32_t>(std::size(chunks) - run.in.empty());
 	args.in.chunks = reinterpret_cast<uintptr_t>(pointers);
 	return call(node_.file.get(), DRM_IOCTL_AMDGPU_CS, &args);

@@ -89,6 +89,16 @@ template <class T> std::optional<T> if_good(const reader &r, const T &m) noexcep
 	return r.good() ? std::optional<T>(m) : std::nullopt;
 }
 
+/// A message that is one number.
+template <class T>
+std::optional<T> decode_number(type t, std::span<const std::byte> bytes) noexcept
+{
+	reader r(bytes, t);
+	T m{r.u64()};
+
+	return if_good(r, m);
+}
+
 bytes begin(type t) noexcept
 {
 	return bytes().u8(static_cast<uint8_t>(t));
@@ -227,10 +237,7 @@ bytes encode(const ack_message &m) noexcept
 
 std::optional<ack_message> decode_ack(std::span<const std::byte> bytes) noexcept
 {
-	reader r(bytes, type::ack);
-	ack_message m{r.u64()};
-
-	return if_good(r, m);
+	return decode_number<ack_message>(type::ack, bytes);
 }
 
 bytes encode(const busy_message &m) noexcept
@@ -240,10 +247,7 @@ bytes encode(const busy_message &m) noexcept
 
 std::optional<busy_message> decode_busy(std::span<const std::byte> bytes) noexcept
 {
-	reader r(bytes, type::busy);
-	busy_message m{r.u64()};
-
-	return if_good(r, m);
+	return decode_number<busy_message>(type::busy, bytes);
 }
 
 static bytes encode_total(type t, const end_message &m) noexcept
