@@ -2,7 +2,11 @@
 /*
  * Buffers keep their data: moved by SDMA between system and video memory, seen
  * by the CPU and by the GPU, mapped anew, evicted because video memory is full.
+ * And they go while others are evicted.
  */
+#include <pthread.h>
+#include <stdatomic.h>
+
 #include "../../../kselftest_harness.h"
 #include "amdgpu_test.h"
 
@@ -147,6 +151,62 @@ TEST_F_TIMEOUT(memory, eviction, 200)
 	}
 	for (unsigned int i = 0; i < count; i++)
 		ASSERT_EQ(0, mark(&self->gpu, &b[i], i, true));
+}
+
+struct evictor {
+	struct gpu *gpu;
+	struct buffer *list[3];
+	atomic_bool stop;
+	unsigned int jobs;
+	int err;
+};
+
+/* For each job the driver looks for room for the last buffer of the list. */
+static void *evict(void *arg)
+{
+	struct evictor *e = arg;
+	uint64_t fence;
+
+	while (!e->err && !e->stop) {
+		e->err = submit(e->gpu, e->list, 3, 8, &fence);
+		if (!e->err)
+			e->err = wait_fence(e->gpu, fence, 30);
+		e->jobs++;
+	}
+	return NULL;
+}
+
+/* Who evicts comes upon buffers that are about to go, and leaves them alone. */
+TEST_F_TIMEOUT(memory, go_beside_eviction, 200)
+{
+	const uint64_t tenth = video_memory(&self->gpu) / 10 & -MIB;
+	struct buffer away, there, b;
+	struct evictor e = {
+		.gpu = &self->gpu, .list = { &self->ib, &there, &away },
+	};
+	pthread_t thread;
+	int ret = 0;
+
+	/*
+	 * They do not fit beside each other. There is room left, or else the
+	 * driver would not look for more, as it has moved so much already.
+	 */
+	ASSERT_EQ(0, new_buffer(&self->gpu, &away, 7 * tenth,
+				AMDGPU_GEM_DOMAIN_VRAM));
+	ASSERT_EQ(0, new_buffer(&self->gpu, &there, 4 * tenth,
+				AMDGPU_GEM_DOMAIN_VRAM));
+	memset(self->ib.cpu, 0, 32);
+	ASSERT_EQ(0, pthread_create(&thread, NULL, evict, &e));
+	for (int i = 0; i < 2000 && !ret; i++) {
+		ret = new_buffer(&self->gpu, &b, 4096, AMDGPU_GEM_DOMAIN_VRAM);
+		if (!ret)
+			ret = free_buffer(&self->gpu, &b);
+	}
+	e.stop = true;
+	ASSERT_EQ(0, pthread_join(thread, NULL));
+	EXPECT_EQ(0, ret);
+	EXPECT_EQ(0, e.err);
+	TH_LOG("%u jobs", e.jobs);
 }
 
 TEST_HARNESS_MAIN

@@ -142,6 +142,14 @@ static inline int new_buffer(struct gpu *gpu, struct buffer *b, uint64_t size,
 	return ret;
 }
 
+/* A buffer that the CPU does not map. */
+static inline int free_buffer(struct gpu *gpu, const struct buffer *b)
+{
+	struct drm_gem_close arg = { .handle = b->handle };
+
+	return do_ioctl(gpu->fd, DRM_IOCTL_GEM_CLOSE, &arg);
+}
+
 #define FILL_BUFFERS	16
 #define FILL_SIZE	(64 * MIB)
 
