@@ -11,7 +11,7 @@ KERNEL  ?= series
 export MIRROR JOBS CMD
 
 # These work on all series only.
-not-series := $(filter export demo bench fuzz faults mutations mutants install,$(MAKECMDGOALS))
+not-series := $(filter export demo docs bench fuzz faults mutations mutants install,$(MAKECMDGOALS))
 ifneq ($(and $(SERIES),$(not-series)),)
 $(error make $(not-series): do without SERIES=)
 endif
@@ -35,7 +35,7 @@ endif
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .PHONY: help buildroot tree whole-tree export apply check-series check-bisect kernel vm \
-	demo test test-debug fuzz faults mutations mutants bench mbox install clean
+	demo test test-debug fuzz faults mutations mutants bench mbox docs install clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -106,6 +106,10 @@ bench: kernel ## figures: throughput, latency, instruction counts
 
 mbox: ## mailboxes to send, of all series or SERIES=: build/mbox/
 	@scripts/mbox $(SERIES)
+
+docs: buildroot ## make the documentation a site: build/docs/html
+	@$(ENTER) scripts/userspace
+	@$(ENTER) scripts/docs
 
 install: buildroot ## install user space at PREFIX= (/usr/local), below DESTDIR= if set
 	@scripts/install '$(DESTDIR)' '$(PREFIX)'
