@@ -34,14 +34,15 @@ endif
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help buildroot tree whole-tree export apply check-series check-bisect kernel vm \
-	demo test test-debug fuzz faults mutations mutants bench mbox docs install clean
+.PHONY: help buildroot whole-tree demo vm docs tree kernel userspace export apply \
+	check-series check-bisect clean test test-debug sanitize fuzz faults mutations \
+	mutants bench install mbox
 
 help: ## list the targets
-	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
+	@sed -n 's/^##@ /\n/p; s/^\([a-z-]*\):.*## /  \1\t/p' $(MAKEFILE_LIST) | expand -t 16
 	@echo
 	@echo 'Variables: FILE= KV=1 TOPOLOGY=unreachable (demo), KDIR= or LINUX_TARBALL= (base kernel),'
-	@echo 'FLAVOUR=debug (kernel, vm), GPUS= ENGINES= CMD= (vm), KERNEL=stock (test),'
+	@echo 'FLAVOUR=debug (kernel, vm), GPUS= ENGINES= CMD= (vm), KERNEL=stock (test), SUITE= (test, test-debug),'
 	@echo 'CLOCK=wall (bench), SECONDS= (fuzz), FAULTS= SEED= (faults), MUTATIONS=, MUTANTS=, GATES= (check-series),'
 	@echo 'SERIES= (tree, kernel, vm, test, test-debug, apply, mbox, check-series, check-bisect),'
 	@echo 'PREFIX= DESTDIR= (install), MIRROR= JOBS= SLUICE_CACHE=; see docs/lab.md.'
@@ -49,11 +50,33 @@ help: ## list the targets
 buildroot:
 	@scripts/buildroot >/dev/null
 
+whole-tree: buildroot
+	@INPUT='$(INPUT)' $(WHOLE) env FORCE='$(FORCE)' scripts/tree
+
+##@ try
+
+demo: kernel userspace ## send FILE= through the memory of two GPUs, or a KV cache (KV=1)
+	@scripts/demo $(if $(TOPOLOGY),--topology $(TOPOLOGY)) $(if $(KV),--kv) $(DEMO_ARGS) $(if $(FILE),'$(FILE)')
+
+vm: kernel ## boot it, with GPUS= emulated GPUs, and open a shell or run CMD=
+	@$(ENTER) $(if $(GPUS),scripts/gpu-vm --gpus $(GPUS) --engines $(or $(ENGINES),2) \
+		--topology $(or $(TOPOLOGY),gpu) --memory 8G \
+		--setup 'userspace/emu/guest/run true',scripts/vm --topology $(or $(TOPOLOGY),bridge)) \
+		--flavour $(FLAVOUR) $(if $(CMD),-- bash -c "$$CMD")
+
+docs: userspace ## make the documentation a site: build/docs/html
+	@$(ENTER) scripts/docs
+
+##@ develop
+
 tree: buildroot ## unpack the base kernel and apply the series: build/linux
 	@INPUT='$(INPUT)' $(ENTER) env FORCE='$(FORCE)' scripts/tree
 
-whole-tree: buildroot
-	@INPUT='$(INPUT)' $(WHOLE) env FORCE='$(FORCE)' scripts/tree
+kernel: tree ## build the patched kernel (FLAVOUR=test or debug)
+	@$(ENTER) scripts/kernel $(FLAVOUR)
+
+userspace: buildroot ## build the library, the program and their tests
+	@$(ENTER) scripts/userspace
 
 export: ## write patches/ and mirrors from the commits of build/linux
 	@$(WHOLE) scripts/export
@@ -67,26 +90,22 @@ check-series: whole-tree ## each series by itself, or SERIES=, GATES=: see the s
 check-bisect: whole-tree ## compile what each series, or SERIES=, touches after each patch
 	@$(WHOLE) scripts/check-bisect $(SERIES)
 
-kernel: tree ## build the patched kernel (FLAVOUR=test or debug)
-	@$(ENTER) scripts/kernel $(FLAVOUR)
+clean: ## remove build/ (the cache stays)
+	rm -rf build
 
-vm: kernel ## boot it, with GPUS= emulated GPUs, and open a shell or run CMD=
-	@$(ENTER) $(if $(GPUS),scripts/gpu-vm --gpus $(GPUS) --engines $(or $(ENGINES),2) \
-		--topology $(or $(TOPOLOGY),gpu) --memory 8G \
-		--setup 'userspace/emu/guest/run true',scripts/vm --topology $(or $(TOPOLOGY),bridge)) \
-		--flavour $(FLAVOUR) $(if $(CMD),-- bash -c "$$CMD")
+##@ test
 
-demo: kernel ## send FILE= through the memory of two GPUs, or a KV cache (KV=1)
-	@$(ENTER) scripts/userspace
-	@scripts/demo $(if $(TOPOLOGY),--topology $(TOPOLOGY)) $(if $(KV),--kv) $(DEMO_ARGS) $(if $(FILE),'$(FILE)')
-
-test: tree ## every test, on the plain kernel (KERNEL=stock: the base's; SERIES=: its own)
+test: tree ## every test, or SUITE=, on the plain kernel (KERNEL=stock: the base's)
 	@$(ENTER) scripts/kernel $(TESTED)
-	@$(ENTER) scripts/test $(TESTED)
+	@$(ENTER) scripts/test $(TESTED) $(SUITE)
 
 test-debug: tree ## the same under KASAN, lockdep and friends, with fault injection
 	@$(ENTER) scripts/kernel debug
-	@$(ENTER) scripts/test debug
+	@$(ENTER) scripts/test debug $(SUITE)
+
+sanitize: tree ## the library's tests with sanitizers of addresses and of threads
+	@$(ENTER) scripts/kernel debug
+	@$(ENTER) scripts/test debug $(foreach kind,address thread,userspace-$(kind) library-$(kind))
 
 fuzz: buildroot ## fuzz what reads others' bytes, SECONDS= for each target (default 600)
 	@$(ENTER) scripts/fuzz $(SECONDS)
@@ -100,19 +119,13 @@ mutations: whole-tree ## break each guard once and see its test fail
 mutants: whole-tree ## change each condition, bound and call of the pure code once
 	@$(WHOLE) scripts/mutants $(MUTANTS)
 
-bench: kernel ## figures: throughput, latency, instruction counts
-	@$(ENTER) scripts/userspace
+bench: kernel userspace ## figures: throughput, latency, instruction counts
 	@$(ENTER) env CLOCK='$(CLOCK)' scripts/bench $(BENCH_ARGS)
 
-mbox: ## mailboxes to send, of all series or SERIES=: build/mbox/
-	@scripts/mbox $(SERIES)
-
-docs: buildroot ## make the documentation a site: build/docs/html
-	@$(ENTER) scripts/userspace
-	@$(ENTER) scripts/docs
+##@ package
 
 install: buildroot ## install user space at PREFIX= (/usr/local), below DESTDIR= if set
 	@scripts/install '$(DESTDIR)' '$(PREFIX)'
 
-clean: ## remove build/ (the cache stays)
-	rm -rf build
+mbox: ## mailboxes to send, of all series or SERIES=: build/mbox/
+	@scripts/mbox $(SERIES)

@@ -29,25 +29,55 @@ base()
 	sed -n "s/^$1=//p" "$TOP/KERNEL_BASE"
 }
 
-# Run a long command with its output in a log; on a terminal, show its last
-# line and the elapsed time. The log's tail is printed if the command fails.
+# Whether somebody looks on, at one thing that runs at a time.
+on_terminal() { [ -t 2 ] && [ -z "${side_by_side:-}" ]; }
+
+# For as long as it runs: on a terminal the last line of a log and the seconds since
+# then, elsewhere a line each minute. To be run beside a command, and killed after it.
+follow()
+{
+	local what=$1 log=$2 start=$SECONDS every=60 sleeper=
+	! on_terminal || every=1
+	trap 'kill $sleeper; exit' TERM
+	while :; do
+		sleep $every &
+		sleeper=$!
+		wait $sleeper
+		if on_terminal; then
+			printf '\r\033[K  %4ds  %.90s' $((SECONDS - start)) \
+				"$(last_line "$log")" >&2
+		else
+			say "$what, for $((SECONDS - start)) s: $(last_line "$log")"
+		fi
+	done
+}
+
+last_line()
+{
+	tail -n 1 "$1" 2>/dev/null | tr -cd '[:print:]' | cut -c -90
+}
+
+end_following()
+{
+	kill "$1" 2>/dev/null || :
+	wait "$1" 2>/dev/null || :
+	! on_terminal || printf '\r\033[K' >&2
+}
+
+# Run a long command with its output in a log, and say how far it is. The log's tail is
+# printed if the command fails.
 quietly()
 {
-	local what=$1 log=$2 pid start=$SECONDS rc=0
+	local what=$1 log=$2 pid follower rc=0
 	shift 2
 	mkdir -p "$(dirname "$log")"
 	say "$what"
 	"$@" >"$log" 2>&1 </dev/null &
 	pid=$!
-	if [ -t 2 ]; then
-		while kill -0 $pid 2>/dev/null; do
-			printf '\r\033[K  %4ds  %.90s' $((SECONDS - start)) \
-				"$(tail -n 1 "$log" | tr -d '\r')" >&2
-			sleep 1
-		done
-		printf '\r\033[K' >&2
-	fi
+	follow "$what" "$log" &
+	follower=$!
 	wait $pid || rc=$?
+	end_following $follower
 	if [ $rc -ne 0 ]; then
 		tail -n 40 "$log" >&2
 		die "$what: exit status $rc; the whole log is ${log#"$TOP"/}"
