@@ -180,8 +180,9 @@ SLUICE_API int sluice_context_wait(sluice_context *context, int64_t deadline,
 
 /*
  * A descriptor that is readable when something has completed, for another event
- * loop, which then calls sluice_context_wait(context, 0, NULL). The context's own:
- * do not close it. Call sluice_context_submit() before you wait for it.
+ * loop, which then calls sluice_context_wait(context, 0, &completed) until that is 0.
+ * The context's own: do not close it. Call sluice_context_submit() before you wait for
+ * it.
  * Or a negative errno.
  */
 SLUICE_API int sluice_context_fd(const sluice_context *context);
@@ -239,6 +240,13 @@ SLUICE_API int sluice_chain_end(sluice_context *context);
 
 /* 1: done; 0: under way; or -EINVAL. Takes in what has completed; does not wait. */
 SLUICE_API int sluice_operation_poll(sluice_operation *operation);
+
+/*
+ * The same, of what was taken in before: takes in nothing. For an event loop with many
+ * operations: sluice_context_wait(context, 0, &completed), then a look at each by this, then
+ * sluice_context_submit(). What another one's poll took in is missed so by nobody.
+ */
+SLUICE_API int sluice_operation_done(sluice_operation *operation);
 
 /*
  * Wait until it is done; again gives the same again.
@@ -628,6 +636,17 @@ SLUICE_API int sluice_endpoint_connect(sluice_nic *nic, const char *host,
 				       const struct sluice_endpoint_options *options,
 				       int64_t deadline, sluice_endpoint **endpoint);
 
+/*
+ * The same as an operation: it does not wait. Its errors are those of connect, and once
+ * it is done without one, sluice_endpoint_take() has the endpoint, once.
+ * -EINVAL from take: it is not done, was taken, or is an operation of another kind.
+ */
+SLUICE_API int sluice_endpoint_begin(sluice_nic *nic, const char *host, uint16_t port,
+				     const struct sluice_endpoint_options *options,
+				     int64_t deadline, sluice_operation **operation);
+SLUICE_API int sluice_endpoint_take(sluice_operation *operation,
+				    sluice_endpoint **endpoint);
+
 /* Ends the connection, unless a stream still uses it. */
 SLUICE_API void sluice_endpoint_close(sluice_endpoint *endpoint);
 
@@ -670,6 +689,13 @@ SLUICE_API uint16_t sluice_listener_port(const sluice_listener *listener);
  */
 SLUICE_API int sluice_listener_accept(sluice_listener *listener, int64_t deadline,
 				      sluice_endpoint **endpoint);
+
+/*
+ * The same as an operation: it does not wait. Once it is done, an accept with the
+ * deadline 0 has the peer, or -ETIMEDOUT if it went away meanwhile.
+ */
+SLUICE_API int sluice_listener_arrival(sluice_listener *listener,
+				       sluice_operation **operation);
 
 /* ---------------------------------------------------------------- stream */
 

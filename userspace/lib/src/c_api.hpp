@@ -224,6 +224,8 @@ struct sluice_operation {
 	virtual ~sluice_operation() = default;
 
 	virtual bool poll() = 0;
+	/// Of what was taken in before.
+	virtual bool done() = 0;
 	/// errc::timeout with the number EINPROGRESS at @p until.
 	virtual sluice::result<uint64_t> wait(sluice::deadline until) = 0;
 	virtual void cancel() = 0;

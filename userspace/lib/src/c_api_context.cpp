@@ -22,6 +22,7 @@ public:
 			(void)in_->it.run_once(deadline{});
 		return it_.poll();
 	}
+	bool done() override { return it_.done(); }
 	result<uint64_t> wait(deadline until) override;
 	void cancel() override { it_.cancel(); }
 
@@ -54,6 +55,18 @@ int begin(sluice_context *context, sluice_operation **to, Begin &&what) noexcept
 		SLUICE_TRY(operation begun, what(context->it->it));
 		return start(to, context->it, {}, std::move(begun));
 	});
+}
+
+int look(sluice_operation *op, bool (sluice_operation::*how)()) noexcept
+{
+	bool done = false;
+	int err = guarded([&]() -> result<void> {
+		SLUICE_CHECK(given(op, "operation"));
+		done = (op->*how)();
+		return {};
+	});
+
+	return err ? err : done;
 }
 
 } // namespace
@@ -104,6 +117,8 @@ int sluice_context_fd(const sluice_context *context)
 	int err = guarded([&]() -> result<void> {
 		SLUICE_CHECK(given(context, "context"));
 		fd = context->it->it.fd();
+		if (fd < 0)
+			return fail_errno("context", "it has no descriptor", -fd);
 		return {};
 	});
 
@@ -196,14 +211,12 @@ int sluice_chain_end(sluice_context *context)
 
 int sluice_operation_poll(sluice_operation *op)
 {
-	bool done = false;
-	int err = guarded([&]() -> result<void> {
-		SLUICE_CHECK(given(op, "operation"));
-		done = op->poll();
-		return {};
-	});
+	return look(op, &sluice_operation::poll);
+}
 
-	return err ? err : done;
+int sluice_operation_done(sluice_operation *op)
+{
+	return look(op, &sluice_operation::done);
 }
 
 int sluice_operation_wait(sluice_operation *op, int64_t until, uint64_t *value)

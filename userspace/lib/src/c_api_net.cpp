@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The C API: network cards, and connections to peers.
 #include "c_api.hpp"
+#include "connector.hpp"
 
 using namespace sluice;
 using namespace sluice::c;
@@ -54,6 +55,54 @@ std::shared_ptr<peer> peer_of(const std::shared_ptr<card> &by, endpoint &&made)
 	std::string name(made.peer());
 
 	return std::make_shared<peer>(by, std::move(made), std::move(name));
+}
+
+/// A connection that is being made.
+class connecting final : public sluice_operation {
+public:
+	connecting(const std::shared_ptr<card> &by, const char *host, uint16_t port,
+		   const endpoint_options &options, deadline until)
+		: sluice_operation(by->in, by), by_(by),
+		  it_(by->in->it, by->it.inside().shared_from_this(), host, port, options,
+		      until) {}
+
+	bool done() override { return it_.step(); }
+	bool poll() override
+	{
+		if (!it_.step())
+			(void)in_->it.run_once(deadline{});
+		return it_.step();
+	}
+	result<uint64_t> wait(deadline until) override;
+	void cancel() override { it_.cancel(); }
+	result<std::shared_ptr<peer>> take();
+
+private:
+	std::shared_ptr<card> by_;
+	detail::connector it_;
+};
+
+result<uint64_t> connecting::wait(deadline until)
+{
+	while (!it_.step()) {
+		if (auto ran = in_->it.run_once(until); !ran)
+			return std::unexpected(ran.error());
+		if (!it_.step() && clock::now() >= until)
+			return fail(errc::timeout, "connect",
+				    "not done by the deadline: it goes on",
+				    EINPROGRESS);
+	}
+	if (it_.failure())
+		return std::unexpected(*it_.failure());
+	return 0;
+}
+
+result<std::shared_ptr<peer>> connecting::take()
+{
+	if (!it_.step())
+		return fail(errc::usage, "operation", "it is not done");
+	SLUICE_TRY(auto made, it_.take());
+	return peer_of(by_, std::move(made));
 }
 
 /// Names may be left out.
@@ -120,6 +169,33 @@ int sluice_endpoint_connect(sluice_nic *by, const char *host, uint16_t port,
 							host, port, o,
 							deadline_of(until)));
 		hand_out(to, peer_of(by->it, std::move(made)));
+		return {};
+	});
+}
+
+int sluice_endpoint_begin(sluice_nic *by, const char *host, uint16_t port,
+			  const struct sluice_endpoint_options *options, int64_t until,
+			  sluice_operation **op)
+{
+	return guarded([&]() -> result<void> {
+		SLUICE_CHECK(all_given("nic host operation", by, host, op));
+		SLUICE_TRY(auto o, options_of(options));
+		SLUICE_CHECK(detail::check_options(o));
+		*op = new connecting(by->it, host, port, o, deadline_of(until));
+		return {};
+	});
+}
+
+int sluice_endpoint_take(sluice_operation *op, sluice_endpoint **to)
+{
+	return guarded([&]() -> result<void> {
+		SLUICE_CHECK(all_given("operation endpoint", op, to));
+		auto *one = dynamic_cast<connecting *>(op);
+		if (!one)
+			return fail(errc::usage, "operation",
+				    "it is none of sluice_endpoint_begin()");
+		SLUICE_TRY(auto made, one->take());
+		hand_out(to, std::move(made));
 		return {};
 	});
 }
@@ -198,6 +274,14 @@ void sluice_listener_close(sluice_listener *door)
 uint16_t sluice_listener_port(const sluice_listener *door)
 {
 	return door ? door->it->it.port() : 0;
+}
+
+int sluice_listener_arrival(sluice_listener *door, sluice_operation **op)
+{
+	return guarded([&]() -> result<void> {
+		SLUICE_CHECK(all_given("listener operation", door, op));
+		return start(op, door->it->by->in, door->it, door->it->it.arrival());
+	});
 }
 
 int sluice_listener_accept(sluice_listener *door, int64_t until, sluice_endpoint **to)

@@ -42,6 +42,7 @@ public:
 			(void)in_->it.run_once(deadline{});
 		return settle();
 	}
+	bool done() override { return settle(); }
 	result<uint64_t> wait(deadline until) override;
 	// What its coroutines use goes with them, and so does the stream.
 	void cancel() override

@@ -23,6 +23,11 @@ bool operation::poll() noexcept
 	return true;
 }
 
+bool operation::done() const noexcept
+{
+	return !state_ || state_->done;
+}
+
 result<size_t> operation::wait_until(deadline until) noexcept
 {
 	if (!state_)

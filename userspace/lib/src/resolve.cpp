@@ -11,12 +11,11 @@
 #include <unistd.h>
 
 #include "sluice/unique_fd.hpp"
+#include "try.hpp"
 
 namespace sluice::detail {
 
-namespace {
-
-struct query {
+struct lookup::query {
 	std::string host, port;
 	unique_fd done;
 	int status = 0;
@@ -37,43 +36,48 @@ struct query {
 	}
 };
 
-} // namespace
-
-std::vector<sockaddr_storage> numeric(std::string_view host, uint16_t port)
+lookup::lookup(context &in, std::string_view host, uint16_t port)
+	: query_(std::make_shared<query>(std::string(host), std::to_string(port)))
 {
-	query q{std::string(host), std::to_string(port), {}, 0, {}};
-
-	q.ask(AI_NUMERICHOST);
-	return std::move(q.found);
-}
-
-result<std::vector<sockaddr_storage>> resolve(context &in, std::string_view host,
-					      uint16_t port, deadline until)
-{
-	if (auto found = numeric(host, port); !found.empty())
-		return found;
+	query_->ask(AI_NUMERICHOST);
+	if (!query_->status)
+		return;
+	query_->done = unique_fd(::eventfd(0, EFD_CLOEXEC));
+	if (!query_->done) {
+		query_->status = EAI_SYSTEM;
+		return;
+	}
+	told_ = in.ready(query_->done.get(), POLLIN);
 	// The thread may last longer than we do.
-	auto q = std::make_shared<query>(std::string(host), std::to_string(port));
-
-	q->done = unique_fd(::eventfd(0, EFD_CLOEXEC));
-	if (!q->done)
-		return fail_errno(host, "eventfd");
-	std::thread([q] {
+	std::thread([q = query_] {
 		uint64_t one = 1;
 
 		q->ask(0);
 		[[maybe_unused]] auto n = ::write(q->done.get(), &one, sizeof(one));
 	}).detach();
-	auto told = in.ready(q->done.get(), POLLIN);
-	if (auto ready = told.wait_until(until); !ready) {
-		if (ready.error().code() == errc::timeout)
-			return fail(errc::timeout, host,
-				    "its address is not found in time");
-		return std::unexpected(ready.error());
-	}
-	if (q->status)
-		return fail(errc::peer_lost, host, ::gai_strerror(q->status));
-	return std::move(q->found);
+}
+
+result<std::vector<sockaddr_storage>> lookup::take()
+{
+	if (!told_.done())
+		return fail(errc::timeout, query_->host,
+			    "its address is not found in time");
+	if (query_->done)
+		SLUICE_CHECK(told_.wait());
+	if (query_->status)
+		return fail(errc::peer_lost, query_->host,
+			    ::gai_strerror(query_->status));
+	return std::move(query_->found);
+}
+
+result<std::vector<sockaddr_storage>> resolve(context &in, std::string_view host,
+					      uint16_t port, deadline until)
+{
+	lookup one(in, host, port);
+
+	if (!one.told().done())
+		(void)one.told().wait_until(until);
+	return one.take();
 }
 
 } // namespace sluice::detail

@@ -44,6 +44,8 @@ public:
 
 	/// Is it done? Takes in what has completed, and does not wait.
 	bool poll() noexcept;
+	/// The same, of what was taken in before: takes in nothing.
+	bool done() const noexcept;
 
 	/// Wait until it is done: what was transferred, in bytes, or its error.
 	result<size_t> wait() noexcept { return wait_until(never); }

@@ -27,6 +27,7 @@ namespace sluice {
 
 namespace detail {
 class connection;
+class connector;
 class door;
 }
 
@@ -99,6 +100,7 @@ public:
 
 private:
 	friend class listener;
+	friend class detail::connector;
 	explicit endpoint(std::unique_ptr<detail::connection> c) noexcept;
 
 	std::unique_ptr<detail::connection> connection_;
