@@ -155,6 +155,7 @@ static void null_is_named(void)
 	FAILS(sluice_context_read(ring, 0, &all, 0, NULL), EINVAL, "operation");
 	FAILS(sluice_context_write(ring, 0, NULL, 0, &op), EINVAL, "from");
 	FAILS(sluice_operation_poll(NULL), EINVAL, "operation");
+	FAILS(sluice_operation_done(NULL), EINVAL, "operation");
 	FAILS(sluice_operation_wait(NULL, 0, NULL), EINVAL, "operation");
 	FAILS(sluice_operation_cancel(NULL), EINVAL, "operation");
 	FAILS(sluice_buffer_host(1, NULL, NULL), EINVAL, "buffer");
@@ -172,6 +173,9 @@ static void null_is_named(void)
 	FAILS(sluice_nic_count(NULL), EINVAL, "count");
 	FAILS(sluice_nic_open(NULL, "x", (sluice_nic *[1]){ 0 }), EINVAL, "context");
 	FAILS(sluice_endpoint_connect(NULL, "x", 1, NULL, 0, NULL), EINVAL, "nic");
+	FAILS(sluice_endpoint_begin(NULL, "x", 1, NULL, 0, &op), EINVAL, "nic");
+	FAILS(sluice_endpoint_take(NULL, NULL), EINVAL, "operation");
+	FAILS(sluice_listener_arrival(NULL, &op), EINVAL, "listener");
 	FAILS(sluice_listener_accept(NULL, 0, NULL), EINVAL, "listener");
 	FAILS(sluice_sender_create(NULL, NULL, NULL), EINVAL, "endpoint");
 	FAILS(sluice_sender_send(NULL, NULL, &op), EINVAL, "sender");
@@ -406,12 +410,20 @@ static void a_waiting_read_is_cancelled(void)
 	close(ends[1]);
 }
 
+static void *write_later(void *to)
+{
+	usleep(100000);
+	return (void *)write(*(int *)to, text, 4);
+}
+
 static void others_can_wait(void)
 {
+	pthread_t other;
 	struct sluice_slice all = part(0, SLUICE_TO_END);
 	struct pollfd look = { .events = POLLIN };
 	sluice_operation *op, *ready;
 	uint32_t completed = 7;
+	int64_t began;
 	uint64_t n;
 	int ends[2];
 
@@ -422,9 +434,19 @@ static void others_can_wait(void)
 	CHECK(!sluice_context_read(ring, ends[0], &all, SLUICE_CURRENT, &op));
 	CHECK(!sluice_context_submit(ring) && poll(&look, 1, 20) == 0);
 	CHECK(!sluice_context_wait(ring, 0, &completed) && completed == 0);
-	CHECK(write(ends[1], text, 4) == 4 && poll(&look, 1, 10000) == 1);
-	while (sluice_operation_poll(op) == 0 || sluice_operation_poll(ready) == 0)
-		CHECK(!sluice_context_wait(ring, sluice_after(10000000000), &completed));
+	/* it is woken, and soon */
+	CHECK(!pthread_create(&other, NULL, write_later, &ends[1]));
+	began = sluice_after(0);
+	while (sluice_operation_done(op) == 0 || sluice_operation_done(ready) == 0) {
+		CHECK(!sluice_context_submit(ring) && poll(&look, 1, 10000) == 1);
+		do
+			CHECK(!sluice_context_wait(ring, 0, &completed));
+		while (completed);
+	}
+	CHECK(sluice_after(-5000000000) < began);
+	CHECK(!pthread_join(other, NULL));
+	/* what is taken in is told no more */
+	CHECK(!sluice_context_submit(ring) && poll(&look, 1, 0) == 0);
 	CHECK(!sluice_operation_wait(op, 0, &n) && n == 4);
 	CHECK(!sluice_operation_wait(ready, 0, &n) && n & POLLIN);
 	sluice_operation_free(op);

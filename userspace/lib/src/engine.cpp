@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <poll.h>
+#include <sys/eventfd.h>
 
 namespace sluice::detail {
 
@@ -319,6 +320,34 @@ int engine::submit_and_listen() noexcept
 	return submit_entries();
 }
 
+// The ring's own descriptor wakes nobody: who has deferred its task work to the task is
+// told of it by an eventfd only.
+int engine::fd() noexcept
+{
+	if (told_)
+		return told_.get();
+	unique_fd made(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+	if (!made)
+		return -errno;
+	if (int err = io_uring_register_eventfd(&ring_, made.get()); err < 0)
+		return err;
+	told_ = std::move(made);
+	// What came before is not told.
+	if (io_uring_cq_ready(&ring_) ||
+	    IO_URING_READ_ONCE(*ring_.sq.kflags) & IORING_SQ_TASKRUN)
+		::eventfd_write(told_.get(), 1);
+	return told_.get();
+}
+
+// Before a look at what is there: what comes then is told again.
+void engine::hear() noexcept
+{
+	eventfd_t times;
+
+	if (told_)
+		::eventfd_read(told_.get(), &times);
+}
+
 int engine::take_in() noexcept
 {
 	io_uring_cqe *cqe;
@@ -363,6 +392,8 @@ int engine::reap(deadline until) noexcept
 	unsigned before = finished_;
 	int err = 0;
 
+	if (until == deadline{})
+		hear();
 	if (!take_in() && idle(before)) {
 		err = wait(until);
 		if (!take_in() && err == -ETIME)

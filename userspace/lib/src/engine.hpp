@@ -9,6 +9,7 @@
 #include <liburing.h>
 
 #include "sluice/context.hpp"
+#include "sluice/unique_fd.hpp"
 
 namespace sluice::detail {
 
@@ -142,7 +143,8 @@ public:
 	/// How many operations may be under way.
 	size_t capacity() const noexcept { return states_.size(); }
 
-	int fd() const noexcept { return ring_.ring_fd; }
+	/// Readable when something has completed, or -errno.
+	int fd() noexcept;
 	uint64_t entered() const noexcept { return entered_; }
 
 	void begin_chain(unsigned length) noexcept;
@@ -155,6 +157,7 @@ private:
 			Prepare prepare) noexcept;
 	/// An entry that fails where a chain is built: false if there is no room.
 	bool break_chain(request &to) noexcept;
+	void hear() noexcept;			///< what fd() tells is known
 	int take_in() noexcept;			///< how many completions
 	int wait(deadline until) noexcept;
 	void wake() noexcept;
@@ -164,6 +167,7 @@ private:
 	int submit_entries() noexcept;
 
 	io_uring ring_{};
+	unique_fd told_;			///< an eventfd: fd()
 	bool opened_ = false, chaining_ = false;
 	io_uring_sqe *last_ = nullptr;		///< of a chain
 	std::vector<op_state> states_;
