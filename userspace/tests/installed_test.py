@@ -370,6 +370,51 @@ def check_zsh(tree):
     return 0
 
 
+def check_python(tree):
+    """Where Python looks for modules below a prefix, and types are found."""
+    package = tree.one("lib/python3*/site-packages/sluice")
+    path = {"PYTHONPATH": str(package.parent), "MYPYPATH": str(package.parent),
+            "PYTHONDONTWRITEBYTECODE": "1", **tree.running()}
+    with clean_directory() as directory:
+        shutil.copy(tree.source / "program.py", directory)
+        out = said("python3", "program.py", cwd=directory, env=path)
+        said("mypy", "--strict", "program.py", cwd=directory, env=path)
+    expect(out.startswith(tree.pkg_config("--modversion", "sluice")[0] + " "), out)
+    where = tree.source.parent.parent / "python" / "where.py"
+    for prefix, wanted in ("/usr", r"lib/python3/dist-packages"), \
+            ("/usr/local", r"lib/python3\.\d+/dist-packages"), \
+            ("/opt/x", r"lib/python3\.\d+/site-packages"):
+        found = said("python3", "-B", where, prefix).strip()
+        expect(re.fullmatch(wanted, found), f"{prefix}: {found}")
+    print(out, end="")
+
+
+def check_wheel(tree):
+    """Built without the network, from a copy of the sources, and used."""
+    with clean_directory() as directory:
+        shutil.copytree(tree.source.parent.parent / "python",
+                        pathlib.Path(directory) / "python")
+        said("python3", "-m", "build", "--no-isolation", "--wheel", "--outdir", ".",
+             "python", cwd=directory,
+             env={"PKG_CONFIG_PATH": str(tree.one("lib*/**/sluice.pc").parent)})
+        wheels = sorted(pathlib.Path(directory).glob("*.whl"))
+        machine = os.uname().machine
+        expect([wheel.name for wheel in wheels] ==
+               [f"sluice-0.1-cp312-abi3-linux_{machine}.whl"], str(wheels))
+        said("python3", "-m", "zipfile", "-e", wheels[0], "unpacked", cwd=directory)
+        names = {path.name for path in pathlib.Path(directory).glob("unpacked/sluice/*")}
+        installed = {path.name for path in tree.one("lib/**/sluice/py.typed").parent
+                     .iterdir()} - {"__pycache__"}
+        expect(names == installed, f"it has {sorted(names ^ installed)} or has not")
+        path = {"PYTHONPATH": "unpacked", "PYTHONDONTWRITEBYTECODE": "1"}
+        shutil.copy(tree.source / "program.py", directory)
+        print(said("python3", "program.py", cwd=directory,
+                   env={**path, **tree.running()}), end="")
+        ran = subprocess.run(["python3", "program.py"], capture_output=True, text=True,
+                             cwd=directory, env={**os.environ, **path}, check=False)
+        expect("install libsluice" in ran.stderr, f"without libsluice: {ran.stderr}")
+
+
 def check_paths(tree):
     """No file names where it was built."""
     inside = [str(tree.build).encode(), str(tree.source.parent.parent).encode()]

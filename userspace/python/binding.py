@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: MIT
+"""The binding of sluice to libsluice: cffi takes the declarations from sluice.h itself,
+and the C compiler checks them against it.
+
+binding.py HEADER OUT.c writes the C source of the extension module sluice._binding.
+"""
+
+import pathlib
+import re
+import sys
+
+import cffi
+
+# What is beside the C API: DLPack's structures (https://dmlc.github.io/dlpack), and the
+# end of what a consumer took.
+DLPACK = """
+struct dl_tensor {
+    void *data;
+    int32_t device_type, device_id, ndim;
+    uint8_t code, bits;
+    uint16_t lanes;
+    int64_t *shape, *strides;
+    uint64_t byte_offset;
+};
+struct dl_managed {
+    struct dl_tensor tensor;
+    void *owner;
+    void (*deleter)(void *self);
+};
+struct dl_versioned {
+    uint32_t major, minor;
+    void *owner;
+    void (*deleter)(void *self);
+    uint64_t flags;
+    struct dl_tensor tensor;
+};
+"""
+
+DECLARED = DLPACK + """
+void sluice_py_end_tensor(void *self);
+void sluice_py_end_capsule(void *capsule);
+extern "Python" void sluice_py_let_go(void *tensor);
+"""
+
+SOURCE = """
+#include <sluice.h>
+""" + DLPACK + """
+static void sluice_py_let_go(void *tensor);
+
+/* A consumer may outlive the interpreter, may not have its lock, and may be unwinding
+ * from an exception. */
+static void sluice_py_end_tensor(void *self)
+{
+    PyObject *type, *value, *traceback;
+    PyGILState_STATE state;
+
+    if (!Py_IsInitialized())
+        return;
+    state = PyGILState_Ensure();
+    PyErr_Fetch(&type, &value, &traceback);
+    sluice_py_let_go(self);
+    PyErr_Restore(type, value, traceback);
+    PyGILState_Release(state);
+}
+
+/* A capsule that nobody took: who takes it changes its name. */
+static void sluice_py_end_capsule(void *capsule)
+{
+    PyObject *it = (PyObject *)capsule;
+
+    if (PyCapsule_IsValid(it, "dltensor"))
+        sluice_py_end_tensor(PyCapsule_GetPointer(it, "dltensor"));
+    else if (PyCapsule_IsValid(it, "dltensor_versioned"))
+        sluice_py_end_tensor(PyCapsule_GetPointer(it, "dltensor_versioned"));
+}
+"""
+
+
+def declarations(header: str) -> str:
+    """What sluice.h declares, without what cffi does not read."""
+    text = re.sub(r"/\*.*?\*/", "", header, flags=re.DOTALL)
+    numbers = re.findall(r"^#define (SLUICE_\w+)[ \t]+\S", text, re.MULTILINE)
+    text = re.sub(r'#ifdef __cplusplus.*?#endif', "", text, flags=re.DOTALL)
+    text = re.sub(r"^#.*$", "", text, flags=re.MULTILINE)
+    text = re.sub(r"\bSLUICE_API\b", "", text)
+    constants = [f"#define {name} ..." for name in numbers if name != "SLUICE_API"]
+    return "\n".join(constants) + "\n" + text
+
+
+def builder(header: str, **build: object) -> cffi.FFI:
+    """@build: what the extension is compiled and linked with."""
+    ffi = cffi.FFI()
+    ffi.cdef(declarations(header))
+    ffi.cdef(DECLARED)
+    ffi.set_source("sluice._binding", SOURCE, **build)
+    return ffi
+
+
+if __name__ == "__main__":
+    builder(pathlib.Path(sys.argv[1]).read_text()).emit_c_code(sys.argv[2])

@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: MIT
+"""The wheel. pkg-config says where libsluice is; PKG_CONFIG_PATH, where pkg-config looks.
+The wheel has no libsluice inside: libsluice.so.0 is where the loader looks for it."""
+
+import pathlib
+import subprocess
+import sys
+
+import setuptools
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent))
+import binding
+
+
+def pkg_config(option: str) -> list[str]:
+    """What it says of libsluice."""
+    return subprocess.run(["pkg-config", option, "sluice"], check=True, text=True,
+                          stdout=subprocess.PIPE).stdout.split()
+
+
+includes = pkg_config("--variable=includedir")
+header = pathlib.Path(*includes, "sluice.h").read_text()
+setuptools.setup(ext_modules=[binding.builder(
+    header, include_dirs=includes, extra_link_args=pkg_config("--libs"),
+    py_limited_api=True).distutils_extension()])

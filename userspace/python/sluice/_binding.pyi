@@ -1,0 +1,5 @@
+# What cffi makes of sluice.h has no types of its own.
+from typing import Any
+
+ffi: Any
+lib: Any

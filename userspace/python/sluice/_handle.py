@@ -1,0 +1,315 @@
+# SPDX-License-Identifier: MIT
+"""Handles of the C API: who may use them, and how they end.
+
+A handle is a cdata whose destructor frees it. What calls into C has a reference to it
+meanwhile, so it cannot be freed below a call. The C API lets handles end in any order.
+
+A context's ring belongs to the thread that opened it. The collector of Python may end
+an object in any thread: a handle that is not of that thread goes to its home, and is
+freed when the right thread comes by.
+"""
+
+import asyncio
+import collections
+import itertools
+import math
+import os
+import select
+import threading
+import time
+import warnings
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Protocol, Self
+
+from ._binding import ffi, lib
+from .errors import checked, text
+
+_forks = itertools.count()
+_process = next(_forks)     # another one in each forked child
+_thread = threading.local()
+
+
+def _forked() -> None:
+    global _process
+    _process = next(_forks)
+
+
+os.register_at_fork(after_in_child=_forked)
+
+
+class HasFileno(Protocol):
+    """An open file, socket or the like."""
+
+    def fileno(self) -> int:
+        """Its descriptor."""
+
+
+type File = int | HasFileno
+
+
+def this_thread() -> object:
+    """An object for each thread. Numbers of threads are used again."""
+    try:
+        return _thread.me
+    except AttributeError:
+        _thread.me = object()
+        return _thread.me
+
+
+def adopt(raw: Any, free: Callable[[Any], None]) -> Any:
+    """A handle that any thread may use and free."""
+    return ffi.gc(raw, partial(_end_here, _process, free))
+
+
+def _end_here(process: int, free: Callable[[Any], None], raw: Any) -> None:
+    if process == _process:     # else the parent still uses it
+        free(raw)
+
+
+class Home:
+    """The thread that handles belong to."""
+
+    def __init__(self) -> None:
+        self._owner = this_thread()
+        self._process = _process
+        # What ended in other threads, or must not end yet.
+        self._left: collections.deque[tuple[Callable[[Any], None], Any, object]] = \
+            collections.deque()
+        self.chaining = False
+
+    def adopt(self, raw: Any, free: Callable[[Any], None], keep: object = None) -> Any:
+        """A handle that is freed by @free. It keeps @keep."""
+        return ffi.gc(raw, partial(self._end, free, keep))
+
+    def _end(self, free: Callable[[Any], None], keep: object, raw: Any) -> None:
+        if self._process != _process:
+            return      # the parent's, which still uses it
+        if self._owner is not this_thread() or self.chaining:
+            self._left.append((free, raw, keep))
+            return
+        free(raw)
+
+    def enter(self) -> None:
+        """First in each call: may this thread use it?"""
+        if self._owner is not this_thread():
+            raise RuntimeError("sluice: this belongs to another thread: "
+                               "use it where its context was opened")
+        if self._process != _process:
+            raise RuntimeError("sluice: this belongs to the parent of this process: "
+                               "open a context in the child")
+        if self._left and not self.chaining:
+            self._end_left()
+
+    def _end_left(self) -> None:
+        while self._left:
+            free, raw, _ = self._left.popleft()
+            free(raw)
+
+
+class Ring(Home):
+    """A context of the C API, its thread, and what waits there. All handles that are
+    opened on it keep it."""
+
+    def __init__(self, raw: Any) -> None:
+        super().__init__()
+        self.raw = raw
+        self._fd = lib.sluice_context_fd(raw)
+        self._poll = select.poll()
+        self._poll.register(self._fd, select.POLLIN)
+        self._awaited: dict[asyncio.Future[None], Callable[[], bool]] = {}
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._will_look = False
+
+    def __del__(self) -> None:
+        if self._process != _process:
+            return
+        if self._owner is this_thread():
+            self._end_left()
+        if self._left:      # what is under way can end in its own thread only
+            warnings.warn("sluice: operations were dropped in a thread that is not "
+                          "their context's: they are kept", ResourceWarning)
+        else:
+            lib.sluice_context_close(self.raw)
+
+    def enter(self) -> None:
+        super().enter()
+        # Any call may take in what others wait for: let them see.
+        if self._awaited and not self._will_look:
+            self._look_soon()
+
+    def submit(self) -> None:
+        """Give the kernel what was started."""
+        checked(lib.sluice_context_submit(self.raw))
+
+    def wait(self, done: Callable[[], bool], timeout: float | None) -> bool:
+        """Sleep until @done, in Python: so signals are handled. False: not in time."""
+        if self.chaining:
+            raise RuntimeError("sluice: a chain is open: end it before you wait")
+        until = None if timeout is None else time.monotonic() + timeout
+        while not done():
+            left = None if until is None else until - time.monotonic()
+            if left is not None and left <= 0:
+                return False
+            self.submit()
+            self._poll.poll(None if left is None else min(math.ceil(left * 1e3),
+                                                          1 << 30))
+        return True
+
+    async def until(self, done: Callable[[], bool]) -> None:
+        """The same for a task of asyncio: the loop waits for the ring's descriptor."""
+        if self.chaining:
+            raise RuntimeError("sluice: a chain is open: end it before you wait")
+        future = self._running_loop().create_future()
+        self._awaited[future] = done
+        self._look_soon()
+        try:
+            await future
+        finally:
+            del self._awaited[future]
+            if not self._awaited:
+                self._leave_loop()
+
+    def _running_loop(self) -> asyncio.AbstractEventLoop:
+        loop = asyncio.get_running_loop()
+        if self._loop is not loop:
+            if self._awaited:
+                raise RuntimeError("sluice: another event loop waits for this context")
+            self._will_look = False     # what it said to a loop that ended
+            loop.add_reader(self._fd, self._look)
+            self._loop = loop
+        return loop
+
+    def _leave_loop(self) -> None:
+        if self._loop and not self._loop.is_closed():
+            self._loop.remove_reader(self._fd)
+        self._loop = None
+
+    def _look_soon(self) -> None:
+        if self._loop and not self._loop.is_closed():
+            self._will_look = True
+            self._loop.call_soon(self._look)
+
+    def _look(self) -> None:
+        """Take in what has completed, tell who waits for it, and start what is new."""
+        if self.chaining:       # who builds it comes back
+            self._will_look = False
+            return
+        self._will_look = True  # it looks now
+        try:
+            count = ffi.new("uint32_t *", 1)
+            while count[0]:     # so that the descriptor is quiet
+                checked(lib.sluice_context_wait(self.raw, 0, count))
+            for future, done in list(self._awaited.items()):
+                _tell(future, done)
+            self.submit()
+        except OSError as broken:
+            for future in self._awaited:
+                if not future.done():
+                    future.set_exception(broken)
+        finally:
+            self._will_look = False
+
+
+def _tell(future: asyncio.Future[None], done: Callable[[], bool]) -> None:
+    if future.done():
+        return
+    try:
+        if done():
+            future.set_result(None)
+    except (OSError, ValueError) as why:
+        future.set_exception(why)
+
+
+class Handle:
+    """Something of the C API. It ends by close(), by `with`, or with its last
+    reference; what needs it goes on."""
+
+    __slots__ = ("__weakref__", "_cdata")
+    _cdata: Any
+
+    @property
+    def _raw(self) -> Any:
+        if self._cdata is None:
+            raise ValueError(f"this {type(self).__name__} is closed")
+        return self._cdata
+
+    @property
+    def closed(self) -> bool:
+        """Has it ended?"""
+        return self._cdata is None
+
+    def close(self) -> None:
+        """Let go of it. Again: nothing happens."""
+        self._cdata = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class Bound(Handle):
+    """A handle that belongs to one thread."""
+
+    __slots__ = ("_home",)
+    _home: Home
+
+    @property
+    def _raw(self) -> Any:
+        self._home.enter()
+        return super()._raw
+
+
+def made(kind: str, function: Callable[..., int], *args: Any) -> Any:
+    """The handle that a function of the C API gives by its last argument."""
+    out = ffi.new(f"sluice_{kind} **")
+    checked(function(*args, out))
+    return out[0]
+
+
+def values(struct: str, function: Callable[..., int], *args: Any) -> dict[str, Any]:
+    """The members of a structure that a function of the C API fills in."""
+    it = ffi.new(f"struct sluice_{struct} *")
+    it.size = ffi.sizeof(f"struct sluice_{struct}")
+    checked(function(*args, it))
+    return {name: _plain(getattr(it, name))
+            for name, _ in ffi.typeof(it[0]).fields
+            if name not in ("size", "reserved")}
+
+
+def _plain(value: Any) -> Any:
+    if not isinstance(value, ffi.CData):
+        return value
+    item = ffi.typeof(value).item
+    if item.cname == "char":
+        return text(value)
+    return bytes(value) if ffi.sizeof(item) == 1 else list(value)
+
+
+def options(struct: str, **members: Any) -> Any:
+    """A structure that the caller fills in; None is 0, the default."""
+    it = ffi.new(f"struct sluice_{struct} *")
+    it.size = ffi.sizeof(f"struct sluice_{struct}")
+    for name, value in members.items():
+        if value is not None:
+            setattr(it, name, value)
+    return it
+
+
+def nanoseconds(seconds: float | None) -> int | None:
+    """Of a duration; None stays None."""
+    return None if seconds is None else round(seconds * 1e9)
+
+
+def deadline(timeout: float | None) -> int:
+    """Of the C API: @timeout seconds from now; None: never."""
+    if timeout is None:
+        return int(lib.SLUICE_NEVER)
+    return int(lib.sluice_after(min(nanoseconds(timeout) or 0, (1 << 63) - 1)))
+
+
+def fileno(file: File) -> int:
+    """The descriptor of a file."""
+    return file if isinstance(file, int) else file.fileno()

@@ -1,0 +1,359 @@
+# SPDX-License-Identifier: MIT
+"""GPUs, and batches for their SDMA engines."""
+
+import enum
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+from ._binding import ffi, lib
+from ._handle import (Bound, File, Home, Ring, fileno, made, nanoseconds, options,
+                      values)
+from .context import Context, Operation, same, start
+from .errors import checked
+from .memory import Buffer, Memory, slice_of, slices_of
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceInfo:
+    """What a GPU is. Sizes in bytes."""
+
+    address: str
+    """PCI: "0000:03:00.0\""""
+    render_node: str
+    """"/dev/dri/renderD128\""""
+    product: str
+    """"gfx942\""""
+    numa_node: int
+    """-1: not known"""
+    kfd_id: int
+    """amdkfd's gpu_id; 0: it does not know it"""
+    vram_bytes: int
+    visible_vram_bytes: int
+    """within the CPU's reach"""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What a GPU and this kernel can do in one batch."""
+
+    operations: int
+    broadcast: int
+    """destinations of one broadcast"""
+    engines: int
+    """mask of engines for batches"""
+    wait_engines: int
+    """of those, for batches with waits"""
+    bytes: int
+    """moved by one batch"""
+    queued_bytes: int
+    """under way on one engine"""
+    wait: float
+    """seconds: all waits of a batch together"""
+    fences: int
+    """that a batch may begin after"""
+    prepared: bool
+    """batches can be prepared"""
+    ring: bool
+    """batches go by the ring"""
+    user_memory: bool
+    """host memory can be named"""
+    svm: bool
+    """SVM memory can be named"""
+    command: bool
+    """batches go by AMDGPU_CS: the kernel has no better way"""
+
+
+@dataclass(frozen=True, slots=True)
+class Counters:
+    """Pages of this process that migrated since the GPU was opened."""
+
+    migrated_in: int
+    """to video memory"""
+    migrated_out: int
+    """back to the host"""
+    lost_events: int
+    """not 0: the two above are lower bounds"""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a batch did."""
+
+    engines: int
+    """mask of engines that it was given to"""
+    vram_bytes: int
+    """read and written in the GPU's own memory"""
+    system_bytes: int
+    """the same in the host's memory"""
+    peer_bytes: int
+    """the same in other devices' memory"""
+
+
+class Compare(enum.IntEnum):
+    """How Batch.wait() compares."""
+
+    EQUAL = lib.SLUICE_EQUAL
+    NOT_EQUAL = lib.SLUICE_NOT_EQUAL
+    GREATER_EQUAL = lib.SLUICE_GREATER_EQUAL
+    LESS_EQUAL = lib.SLUICE_LESS_EQUAL
+
+
+class Place(enum.IntEnum):
+    """How a batch is spread over engines: as the policy finds, back to back on one, or
+    in equal shares on all allowed ones."""
+
+    AUTOMATIC = lib.SLUICE_PLACE_AUTOMATIC
+    ONE_ENGINE = lib.SLUICE_PLACE_ONE_ENGINE
+    FAN_OUT = lib.SLUICE_PLACE_FAN_OUT
+
+
+class RecordStatus(enum.IntEnum):
+    """What became of an operation of a batch. SKIPPED: behind a wait that gave up."""
+
+    DONE = lib.SLUICE_RECORD_DONE
+    SKIPPED = lib.SLUICE_RECORD_SKIPPED
+    FAILED = lib.SLUICE_RECORD_FAILED
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """What an engine noted of an operation: 64 bytes, see Batch.record()."""
+
+    start: int
+    """GPU clock counter"""
+    end: int
+    status: RecordStatus | None
+    """None: it has noted nothing yet"""
+    engine: int
+    """its instance"""
+
+    @classmethod
+    def read(cls, memory: Memory) -> Self:
+        """From memory that the CPU reaches."""
+        begun, end, status, engine = struct.unpack_from("=Q24xQII", memory)
+        return cls(begun, end, RecordStatus(status) if status else None, engine)
+
+
+class Batch(Bound):
+    """Operations for the SDMA engines, to be run together. They run in any order and in
+    parallel until one behind a barrier, a wait or a signal (write, add): that one begins
+    after all before it have ended.
+
+    expected: how many operations it has room for; more may be added
+
+    It keeps the buffers that it names. It can be submitted again, or changed, when the
+    operation before is done. The first mistake in what was added is raised at once, by
+    all that is added later, by submit and by prepare, with the index of the operation
+    that was added wrongly; clear() forgets it. It belongs to the thread that made it.
+    """
+
+    __slots__ = ()
+
+    def __init__(self, expected: int = 0) -> None:
+        self._home = Home()
+        self._cdata = self._home.adopt(made("batch", lib.sluice_batch_create, expected),
+                                       lib.sluice_batch_free)
+
+    def clear(self) -> None:
+        """Make it empty, to be filled again."""
+        checked(lib.sluice_batch_clear(self._raw))
+
+    def copy(self, to: Memory, from_: Memory) -> None:
+        """Both have the same length, at any alignment."""
+        checked(lib.sluice_batch_copy(self._raw, slice_of(to), slice_of(from_)))
+
+    def swap(self, a: Memory, b: Memory) -> None:
+        """Exchange the bytes of both, which have the same length."""
+        checked(lib.sluice_batch_swap(self._raw, slice_of(a), slice_of(b)))
+
+    def copy_rectangle(self, to: Memory, from_: Memory, *, row_bytes: int, rows: int,
+                       to_pitch: int, from_pitch: int) -> None:
+        """Copy rows. pitch: bytes from one row to the next."""
+        shape = options("rectangle", row_bytes=row_bytes, rows=rows, to_pitch=to_pitch,
+                        from_pitch=from_pitch)
+        checked(lib.sluice_batch_copy_rectangle(self._raw, slice_of(to),
+                                                slice_of(from_), shape))
+
+    def broadcast(self, to: Sequence[Memory], from_: Memory) -> None:
+        """The same bytes to 2 to 8 destinations of the same length."""
+        checked(lib.sluice_batch_broadcast(self._raw, slices_of(to), len(to),
+                                           slice_of(from_)))
+
+    def fill(self, to: Memory, value: int) -> None:
+        """The 32 bits of value again and again."""
+        checked(lib.sluice_batch_fill(self._raw, slice_of(to), value))
+
+    def wait(self, word: Memory, how: Compare, value: int, *, mask: int = 0xffffffff,
+             limit: float) -> None:
+        """Wait until (the 32 bits at word & mask) compare so with value.
+
+        limit: seconds; then the batch's operation raises DeadlineError, and what is
+        behind the wait does not run.
+        """
+        checked(lib.sluice_batch_wait(self._raw, slice_of(word), how, value, mask,
+                                      nanoseconds(limit)))
+
+    def write(self, word: Memory, value: int) -> None:
+        """Signal: write 64 bits, behind all before."""
+        checked(lib.sluice_batch_write(self._raw, slice_of(word), value))
+
+    def add(self, word: Memory, value: int) -> None:
+        """Signal: add to 64 bits atomically, behind all before."""
+        checked(lib.sluice_batch_add(self._raw, slice_of(word), value))
+
+    def barrier(self) -> None:
+        """The next operation begins after all before it have ended."""
+        checked(lib.sluice_batch_barrier(self._raw))
+
+    def record(self, where: Memory) -> None:
+        """Have a Record of the next operation written to these 64 bytes."""
+        checked(lib.sluice_batch_record(self._raw, slice_of(where)))
+
+    def fault_in(self, yes: bool = True) -> None:
+        """Bring SVM memory that the engine cannot reach to where it can. Without it
+        such memory is an error."""
+        checked(lib.sluice_batch_fault_in(self._raw, yes))
+
+    def place(self, how: Place, engines: int = 0) -> None:
+        """How to spread it. engines: mask of those allowed; 0: all."""
+        checked(lib.sluice_batch_place(self._raw, how, engines))
+
+    def after(self, sync_file: File) -> None:
+        """It begins when the fence of a sync_file has signaled, which may be closed
+        then. At most Limits.fences of them."""
+        checked(lib.sluice_batch_after(self._raw, fileno(sync_file)))
+
+    def nonblocking(self, yes: bool = True) -> None:
+        """BusyError instead of waiting for room."""
+        checked(lib.sluice_batch_nonblocking(self._raw, yes))
+
+    def __len__(self) -> int:
+        """How many operations it has."""
+        return int(lib.sluice_batch_count(self._raw))
+
+    @property
+    def bytes(self) -> int:
+        """That they move."""
+        return int(lib.sluice_batch_bytes(self._raw))
+
+    @property
+    def outcome(self) -> Outcome:
+        """Of the last submission, when its operation is done."""
+        return Outcome(**values("outcome", lib.sluice_batch_outcome, self._raw))
+
+
+class Prepared(Bound):
+    """A batch that was checked and built, to run often: Device.prepare()."""
+
+    __slots__ = ()
+    _home: Ring
+
+    def __init__(self, ring: Ring, raw: Any) -> None:
+        """Of a handle of the C API: not for users."""
+        self._home = ring
+        self._cdata = ring.adopt(raw, lib.sluice_prepared_free)
+
+    def run(self) -> Operation[int]:
+        """Runs go in the order of the calls, 64 at once at most. Value: bytes moved.
+        StaleError if a mapping that it names has changed: prepare it again."""
+        return start(self._home, same, None, lib.sluice_prepared_run, self._raw)
+
+    @property
+    def bytes(self) -> int:
+        """That one run moves."""
+        return int(lib.sluice_prepared_bytes(self._raw))
+
+
+class Device(Bound):
+    """A GPU of amdgpu.
+
+    name: a PCI address, "0000:03:00.0", or an index, "0"
+    DeviceError if there is none such, the user may not open it, or something else in the
+    process has its address space. HIP in the same process must be initialised before.
+    """
+
+    __slots__ = ()
+    _home: Ring
+
+    def __init__(self, context: Context, name: str = "0") -> None:
+        raw = made("device", lib.sluice_device_open, context._raw, name.encode())
+        self._home = context._home
+        self._cdata = self._home.adopt(raw, lib.sluice_device_close)
+
+    @property
+    def info(self) -> DeviceInfo:
+        """What it is."""
+        return DeviceInfo(**values("device_info", lib.sluice_device_get_info, self._raw))
+
+    @property
+    def limits(self) -> Limits:
+        """What it and this kernel can do in one batch."""
+        it = values("limits", lib.sluice_device_limits, self._raw)
+        flags = it.pop("flags")
+        return Limits(wait=it.pop("wait_ns") / 1e9,
+                      prepared=bool(flags & lib.SLUICE_LIMIT_PREPARED),
+                      ring=bool(flags & lib.SLUICE_LIMIT_RING),
+                      user_memory=bool(flags & lib.SLUICE_LIMIT_USER_MEMORY),
+                      svm=bool(flags & lib.SLUICE_LIMIT_SVM),
+                      command=bool(flags & lib.SLUICE_LIMIT_COMMAND), **it)
+
+    @property
+    def counters(self) -> Counters:
+        """Pages of this process that migrated. UnsupportedError without amdkfd."""
+        return Counters(**values("counters", lib.sluice_device_counters, self._raw))
+
+    def vram(self, size: int) -> Buffer:
+        """Zeroed video memory. size: bytes; whole pages. DeviceError if there is not
+        enough."""
+        return Buffer(made("buffer", lib.sluice_device_vram, self._raw, size))
+
+    def svm(self, size: int, *, stay: bool = False) -> Buffer:
+        """Memory of the process that this GPU shares, and that prefers its video
+        memory. stay: do not move it there now. UnsupportedError without amdkfd's SVM."""
+        flags = lib.SLUICE_SVM_STAY if stay else 0
+        return Buffer(made("buffer", lib.sluice_device_svm, self._raw, size, flags))
+
+    def import_dmabuf(self, dmabuf: File) -> Buffer:
+        """Memory of another process or driver. The descriptor stays the caller's, who
+        may close it then. UsageError if it is no dma-buf; DeviceError if the GPU cannot
+        reach it."""
+        return Buffer(made("buffer", lib.sluice_device_import, self._raw, fileno(dmabuf)))
+
+    def attach(self, buffer: Buffer) -> None:
+        """Let this GPU's engines reach a host, SVM or another GPU's buffer, where it is,
+        for the life of the buffer."""
+        checked(lib.sluice_device_attach(self._raw, buffer._raw))
+
+    def prefetch(self, memory: Memory) -> None:
+        """Move pages of SVM memory to video memory. DeviceError if some stay behind."""
+        checked(lib.sluice_device_prefetch(self._raw, slice_of(memory)))
+
+    def bring_back(self, memory: Memory) -> None:
+        """Move pages of SVM memory back to the host."""
+        checked(lib.sluice_device_bring_back(self._raw, slice_of(memory)))
+
+    def submit(self, batch: Batch) -> Operation[int]:
+        """Run a batch. Value: the bytes that it moves.
+
+        Errors have the index of the failing operation of the batch where it is known:
+        UsageError, BusyError (too much in flight), DeadlineError (a wait gave up),
+        DeviceError (a hang or a reset).
+        """
+        return start(self._home, same, batch, lib.sluice_device_submit, self._raw,
+                     batch._raw)
+
+    def prepare(self, batch: Batch) -> Prepared:
+        """Check a batch and build its packets once, to run it often. The batch may go or
+        change then. UnsupportedError on a kernel without batches."""
+        raw = made("prepared", lib.sluice_device_prepare, self._raw, batch._raw)
+        return Prepared(self._home, raw)
+
+
+def devices() -> list[DeviceInfo]:
+    """All GPUs of amdgpu, by address in order: the index is a name of Device."""
+    count = ffi.new("uint32_t *")
+    checked(lib.sluice_device_count(count))
+    return [DeviceInfo(**values("device_info", lib.sluice_device_info_at, index))
+            for index in range(count[0])]

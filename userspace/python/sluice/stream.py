@@ -1,0 +1,237 @@
+# SPDX-License-Identifier: MIT
+"""Streams: files or memory from one end of a connection to the other."""
+
+import enum
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ._binding import ffi, lib
+from ._handle import Bound, File, Ring, fileno, made, nanoseconds, options, values
+from .context import Operation, nothing, start
+from .device import Device
+from .memory import Buffer, Memory, Slice, slices_of
+from .net import Endpoint
+
+
+class DataPath(enum.IntEnum):
+    """The way that bytes take between memory and the card, from the best to the slowest.
+    """
+
+    DEVICE_ALIAS = lib.SLUICE_PATH_DEVICE_ALIAS
+    DEVICE_DMABUF = lib.SLUICE_PATH_DEVICE_DMABUF
+    HOST = lib.SLUICE_PATH_HOST
+    STAGED = lib.SLUICE_PATH_STAGED
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What a stream did. Times are seconds, and whole: waiting included."""
+
+    name: str
+    bytes: int
+    """moved by this stream"""
+    resumed: int
+    """were there already"""
+    pieces: int
+    bytes_by_path: dict[DataPath, int]
+    """of this end; paths that no byte took are not there"""
+    total: float
+    """from the first byte asked for to the last in place"""
+    storage: float
+    """reading or writing, summed over pieces"""
+    engine: float
+    """copies by the GPU's engines, summed"""
+    wire: float
+    """RDMA, or until a piece came, summed"""
+    check: float
+    """CRC and SHA-256"""
+    grant_wait: float
+    """pieces waited for their grant, summed"""
+    grant_waits: int
+    """how many"""
+    migrated_in: int | None
+    """pages to video memory, while it ran; None: not known"""
+    migrated_out: int | None
+    lost_events: int | None
+    """not 0: the two above are lower bounds"""
+    system_calls: int
+    """of the ring, while it ran"""
+    most_in_flight: int
+    """pieces under way at once"""
+    sha256: str | None
+    """hexadecimal, equal at both ends; None: it was not wanted"""
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """What the sender wants to send."""
+
+    name: str
+    bytes: int | None
+    """None: not known, as of a pipe"""
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a stream is."""
+
+    bytes: int
+    """in their place at the far end"""
+    total: int | None
+    """None: not known"""
+
+
+def _report(it: dict[str, Any]) -> Report:
+    flags = it.pop("flags")
+    by_path = it.pop("bytes_by_path")
+    if not flags & lib.SLUICE_REPORT_MIGRATIONS:
+        it.update(migrated_in=None, migrated_out=None, lost_events=None)
+    times = {name.removesuffix("_ns"): it.pop(name) / 1e9
+             for name in list(it) if name.endswith("_ns")}
+    digest = it.pop("sha256")
+    return Report(bytes_by_path={path: by_path[path] for path in DataPath
+                                 if by_path[path]},
+                  sha256=digest.hex() if flags & lib.SLUICE_REPORT_DIGEST else None,
+                  **times, **it)
+
+
+def _known(count: int) -> int | None:
+    return None if count == lib.SLUICE_UNKNOWN else count
+
+
+def _stream_options(gpu: Device | None, piece: int | None, chunk: int | None,
+                    pieces: int | None, patience: float | None,
+                    require: DataPath | None, flags: int = 0) -> Any:
+    return options("stream_options", gpu=gpu._raw if gpu else None, piece=piece,
+                   chunk=chunk, pieces=pieces, patience_ns=nanoseconds(patience),
+                   require=require, flags=flags)
+
+
+def _set_place(it: Any, what: File | Memory | Sequence[Memory]) -> object:
+    """Where a source's data are, or those of a sink go. What it points to must be kept
+    during the call."""
+    if isinstance(what, Buffer | Slice):
+        what = [what]
+    if not isinstance(what, Sequence):
+        it.file = fileno(what)
+        return None
+    it.memory = parts = slices_of(what)
+    it.count, it.file = len(what), -1
+    return parts
+
+
+class _End(Bound):
+    """What both ends have."""
+
+    __slots__ = ()
+    _home: Ring
+    _kind: str
+
+    def __init__(self, endpoint: Endpoint, wanted: Any) -> None:
+        raw = made(self._kind, getattr(lib, f"sluice_{self._kind}_create"),
+                   endpoint._raw, wanted)
+        self._home = endpoint._home
+        self._cdata = self._home.adopt(raw, getattr(lib, f"sluice_{self._kind}_free"))
+
+    @property
+    def report(self) -> Report:
+        """Of the last transfer that was done in full; UsageError: there is none."""
+        return _report(values("report", getattr(lib, f"sluice_{self._kind}_report"),
+                              self._raw))
+
+    @property
+    def progress(self) -> Progress:
+        """At any time. OperationCancelledError: it broke off."""
+        it = values("progress", getattr(lib, f"sluice_{self._kind}_progress"), self._raw)
+        return Progress(it["bytes"], _known(it["total"]))
+
+
+class Sender(_End):
+    """The sending end of a stream. It keeps the endpoint.
+
+    gpu        keep pieces in its memory; None: in the host's
+    piece      bytes granted at a time; whole pages, up to 1 GiB; None: 4 MiB
+    chunk      bytes of one RDMA write; whole pages, at most 128 to a piece; None: 1 MiB
+    pieces     that this end has memory for; 2 to 64; None: 4
+    patience   seconds in which nothing moves: DeadlineError; None: 30
+    require    NoPathError if this end cannot use this path
+    checksum   a CRC-32C of each chunk; digest: a SHA-256 of all. The sender decides
+    UsageError, NoPathError, DeviceError.
+
+    One operation at a time: BusyError. After one that failed or was cancelled there is
+    nothing to do but to close it: OperationCancelledError.
+    """
+
+    __slots__ = ()
+    _kind = "sender"
+
+    def __init__(self, endpoint: Endpoint, *, gpu: Device | None = None,
+                 piece: int | None = None, chunk: int | None = None,
+                 pieces: int | None = None, patience: float | None = None,
+                 require: DataPath | None = None, checksum: bool = True,
+                 digest: bool = True) -> None:
+        flags = (0 if checksum else lib.SLUICE_STREAM_NO_CHECKSUM) | \
+            (0 if digest else lib.SLUICE_STREAM_NO_DIGEST)
+        super().__init__(endpoint, _stream_options(gpu, piece, chunk, pieces, patience,
+                                                   require, flags))
+
+    def send(self, name: str, source: File | Memory | Sequence[Memory], *,
+             bytes: int | None = None) -> Operation[Report]:
+        """Send a file, or memory, which is gathered in its order.
+
+        name: what the receiver is told. bytes: of a file; None: until it ends, as a pipe.
+        """
+        told = ffi.new("char[]", name.encode())
+        it = options("source", name=told,
+                     bytes=lib.SLUICE_UNKNOWN if bytes is None else bytes)
+        _parts = _set_place(it, source)
+        return start(self._home, lambda _: self.report, source,
+                     lib.sluice_sender_send, self._raw, it)
+
+    def finish(self) -> Operation[None]:
+        """Say that there are no more."""
+        return start(self._home, nothing, None, lib.sluice_sender_finish, self._raw)
+
+
+class Receiver(_End):
+    """The receiving end of a stream. Options and rules are those of Sender."""
+
+    __slots__ = ()
+    _kind = "receiver"
+
+    def __init__(self, endpoint: Endpoint, *, gpu: Device | None = None,
+                 piece: int | None = None, chunk: int | None = None,
+                 pieces: int | None = None, patience: float | None = None,
+                 require: DataPath | None = None) -> None:
+        super().__init__(endpoint, _stream_options(gpu, piece, chunk, pieces, patience,
+                                                   require))
+
+    def next(self) -> Operation[Offer | None]:
+        """Wait for the next offer. None: the sender has no more. DeadlineError if there
+        is none for as long as `patience`."""
+        return start(self._home, lambda there: self.offer if there else None, None,
+                     lib.sluice_receiver_next, self._raw)
+
+    @property
+    def offer(self) -> Offer:
+        """What is offered now; UsageError: nothing."""
+        it = values("offer", lib.sluice_receiver_offer, self._raw)
+        return Offer(it["name"], _known(it["bytes"]))
+
+    def receive(self, sink: File | Memory | Sequence[Memory], *,
+                have: int = 0) -> Operation[Report]:
+        """Take what was offered, to a file, or to memory, which is filled in its order.
+
+        have: bytes that a file has already, from a transfer that broke off: they are
+        compared, and not sent again.
+        """
+        it = options("sink", have=have)
+        _parts = _set_place(it, sink)
+        return start(self._home, lambda _: self.report, sink,
+                     lib.sluice_receiver_receive, self._raw, it)
+
+    def refuse(self, why: str) -> Operation[None]:
+        """Tell the sender that it is not wanted, and why."""
+        return start(self._home, nothing, None, lib.sluice_receiver_refuse, self._raw,
+                     why.encode())

@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: MIT
+"""The module sluice on GPUs: scripts/guest-python runs it."""
+
+import asyncio
+import gc
+import os
+import tempfile
+import unittest
+
+import numpy
+import sluice
+
+SIZE = 1 << 20
+STOCK = os.environ.get("KERNEL") == "stock"
+series = unittest.skipIf(STOCK, "the base's kernel has no batches and no alias")
+
+
+def uint8(memory):
+    return numpy.frombuffer(memory, numpy.uint8)
+
+
+class Test(unittest.TestCase):
+    def setUp(self):
+        self.ring = sluice.Context()
+        self.gpu = sluice.Device(self.ring, "0")
+        self.host, self.out = (sluice.Buffer.host(SIZE) for _ in range(2))
+        self.vram = self.gpu.vram(SIZE)
+        for buffer in self.host, self.out:
+            self.gpu.attach(buffer)
+        uint8(self.host)[:] = numpy.random.default_rng(1).integers(0, 256, SIZE)
+        self.batch = sluice.Batch(8)
+
+    def tearDown(self):
+        # any order will do
+        self.ring.close()
+        del self.gpu, self.batch
+        gc.collect()
+
+    def run_batch(self):
+        return self.gpu.submit(self.batch).wait(60)
+
+    def assert_same(self):
+        numpy.testing.assert_array_equal(uint8(self.host), uint8(self.out))
+
+
+class Device(Test):
+    @series
+    def test_it_is_described(self):
+        info, limits = self.gpu.info, self.gpu.limits
+        self.assertEqual(sluice.devices()[0], info)
+        self.assertEqual((info.address[:5], info.product), ("0000:", "gfx942"))
+        self.assertGreaterEqual(info.vram_bytes, SIZE)
+        self.assertEqual((limits.broadcast, limits.svm, limits.prepared, limits.command),
+                         (8, True, True, False))
+        self.assertGreater(limits.wait, 0)
+        self.assertIs(self.vram.kind, sluice.MemoryKind.VRAM)
+
+    @series
+    def test_a_file_goes_to_vram_and_back_in_asyncio(self):
+        async def go():
+            with tempfile.TemporaryFile() as file:
+                file.write(uint8(self.host))
+                file.flush()
+                n = await self.ring.read(file, self.out, 0)
+            self.batch.copy(self.vram, self.out)
+            self.batch.barrier()
+            self.batch.fill(self.out, 0)
+            self.batch.barrier()
+            self.batch.copy(self.out, self.vram)
+            return n, await self.gpu.submit(self.batch)
+        self.assertEqual(asyncio.run(go()), (SIZE, 3 * SIZE))
+        self.assert_same()
+        outcome = self.batch.outcome
+        self.assertEqual((outcome.vram_bytes, outcome.peer_bytes), (2 * SIZE, 0))
+
+    @series
+    def test_all_operations(self):
+        vram, out, host, batch = self.vram, self.out, self.host, self.batch
+        batch.copy(vram[:8192], host[:8192])
+        batch.barrier()
+        batch.swap(vram[:4096], vram[4096:8192])
+        batch.fill(vram[8192:12288], 0x01020304)
+        batch.barrier()
+        batch.record(out[8256:8320])
+        batch.copy(out[:8192], vram[:8192])
+        batch.copy_rectangle(out[16384:20480], vram[8192:12288], row_bytes=16, rows=4,
+                             to_pitch=32, from_pitch=64)
+        batch.broadcast([out[32768:36864], out[36864:40960]], vram[8192:12288])
+        batch.write(out[8192:8200], 0x1122334455667788)
+        for value in 5, 6:
+            batch.add(vram[16384:16392], value)
+        batch.barrier()
+        batch.copy(out[8200:8208], vram[16384:16392])
+        self.assertEqual(len(batch), 10)
+        self.run_batch()
+        a, b = uint8(out), uint8(host)
+        numpy.testing.assert_array_equal(a[:4096], b[4096:8192])
+        numpy.testing.assert_array_equal(a[4096:8192], b[:4096])
+        self.assertEqual(set(a[32768:40960].view(numpy.uint32)), {0x01020304})
+        rows = a[16384:16384 + 128].reshape(4, 32)
+        self.assertTrue((rows[:, :16].copy().view(numpy.uint32) == 0x01020304).all())
+        self.assertFalse(rows[:, 16:].any())
+        words = a[8192:8208].view(numpy.uint64)
+        self.assertEqual((int(words[0]), int(words[1])), (0x1122334455667788, 11))
+        record = sluice.Record.read(out[8256:])
+        self.assertIs(record.status, sluice.RecordStatus.DONE)
+        self.assertGreaterEqual(record.end, record.start)
+
+    @series
+    def test_waits_wait_or_give_up(self):
+        self.batch.wait(self.out[:4], sluice.Compare.GREATER_EQUAL, 7, mask=0xff,
+                        limit=self.gpu.limits.wait / 4)
+        self.batch.write(self.out[8:16], 1)
+        op = self.gpu.submit(self.batch)
+        self.assertFalse(op.poll())
+        uint8(self.out)[0] = 7
+        op.wait(60)
+        self.assertEqual(uint8(self.out)[8], 1)
+        self.batch.clear()
+        self.batch.wait(self.out[:4], sluice.Compare.EQUAL, 8, limit=0.005)
+        with self.assertRaisesRegex(sluice.DeadlineError, "gave up"):
+            self.run_batch()
+
+    @series
+    def test_the_failing_operation_is_named(self):
+        apart = sluice.Buffer.host(4096)
+        self.batch.fill(self.vram[:4096], 1)
+        self.batch.barrier()
+        self.batch.copy(self.vram[:4096], apart)
+        with self.assertRaises(sluice.UsageError) as caught:
+            self.run_batch()
+        self.assertEqual(caught.exception.index, 1)
+
+    @series
+    def test_prepared_batches_run_often(self):
+        self.batch.add(self.vram[:8], 3)
+        prepared = self.gpu.prepare(self.batch)
+        self.assertEqual(prepared.bytes, 8)
+        runs = [prepared.run() for _ in range(8)]
+        del prepared
+        self.assertEqual([run.wait(60) for run in runs], [8] * 8)
+        self.batch.clear()
+        self.batch.copy(self.out[:8], self.vram[:8])
+        self.run_batch()
+        self.assertEqual(uint8(self.out)[0], 24)
+
+    @series
+    def test_shared_memory_migrates(self):
+        before = self.gpu.counters
+        svm = self.gpu.svm(SIZE)
+        self.assertIs(svm.kind, sluice.MemoryKind.SVM)
+        self.batch.copy(svm, self.host)
+        self.run_batch()
+        self.gpu.bring_back(svm)
+        after = self.gpu.counters
+        self.assertGreaterEqual(after.migrated_out - before.migrated_out, SIZE // 4096)
+        numpy.testing.assert_array_equal(numpy.from_dlpack(svm), uint8(self.host))
+
+    @series
+    def test_dmabufs_go_out_and_in(self):
+        self.batch.copy(self.vram, self.host)
+        self.run_batch()
+        dmabuf = self.vram.export()
+        here = self.gpu.import_dmabuf(dmabuf)
+        os.close(dmabuf)
+        self.vram.close()
+        numpy.testing.assert_array_equal(numpy.from_dlpack(here), uint8(self.host))
+
+    @series
+    def test_a_batch_dropped_under_way_is_drained(self):
+        self.batch.copy(self.vram, self.host)
+        op = self.gpu.submit(self.batch)
+        self.vram.close()
+        self.batch.close()
+        self.gpu.close()
+        del op
+
+    def test_video_memory_has_an_end(self):
+        with self.assertRaisesRegex(sluice.DeviceError, "video memory"):
+            self.gpu.vram(1 << 50)
+        with self.assertRaisesRegex(sluice.UsageError, "size of 0"):
+            self.gpu.vram(0)

@@ -1,0 +1,640 @@
+# SPDX-License-Identifier: MIT
+"""The module sluice where there are neither GPUs nor RDMA devices."""
+
+import asyncio
+import gc
+import os
+import pathlib
+import resource
+import select
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import unittest
+import weakref
+
+import numpy
+import sluice
+from sluice._binding import ffi, lib
+
+TEXT = b"what a file holds"
+
+
+class Test(unittest.TestCase):
+    """Each has a context, a buffer and the ends of a pipe."""
+
+    def setUp(self):
+        self.ring = sluice.Context()
+        self.memory = sluice.Buffer.host(10000)
+        self.reader, self.writer = os.pipe()
+        self.addCleanup(os.close, self.reader)
+        self.addCleanup(os.close, self.writer)
+
+    def tearDown(self):
+        del self.ring, self.memory
+        gc.collect()
+
+    def waiting(self):
+        """A read of a pipe that nobody has written to."""
+        return self.ring.read(self.reader, self.memory)
+
+    def file(self):
+        file = tempfile.TemporaryFile()
+        self.addCleanup(file.close)
+        file.write(TEXT)
+        file.flush()
+        return file
+
+
+class Errors(Test):
+    def test_each_code_has_a_class(self):
+        codes = ffi.typeof("enum sluice_error_code").elements
+        names = {ffi.string(lib.sluice_error_name(code)).decode() for code in codes}
+        classes = {kind.code for kind in vars(sluice).values()
+                   if isinstance(kind, type) and issubclass(kind, sluice.Error)}
+        self.assertEqual(names - {"none"}, classes)
+
+    def test_an_error_tells_all(self):
+        with self.assertRaises(sluice.DeviceError) as caught:
+            sluice.Device(self.ring, "no such GPU")
+        e = caught.exception
+        self.assertEqual((e.code, e.errno, e.where, e.index),
+                         ("device", 5, "no such GPU", None))
+        self.assertIn("no such GPU", e.message)
+        self.assertIn("sluice doctor", e.remedy)
+        self.assertEqual(str(e), f"{e.message} ({e.remedy})")
+        self.assertIsInstance(e, OSError)
+
+    def test_errors_of_files_are_theirs(self):
+        closed = os.dup(self.reader)
+        os.close(closed)
+        with self.assertRaises(sluice.InputError) as caught:
+            self.ring.read(closed, self.memory, 0).wait()
+        self.assertEqual((caught.exception.errno, caught.exception.system_errno), (9, 9))
+        with open("/dev/full", "wb") as full:
+            op = self.ring.write(full, self.memory, 0)
+            for _ in range(2):      # the same again
+                with self.assertRaises(sluice.OutputError) as caught:
+                    op.wait()
+                self.assertIn("room", caught.exception.remedy)
+
+    def test_bad_values_are_named(self):
+        for call, what in (
+                (lambda: sluice.Context(0), "65536"),
+                (lambda: sluice.Context(65537), "65536"),
+                (lambda: sluice.Buffer.host(0), "size of 0"),
+                (lambda: self.memory.part(12000, 289), "289 bytes at 12000"),
+                (lambda: self.memory[::2], "step of 2"),
+                (lambda: sluice.KVLayout(1, 4, 64, block_stride=32), "overlaps"),
+                (lambda: sluice.Batch(2**32 - 1), "4294967295")):
+            with self.assertRaisesRegex(ValueError, what):
+                call()
+        with self.assertRaisesRegex(sluice.UnsupportedError, "video memory"):
+            self.memory.export()
+        with self.assertRaises(OverflowError):
+            sluice.Buffer.host(-1)
+        with self.assertRaises(sluice.SystemCallError) as caught:
+            sluice.Buffer.host(1 << 60)
+        self.assertEqual(caught.exception.errno, 12)
+
+    def test_a_batch_tells_its_first_mistake(self):
+        batch = sluice.Batch()
+        batch.fill(self.memory[:8], 1)
+        batch.fill(self.memory[:8], 2)
+        self.assertEqual((len(batch), batch.bytes), (2, 16))
+        with self.assertRaisesRegex(sluice.UsageError, "to 8 bytes from 7") as caught:
+            batch.copy(self.memory[:8], self.memory[:7])
+        self.assertEqual(caught.exception.index, 2)
+        with self.assertRaisesRegex(sluice.UsageError, "to 8 bytes from 7"):
+            batch.barrier()
+            batch.fill(self.memory[:8], 4)
+        batch.clear()
+        batch.wait(self.memory[:4], sluice.Compare.EQUAL, 1, limit=0.01)
+        self.assertEqual(len(batch), 1)
+
+    def test_what_is_missing_is_told(self):
+        self.assertIsInstance(sluice.devices(), list)
+        self.assertIsInstance(sluice.nics(), list)
+        with self.assertRaisesRegex(sluice.DeviceError, "no such card"):
+            sluice.Nic(self.ring, "no such card")
+        with self.assertRaisesRegex(sluice.SystemCallError, "/nowhere"):
+            sluice.Topology("/nowhere")
+
+    def test_paths_are_explained(self):
+        machine = sluice.Topology()
+        first = machine.names[0]
+        self.assertTrue(first.startswith("node"))
+        self.assertIn(": same", machine.explain(first, first))
+        self.assertIn('"path": "same', machine.explain_json(first, first))
+        with self.assertRaisesRegex(sluice.DeviceError, "none"):
+            machine.explain(first, "none")
+
+    def test_a_report_is_read(self):
+        """The names of C's members are those of the class."""
+        from sluice._handle import values
+        from sluice.stream import _report
+
+        def fill(report):
+            report.name = b"cache"
+            report.bytes, report.flags, report.total_ns = 7, 2, 1500000000
+            report.bytes_by_path[3] = 7
+            report.sha256 = bytes(range(32))
+            return 0
+        report = _report(values("report", fill))
+        self.assertEqual((report.name, report.bytes, report.total, report.bytes_by_path),
+                         ("cache", 7, 1.5, {sluice.DataPath.HOST: 7}))
+        self.assertEqual(report.sha256, bytes(range(32)).hex())
+        self.assertIsNone(report.migrated_in)
+
+
+class Coverage(unittest.TestCase):
+    def test_all_of_the_c_api_is_used(self):
+        """By name, in the sources: what is not reachable is named here."""
+        package = pathlib.Path(sluice.__file__).parent
+        used = "".join(path.read_text() for path in package.glob("*.py"))
+        for kind in "sender", "receiver":
+            for what in "create", "free", "report", "progress":
+                used += f"sluice_{kind}_{what} "
+        missing = {name for name in dir(lib)
+                   if name.startswith("sluice_") and name not in used}
+        self.assertEqual(missing, {
+            "sluice_endpoint_connect",      # _begin and _take do the same
+            "sluice_path_name"})            # the names of DataPath
+        for value, path in ((path.value, path) for path in sluice.DataPath):
+            name = ffi.string(lib.sluice_path_name(value)).decode()
+            self.assertEqual(name, path.name.lower().replace("_", "-"))
+
+
+class Files(Test):
+    def test_a_file_is_read(self):
+        op = self.ring.read(self.file(), self.memory[100:], 5)
+        n = op.wait()
+        self.assertEqual((n, op.wait(), op.poll()), (len(TEXT) - 5,) * 2 + (True,))
+        self.assertEqual(bytes(self.memory[99:101 + n]), b"\0" + TEXT[5:] + b"\0")
+
+    def test_a_chain_writes_what_it_read(self):
+        source, sink = self.file(), self.file()
+        n = len(TEXT)
+        with self.ring.chain(3):
+            kept = [self.ring.read(source, self.memory[:n], 0),
+                    self.ring.write(sink, self.memory[:n], n)]
+            done = self.ring.sync(sink)
+            with self.assertRaisesRegex(sluice.BusyError, "open already"), \
+                    self.ring.chain(1):
+                pass
+            with self.assertRaisesRegex(RuntimeError, "chain is open"):
+                done.wait()
+        self.assertIsNone(done.wait())
+        self.assertEqual([op.wait() for op in kept], [n, n])
+        self.assertEqual(os.pread(sink.fileno(), 3 * n, 0), TEXT * 2)
+
+    def test_a_chain_breaks_where_one_fails(self):
+        with self.ring.chain(2):
+            first = self.ring.read(self.file(), self.memory, 0)     # too short
+            second = self.ring.write(self.file(), self.memory, 0)
+        self.assertEqual(first.wait(), len(TEXT))
+        with self.assertRaises(sluice.Error) as caught:
+            second.wait()
+        self.assertEqual(caught.exception.errno, 125)
+
+    def test_a_wait_ends_in_time(self):
+        op = self.waiting()
+        began = time.monotonic()
+        with self.assertRaisesRegex(sluice.InProgressError, "goes on"):
+            op.wait(0.05)
+        self.assertGreaterEqual(time.monotonic() - began, 0.05)
+        self.assertFalse(op.poll())
+        op.cancel()
+        with self.assertRaises(sluice.OperationCancelledError):
+            op.wait()
+
+    def test_to_drop_an_operation_cancels_it(self):
+        for end in (lambda op: None, lambda op: op.close()):
+            op = self.waiting()
+            self.assertFalse(op.poll())
+            end(op)
+            del op
+            os.write(self.writer, b"four")
+            self.assertEqual(os.read(self.reader, 9), b"four")
+        self.assertEqual(self.ring.left_behind, 0)
+
+    def test_others_can_wait(self):
+        op, ready = self.waiting(), self.ring.ready(self.reader, select.POLLIN)
+        poll = select.poll()
+        poll.register(self.ring, select.POLLIN)
+        self.ring.submit()
+        self.assertEqual(poll.poll(20), [])
+        os.write(self.writer, b"four")
+        self.assertEqual(len(poll.poll(10000)), 1)
+        self.assertGreater(self.ring.wait(0), 0)
+        self.assertEqual((op.wait(), ready.wait() & select.POLLIN), (4, select.POLLIN))
+        self.assertEqual(self.ring.wait(0), 0)
+
+    def test_places_are_given_back(self):
+        ring = sluice.Context(2)
+        kept = [ring.sleep(0) for _ in range(2)]
+        for op in kept:
+            op.wait()
+        ring.sleep(0).wait()
+        with self.assertRaises(sluice.BusyError):
+            held = [ring.sleep(60) for _ in range(3)]
+            held[2].wait()
+
+
+class Views(Test):
+    def test_numpy_goes_there_and_back(self):
+        array = numpy.frombuffer(self.memory, dtype=numpy.float32)
+        self.assertEqual(array.shape, (12288 // 4,))
+        array[:] = numpy.arange(3072)
+        file = self.file()
+        self.ring.write(file, self.memory, 0).wait()
+        again = sluice.Buffer.host(12288)
+        self.ring.read(file, again, 0).wait()
+        numpy.testing.assert_array_equal(numpy.from_dlpack(again).view(numpy.float32),
+                                         numpy.arange(3072, dtype=numpy.float32))
+
+    def test_dlpack_is_the_memory_itself(self):
+        array = numpy.from_dlpack(self.memory[10:20])   # which NumPy may not write to
+        self.assertEqual((array.shape, array.dtype), ((10,), numpy.uint8))
+        memoryview(self.memory)[10] = 77
+        self.assertEqual(array[0], 77)
+        self.assertEqual(self.memory.__dlpack_device__(), (1, 0))
+
+    def test_dlpack_refuses_what_it_is_not(self):
+        for asked, what in (({"dl_device": (10, 0)}, "another device"),
+                            ({"copy": True}, "no copy"), ({"stream": 1}, "streams")):
+            with self.assertRaisesRegex(BufferError, what):
+                self.memory.__dlpack__(**asked)
+
+    def test_capsules_end(self):
+        from sluice.memory import _taken
+        for version in None, (1, 0):
+            capsule = self.memory.__dlpack__(max_version=version)
+            self.assertEqual(len(_taken), 1)
+            del capsule
+            self.assertFalse(_taken)
+            array = numpy.from_dlpack(self.memory)
+            self.assertEqual(len(_taken), 1)
+            del array
+            self.assertFalse(_taken)
+
+    def test_a_tensor_may_end_below_an_exception(self):
+        from sluice.memory import _taken
+
+        class Ends(Exception):
+            pass
+
+        def take():
+            array = numpy.from_dlpack(self.memory)
+            raise Ends(len(array))
+        with self.assertRaises(Ends):
+            take()
+        with self.assertRaises(TypeError):
+            numpy.from_dlpack(self.memory) + object()
+        self.assertFalse(_taken)
+
+    def test_torch_shares_it(self):
+        try:
+            import torch
+        except ImportError as why:
+            self.skipTest(str(why))
+        tensor = torch.from_dlpack(self.memory)
+        tensor[3] = 5
+        self.assertEqual(bytes(self.memory[:4]), b"\0\0\0\5")
+        self.memory.close()
+        self.assertEqual(int(tensor[3]), 5)
+
+    def test_a_view_keeps_the_memory(self):
+        for view in (memoryview, numpy.from_dlpack, lambda part: memoryview(part[100:]),
+                     lambda part: numpy.frombuffer(part, numpy.uint8)):
+            memory = sluice.Buffer.host(1 << 20, small_pages=True)
+            address = memory.address
+            self.assertTrue(mapped(address))
+            seen = view(memory)
+            memory.close()
+            del memory
+            gc.collect()
+            self.assertEqual(seen[0], 0)
+            self.assertTrue(mapped(address))
+            del seen
+            gc.collect()
+            self.assertFalse(mapped(address))
+
+    def test_an_operation_keeps_the_memory(self):
+        memory = sluice.Buffer.host(1 << 20, small_pages=True)
+        address = memory.address
+        op = self.ring.read(self.reader, memory)
+        memory.close()
+        op.poll()
+        self.assertTrue(mapped(address))
+        del op
+        self.assertFalse(mapped(address))
+
+    def test_closed_is_closed(self):
+        self.memory.close()
+        self.memory.close()
+        with self.assertRaisesRegex(ValueError, "Buffer is closed"):
+            self.ring.read(self.reader, self.memory)
+        with self.assertRaisesRegex(ValueError, "closed"):
+            memoryview(self.memory)
+        self.ring.close()
+        with self.assertRaisesRegex(ValueError, "Context is closed"):
+            self.ring.sleep(1)
+
+
+def mapped(address):
+    """Is there memory at this address of the process?"""
+    with open("/proc/self/maps") as maps:
+        for line in maps:
+            first, last = (int(end, 16) for end in line.split()[0].split("-"))
+            if first <= address < last:
+                return True
+    return False
+
+
+class Held:
+    """A file of one's own."""
+
+    def __init__(self, file):
+        self.fileno = file.fileno
+
+
+class Lives(Test):
+    def test_any_order_of_ends(self):
+        memory = sluice.Buffer.host(4096)
+        ring = sluice.Context()
+        op = ring.read(self.reader, memory)
+        ring.close()
+        del ring, memory
+        os.write(self.writer, b"four")
+        self.assertEqual(op.wait(), 4)
+
+    def test_no_descriptor_is_left(self):
+        before = len(os.listdir("/proc/self/fd"))
+        for _ in range(20):
+            ring = sluice.Context()
+            op = ring.read(self.reader, self.memory)
+            op.poll()
+            del ring, op
+        self.assertEqual(len(os.listdir("/proc/self/fd")), before)
+
+    def test_a_file_is_kept(self):
+        file = Held(self.file())
+        gone = weakref.ref(file)
+        op = self.ring.read(file, self.memory, 0)
+        del file
+        self.assertIsNotNone(gone())
+        self.assertEqual(op.wait(), len(TEXT))
+        self.assertIsNone(gone())
+
+    def test_memory_does_not_grow(self):
+        def some():
+            for _ in range(300):
+                memory = sluice.Buffer.host(1 << 16, small_pages=True)
+                numpy.frombuffer(memory, numpy.uint8)[:] = numpy.from_dlpack(memory) + 1
+                self.ring.write(null, memory).wait()
+        with open("/dev/null", "wb") as null:
+            some()
+            before = resident()
+            some()
+        self.assertLess(resident() - before, 8 << 20)
+
+    def test_another_thread_is_refused(self):
+        op = self.waiting()
+        wrong = []
+
+        def use():
+            for call in (op.poll, self.ring.submit, lambda: self.ring.sleep(1)):
+                try:
+                    call()
+                except RuntimeError as why:
+                    wrong.append(str(why))
+        in_thread(use)
+        self.assertEqual(len(wrong), 3)
+        self.assertIn("another thread", wrong[0])
+
+    def test_an_operation_may_be_dropped_in_another_thread(self):
+        ops = [self.waiting()]
+        self.assertFalse(ops[0].poll())
+        in_thread(ops.clear)
+        # it ends where it belongs, when that comes by
+        self.ring.submit()
+        os.write(self.writer, b"four")
+        self.assertEqual(os.read(self.reader, 9), b"four")
+
+    def test_a_context_of_a_thread_that_ended(self):
+        kept = []
+        in_thread(lambda: kept.append(sluice.Context().read(self.reader, self.memory)))
+        in_thread(lambda: kept.append(sluice.Context()))
+        with self.assertWarns(ResourceWarning):
+            kept.clear()
+            gc.collect()
+
+    def test_a_buffer_is_of_all_threads(self):
+        in_thread(lambda: memoryview(self.memory).__setitem__(0, 9))
+        self.assertEqual(memoryview(self.memory)[0], 9)
+
+    def test_a_chain_is_not_disturbed(self):
+        """What is dropped in it ends behind it."""
+        other = self.waiting()
+        self.assertFalse(other.poll())
+        with self.ring.chain(2):
+            first = self.ring.read(self.file(), self.memory, 0)     # too short
+            del other
+            second = self.ring.sync(self.file())
+        self.assertEqual(first.wait(), len(TEXT))
+        with self.assertRaises(sluice.OperationCancelledError):
+            second.wait()
+
+    def test_a_forked_child_touches_nothing(self):
+        op = self.waiting()
+        self.assertFalse(op.poll())
+        child = os.fork()
+        if not child:
+            try:
+                op.poll()
+                told = ""
+            except RuntimeError as why:
+                told = str(why)
+            del op, self.ring, self.memory
+            gc.collect()
+            os._exit("parent" not in told)
+        self.assertEqual(os.waitpid(child, 0)[1], 0)
+        os.write(self.writer, b"four")
+        self.assertEqual(op.wait(10), 4)
+
+    def test_the_interpreter_ends(self):
+        """With all kinds of things alive."""
+        program = ("import sluice, numpy, os\n"
+                   "ring = sluice.Context()\n"
+                   "memory = sluice.Buffer.host(4096)\n"
+                   "array = numpy.from_dlpack(memory)\n"
+                   "reader, writer = os.pipe()\n"
+                   "op = ring.read(reader, memory)\n"
+                   "op.poll()\n"
+                   "cycle = [op, ring]\n"
+                   "cycle.append(cycle)\n")
+        ran = subprocess.run([sys.executable, "-X", "dev", "-c", program],
+                             capture_output=True, text=True)
+        self.assertEqual((ran.returncode, ran.stderr), (0, ""))
+
+
+def in_thread(what):
+    thread = threading.Thread(target=what)
+    thread.start()
+    thread.join()
+
+
+def resident():
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * resource.getpagesize()
+
+
+class Signals(Test):
+    def interrupted(self, wait):
+        signal.setitimer(signal.ITIMER_REAL, 0.1)
+        before = signal.signal(signal.SIGALRM, signal.default_int_handler)
+        self.addCleanup(signal.signal, signal.SIGALRM, before)
+        began = time.monotonic()
+        with self.assertRaises(KeyboardInterrupt):
+            wait()
+        self.assertLess(time.monotonic() - began, 10)       # of 20
+
+    def test_ctrl_c_ends_a_wait(self):
+        op = self.waiting()
+        self.interrupted(lambda: op.wait(20))
+        os.write(self.writer, b"four")
+        self.assertEqual(op.wait(10), 4)
+        self.interrupted(lambda: self.ring.wait(20))
+
+    def test_other_threads_run(self):
+        count = []
+        thread = threading.Thread(
+            target=lambda: [count.append(time.sleep(0.001)) for _ in range(50)])
+        thread.start()
+        self.ring.sleep(0.5).wait()
+        thread.join()
+        self.assertEqual(len(count), 50)
+
+
+class Async(Test):
+    def run_it(self, what):
+        return asyncio.run(asyncio.wait_for(what, 20))
+
+    def test_operations_are_awaited(self):
+        async def go():
+            n = await self.ring.read(self.file(), self.memory, 0)
+            later = asyncio.get_running_loop().call_later
+            later(0.05, os.write, self.writer, b"four")
+            return n, await self.waiting(), bytes(self.memory[:4])
+        for _ in range(2):      # another loop each time
+            self.assertEqual(self.run_it(go()), (len(TEXT), 4, b"four"))
+
+    def test_many_at_once(self):
+        async def go():
+            began = time.monotonic()
+            await asyncio.gather(*(self.ring.sleep(0.05 + i / 5000) for i in range(500)))
+            return time.monotonic() - began
+        self.assertGreaterEqual(self.run_it(go()), 0.149)
+
+    def test_no_one_is_missed(self):
+        """One operation's completion is taken in by the poll of another, and by waits
+        of somebody else."""
+        async def go():
+            ends = [os.pipe() for _ in range(20)]
+            ops = [asyncio.ensure_future(self.one(reader)) for reader, _ in ends]
+            await asyncio.sleep(0.05)
+            for _, writer in ends:
+                os.write(writer, b"x")
+            self.ring.sleep(0.01).wait()
+            while self.ring.wait(0):    # until the descriptor is quiet
+                pass
+            done = await asyncio.gather(*ops)
+            for pair in ends:
+                for end in pair:
+                    os.close(end)
+            return done
+        self.assertEqual(self.run_it(go()), [1] * 20)
+
+    async def one(self, reader):
+        return await self.ring.read(reader, sluice.Buffer.host(4096))
+
+    def test_an_error_is_raised(self):
+        async def go():
+            with open("/dev/full", "wb") as full:
+                await self.ring.write(full, self.memory, 0)
+        with self.assertRaises(sluice.OutputError):
+            self.run_it(go())
+
+    def test_to_cancel_a_task_drains_its_operation(self):
+        async def go():
+            op = self.waiting()
+            with self.assertRaises(TimeoutError):
+                await asyncio.wait_for(op, 0.05)
+            self.assertTrue(op.closed)
+            os.write(self.writer, b"four")
+            return os.read(self.reader, 9)
+        self.assertEqual(self.run_it(go()), b"four")
+
+    def test_a_closed_operation_ends_its_await(self):
+        async def go():
+            op = self.waiting()
+            asyncio.get_running_loop().call_later(0.05, op.close)
+            await op
+        with self.assertRaisesRegex(ValueError, "closed"):
+            self.run_it(go())
+
+    def test_the_loop_sleeps(self):
+        """No polling: in 300 ms of nothing there are few rounds, and little CPU time."""
+        async def go():
+            loop, rounds = asyncio.get_running_loop(), []
+            once = loop._run_once
+            loop._run_once = lambda: (rounds.append(0), once())
+            before, threads = time.process_time(), threading.active_count()
+            await self.ring.sleep(0.3)
+            self.assertEqual(threading.active_count(), threads)
+            return len(rounds), time.process_time() - before
+        rounds, busy = self.run_it(go())
+        self.assertLess(rounds, 20)
+        self.assertLess(busy, 0.2)
+
+    def test_nothing_is_left_in_the_loop(self):
+        async def go():
+            await self.ring.sleep(0.01)
+            return asyncio.get_running_loop().remove_reader(self.ring.fileno())
+        self.assertFalse(self.run_it(go()))
+
+
+class KVLayout(unittest.TestCase):
+    def test_parts_are_where_they_should_be(self):
+        layout = sluice.KVLayout(layers=2, blocks=4, block_bytes=16, block_stride=32)
+        cache = sluice.Buffer.host(layout.size + 64)[64:]
+        parts = layout.parts(cache, [2, 0])
+        self.assertEqual([part.offset - 64 for part in parts],
+                         [plane * 128 + block * 32 for plane in range(4)
+                          for block in (2, 0)])
+        self.assertEqual({len(part) for part in parts}, {16})
+        self.assertEqual((layout.bytes_each, layout.size), (64, 3 * 128 + 3 * 32 + 16))
+        with self.assertRaisesRegex(ValueError, "block 4 is none of 4"):
+            layout.parts(cache, [4])
+
+    def test_neighbours_become_one(self):
+        layout = sluice.KVLayout(layers=1, planes=1, blocks=8, block_bytes=16)
+        cache = sluice.Buffer.host(layout.size)
+        self.assertEqual([(part.offset, len(part))
+                          for part in layout.parts(cache, [1, 2, 3, 5])],
+                         [(16, 48), (80, 16)])
+
+    def test_shapes_are_compared(self):
+        layout = sluice.KVLayout(layers=2, blocks=4, block_bytes=16)
+        offer = sluice.Offer("kv 2 layers, 2 planes, 3 blocks of 16 bytes", 192)
+        layout.check(offer, 3)
+        with self.assertRaisesRegex(sluice.ProtocolError, "is offered"):
+            layout.check(offer, 4)
+
+
+if __name__ == "__main__":
+    unittest.main()

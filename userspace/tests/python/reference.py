@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: MIT
+"""reference.py [--check] GUIDE: write the reference of the module sluice, from its
+docstrings, behind the mark in GUIDE; or see whether it is there as it should be."""
+
+import dataclasses
+import enum
+import inspect
+import pathlib
+import sys
+
+import sluice
+
+MARK = "<!-- What follows is made by userspace/tests/python/reference.py -->\n"
+
+
+def described(what: object) -> list[str]:
+    """Its docstring. All that is public has one."""
+    text = inspect.getdoc(what)
+    if not text:
+        raise SystemExit(f"{what}: it has no docstring")
+    return ["```text", text, "```", ""]
+
+
+def signature(name: str, function: object) -> str:
+    """As one calls it."""
+    found = inspect.signature(function)     # type: ignore[arg-type]
+    return f"`{name}{found.replace(parameters=parameters_of(found))}`"
+
+
+def parameters_of(found: inspect.Signature) -> list[inspect.Parameter]:
+    return [p for p in found.parameters.values() if p.name not in ("self", "cls")]
+
+
+def members(kind: type) -> list[str]:
+    """Methods and properties, in the order in which they are written."""
+    lines = []
+    for name, member in vars(kind).items():
+        if name.startswith("_") and name not in ("__getitem__", "__len__", "__await__"):
+            continue
+        if isinstance(member, property):
+            lines += [f"#### `{kind.__name__}.{name}`", "", *described(member)]
+        elif inspect.isfunction(member) or isinstance(member, classmethod):
+            function = getattr(member, "__func__", member)
+            if name.startswith("__") and not function.__doc__:
+                continue
+            lines += ["#### " + signature(f"{kind.__name__}.{name}", function), "",
+                      *described(function)]
+    return lines
+
+
+def fields(kind: type) -> list[str]:
+    """Of a result."""
+    return ["Fields: " + ", ".join(f"`{field.name}: {type_of(field.type)}`"
+                                   for field in dataclasses.fields(kind)) + ".", ""]
+
+
+def type_of(kind: object) -> str:
+    return kind.__name__ if isinstance(kind, type) and not hasattr(kind, "__args__") \
+        else str(kind)
+
+
+def section(name: str) -> list[str]:
+    """One public name."""
+    it = getattr(sluice, name)
+    lines = [f"### `{name}`", ""]
+    if isinstance(it, type) and issubclass(it, sluice.Error):
+        bases = ", ".join(base.__name__ for base in it.__bases__)
+        return [f"### `{name}({bases})`", "", *described(it)]
+    if inspect.isfunction(it):
+        return ["### " + signature(name, it), "", *described(it)]
+    if not isinstance(it, type):
+        return [*lines, f"`{it!r}`" if isinstance(it, int) else f"`{it.__value__}`", ""]
+    lines += described(it)
+    if issubclass(it, enum.Enum):
+        return [*lines, ", ".join(f"`{member.name}`" for member in it), ""]
+    if dataclasses.is_dataclass(it):
+        lines += fields(it)
+    elif "__init__" in vars(it) and "not for users" not in (it.__init__.__doc__ or ""):
+        lines[0] = "### " + signature(name, it)
+    return lines + members(it)
+
+
+def reference() -> str:
+    """Of all public names, by name."""
+    names = sorted(sluice.__all__, key=str.lower)
+    return "\n".join(line.rstrip() for name in names
+                     for line in section(name)).rstrip() + "\n"
+
+
+def main() -> int:
+    check = "--check" in sys.argv
+    guide = pathlib.Path(sys.argv[-1])
+    text = guide.read_text()
+    wanted = text.partition(MARK)[0] + MARK + "\n" + reference()
+    if not check:
+        guide.write_text(wanted)
+    elif text != wanted:
+        print(f"{guide} is not what the docstrings say: run userspace/tests/python/reference.py")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
