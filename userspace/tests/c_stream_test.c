@@ -378,6 +378,55 @@ static void turn_one_away(void)
 	sluice_buffer_free(memory);
 }
 
+/* To connect and to accept as operations. */
+
+static void connect_begun(void)
+{
+	sluice_operation *op, *other;
+	uint16_t port;
+
+	CHECK(!sluice_context_open(NULL, &ring) && !sluice_nic_open(ring, "rxe-a", &nic));
+	/* nobody listens there, until it is cancelled */
+	CHECK(!sluice_endpoint_begin(nic, address_b, 1, NULL, SLUICE_NEVER, &op));
+	FAILS(sluice_endpoint_take(op, &peer), EINVAL, "not done");
+	FAILS(sluice_operation_wait(op, sluice_after(200000000), NULL), EINPROGRESS,
+	      "goes on");
+	CHECK(sluice_operation_done(op) == 0 && !sluice_operation_cancel(op));
+	FAILS(sluice_operation_wait(op, 0, NULL), ECANCELED, "cancelled");
+	FAILS(sluice_endpoint_take(op, &peer), ECANCELED, "cancelled");
+	sluice_operation_free(op);
+	CHECK(read(ports[0], &port, sizeof(port)) == sizeof(port));
+	CHECK(!sluice_endpoint_begin(nic, address_b, port, NULL,
+				     sluice_after(20 * seconds), &op));
+	CHECK(!sluice_operation_wait(op, sluice_after(20 * seconds), NULL));
+	CHECK(!sluice_endpoint_take(op, &peer));
+	FAILS(sluice_endpoint_take(op, &(sluice_endpoint *){ NULL }), EINVAL, "taken");
+	sluice_operation_free(op);
+	CHECK(!sluice_context_sleep(ring, 0, &other));
+	FAILS(sluice_endpoint_take(other, &peer), EINVAL, "sluice_endpoint_begin");
+	sluice_operation_free(other);
+	CHECK(!sluice_endpoint_send(peer, "hello", 5, &op) && !finish(0, op, NULL));
+}
+
+static void accept_begun(void)
+{
+	unsigned char *bytes;
+	sluice_buffer *memory = make(4096, &bytes);
+	struct sluice_slice to = { memory, 0, 100 };
+	sluice_listener *door;
+	sluice_operation *op;
+
+	CHECK(!sluice_context_open(NULL, &ring) && !sluice_nic_open(ring, "rxe-b", &nic));
+	CHECK(!sluice_listener_open(nic, NULL, 0, NULL, &door));
+	CHECK(!sluice_listener_arrival(door, &op) && sluice_operation_poll(op) == 0);
+	give_port(door);
+	CHECK(!finish_at(0, op, NULL, sluice_after(20 * seconds)));
+	CHECK(!sluice_listener_accept(door, 0, &peer));
+	sluice_listener_close(door);
+	CHECK(!sluice_endpoint_receive(peer, &to, &op) && !finish(0, op, NULL));
+	sluice_buffer_free(memory);
+}
+
 /* Messages, until one of both goes. */
 
 static void say_something(void)
@@ -564,6 +613,7 @@ static void gpu_to_gpu(void)
 }
 static void refused(void) { both(send_unwanted, refuse_it); }
 static void token_is_wrong(void) { both(guess_and_know, turn_one_away); }
+static void begun(void) { both(connect_begun, accept_begun); }
 static void messages(void) { both(say_something, hear_it); }
 static void cancelled(void) { both(send_half, receive_half); }
 static void resumed(void) { both(send_the_rest, receive_the_rest); }
@@ -575,6 +625,7 @@ static const struct test tests[] = {
 	TEST(gpu_to_gpu),
 	TEST(refused),
 	TEST(token_is_wrong),
+	TEST(begun),
 	TEST(messages),
 	TEST(cancelled),
 	TEST(resumed),
