@@ -30,6 +30,7 @@ class Operation[T](Bound):
 
     def __init__(self, ring: Ring, raw: Any, take: Callable[[int], T],
                  keep: object = None) -> None:
+        """Of a handle of the C API: not for users."""
         self._home = ring
         self._cdata = ring.adopt(raw, lib.sluice_operation_free, keep)
         self._take = take

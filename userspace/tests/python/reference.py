@@ -2,11 +2,13 @@
 """reference.py [--check] GUIDE: write the reference of the module sluice, from its
 docstrings, behind the mark in GUIDE; or see whether it is there as it should be."""
 
+import ast
 import dataclasses
 import enum
 import inspect
 import pathlib
 import sys
+from itertools import pairwise
 
 import sluice
 
@@ -49,9 +51,13 @@ def members(kind: type) -> list[str]:
 
 
 def fields(kind: type) -> list[str]:
-    """Of a result."""
-    return ["Fields: " + ", ".join(f"`{field.name}: {type_of(field.type)}`"
-                                   for field in dataclasses.fields(kind)) + ".", ""]
+    """Of a result, with what is written below each."""
+    body = ast.parse(inspect.getsource(kind)).body[0].body     # type: ignore[attr-defined]
+    told = {before.target.id: after.value.value for before, after in pairwise(body)
+            if isinstance(before, ast.AnnAssign) and isinstance(after, ast.Expr)}
+    return [*(f"* `{field.name}: {type_of(field.type)}`" +
+              (f": {told[field.name]}" if field.name in told else "")
+              for field in dataclasses.fields(kind)), ""]
 
 
 def type_of(kind: object) -> str:
