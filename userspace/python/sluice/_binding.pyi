@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # What cffi makes of sluice.h has no types of its own.
 from typing import Any
 
