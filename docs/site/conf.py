@@ -35,7 +35,7 @@ breathe_show_include = False
 c_id_attributes = cpp_id_attributes = ["SLUICE_API"]
 
 # The Python module, from its source: nothing is imported.
-python = TOP / "userspace/python/sluice"
+python = pathlib.Path(os.environ.get("PYTHON", TOP / "userspace/python/sluice"))
 if python.is_dir():
     extensions.append("autoapi.extension")
     autoapi_dirs = [str(python)]
