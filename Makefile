@@ -35,7 +35,7 @@ endif
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .PHONY: help buildroot whole-tree demo vm docs tree kernel userspace export apply \
-	check-series check-bisect clean test test-debug sanitize fuzz faults mutations \
+	check-series check-bisect clean test test-debug lint sanitize fuzz faults mutations \
 	mutants bench install mbox
 
 help: ## list the targets
@@ -102,6 +102,9 @@ test: tree ## every test, or SUITE=, on the plain kernel (KERNEL=stock: the base
 test-debug: tree ## the same under KASAN, lockdep and friends, with fault injection
 	@$(ENTER) scripts/kernel debug
 	@$(ENTER) scripts/test debug $(SUITE)
+
+lint: buildroot ## look for mistakes in shell scripts and in Python
+	@$(ENTER) scripts/lint
 
 sanitize: tree ## the library's tests with sanitizers of addresses and of threads
 	@$(ENTER) scripts/kernel debug

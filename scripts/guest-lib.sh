@@ -47,8 +47,7 @@ two_nodes()
 # End a process that has no more to do, if it does not end by itself.
 stop_soon()
 {
-	local i
-	for i in 1 2 3 4 5 6 7 8 9 10; do
+	for _ in 1 2 3 4 5 6 7 8 9 10; do
 		kill -0 "$1" 2>/dev/null || return 0
 		sleep 0.2
 	done

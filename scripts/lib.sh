@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
+# shellcheck disable=SC2034	# who sources this uses what it sets
 # Sourced by the other scripts: names of things, messages, the clock.
 
 set -euo pipefail
@@ -27,6 +28,16 @@ say()
 base()
 {
 	sed -n "s/^$1=//p" "$TOP/KERNEL_BASE"
+}
+
+# over_usr DIR COMMAND ...: run it where packages that scripts/debs has unpacked in DIR lie
+# over /usr. Nobody else sees them.
+over_usr()
+{
+	dir=$1 unshare --mount bash -c '
+		mount -t overlay -o "ro,lowerdir=$dir/usr:/usr" overlay /usr || exit 4
+		shift
+		exec "$@"' over_usr "$@"
 }
 
 # Whether somebody looks on, at one thing that runs at a time.

@@ -9,7 +9,7 @@ import sys
 import setuptools
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
-import binding
+import binding  # noqa: E402: it is beside this file
 
 
 def pkg_config(option: str) -> list[str]:

@@ -6,7 +6,7 @@ bytes, durations in seconds.
 """
 
 try:
-    from . import _binding as _binding
+    from . import _binding as _binding  # noqa: F401: to see whether it loads
 except ImportError as why:
     if "libsluice" in str(why):
         raise ImportError(f"{why}: install libsluice, see docs/install.md") from why

@@ -223,4 +223,3 @@ class Context(Bound):
 def version() -> str:
     """The version of libsluice that runs."""
     return text(lib.sluice_version())
-

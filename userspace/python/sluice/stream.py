@@ -185,7 +185,7 @@ class Sender(_End):
         told = ffi.new("char[]", name.encode())
         it = options("source", name=told,
                      bytes=lib.SLUICE_UNKNOWN if bytes is None else bytes)
-        _parts = _set_place(it, source)
+        _parts = _set_place(it, source)  # noqa: F841: it lives during the call
         return start(self._home, lambda _: self.report, source,
                      lib.sluice_sender_send, self._raw, it)
 
@@ -227,7 +227,7 @@ class Receiver(_End):
         compared, and not sent again.
         """
         it = options("sink", have=have)
-        _parts = _set_place(it, sink)
+        _parts = _set_place(it, sink)  # noqa: F841: it lives during the call
         return start(self._home, lambda _: self.report, sink,
                      lib.sluice_receiver_receive, self._raw, it)
 

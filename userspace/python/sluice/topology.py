@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT
 """What is in the machine, and the path between any two of it."""
 
-import enum
 import itertools
 import os
 from typing import Any
