@@ -106,9 +106,8 @@ test-debug: tree ## the same under KASAN, lockdep and friends, with fault inject
 lint: buildroot ## look for mistakes in shell scripts and in Python
 	@$(ENTER) scripts/lint
 
-sanitize: tree ## the library's tests with sanitizers of addresses and of threads
-	@$(ENTER) scripts/kernel debug
-	@$(ENTER) scripts/test debug $(foreach kind,address thread,userspace-$(kind) library-$(kind))
+sanitize: SUITE = $(foreach kind,address thread,userspace-$(kind) library-$(kind))
+sanitize: test-debug ## the library's tests with sanitizers of addresses and of threads
 
 fuzz: buildroot ## fuzz what reads others' bytes, SECONDS= for each target (default 600)
 	@$(ENTER) scripts/fuzz $(SECONDS)

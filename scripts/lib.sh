@@ -44,7 +44,7 @@ over_usr()
 on_terminal() { [ -t 2 ] && [ -z "${side_by_side:-}" ]; }
 
 # For as long as it runs: on a terminal the last line of a log and the seconds since
-# then, elsewhere a line each minute. To be run beside a command, and killed after it.
+# then, elsewhere a line each minute. To be run beside a command: followed().
 follow()
 {
 	local what=$1 log=$2 start=$SECONDS every=60 sleeper=
@@ -68,27 +68,31 @@ last_line()
 	tail -n 1 "$1" 2>/dev/null | tr -cd '[:print:]' | cut -c -90
 }
 
-end_following()
+# followed WHAT LOG COMMAND ...: run a command that writes LOG, and follow that.
+followed()
 {
-	kill "$1" 2>/dev/null || :
-	wait "$1" 2>/dev/null || :
+	local what=$1 log=$2 follower rc=0
+	shift 2
+	follow "$what" "$log" &
+	follower=$!
+	"$@" || rc=$?
+	kill "$follower" 2>/dev/null || :
+	wait "$follower" 2>/dev/null || :
 	! on_terminal || printf '\r\033[K' >&2
+	return $rc
 }
 
 # Run a long command with its output in a log, and say how far it is. The log's tail is
 # printed if the command fails.
 quietly()
 {
-	local what=$1 log=$2 pid follower rc=0
+	local what=$1 log=$2 rc=0
 	shift 2
 	mkdir -p "$(dirname "$log")"
 	say "$what"
+	# in the background a function ends where one of its commands fails
 	"$@" >"$log" 2>&1 </dev/null &
-	pid=$!
-	follow "$what" "$log" &
-	follower=$!
-	wait $pid || rc=$?
-	end_following $follower
+	followed "$what" "$log" wait $! || rc=$?
 	if [ $rc -ne 0 ]; then
 		tail -n 40 "$log" >&2
 		die "$what: exit status $rc; the whole log is ${log#"$TOP"/}"
