@@ -261,6 +261,19 @@ class Bound(Handle):
         self._home.enter()
         return super()._raw
 
+    def _own(self, home: Home, raw: Any, free: Callable[[Any], None],
+             keep: object = None) -> None:
+        """Let it be the handle @raw of @home, freed by @free. It keeps @keep."""
+        self._home = home
+        self._cdata = home.adopt(raw, free, keep)
+
+
+class OnRing(Bound):
+    """A handle that was opened on a context."""
+
+    __slots__ = ()
+    _home: Ring
+
 
 def made(kind: str, function: Callable[..., int], *args: Any) -> Any:
     """The handle that a function of the C API gives by its last argument."""

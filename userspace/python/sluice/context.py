@@ -7,7 +7,7 @@ from collections.abc import Callable, Generator, Iterator
 from typing import Any
 
 from ._binding import ffi, lib
-from ._handle import Bound, File, Ring, deadline, fileno, made, options
+from ._handle import File, OnRing, Ring, deadline, fileno, made, options
 from .errors import checked, text
 from .memory import Memory, slice_of
 
@@ -15,7 +15,7 @@ from .memory import Memory, slice_of
 _GRACE = 1.0
 
 
-class Operation[T](Bound):
+class Operation[T](OnRing):
     """Something under way. Its value is of type T: `value = await operation`, or
     `value = operation.wait()`.
 
@@ -26,13 +26,11 @@ class Operation[T](Bound):
     """
 
     __slots__ = ("_take", "_taken", "_value")
-    _home: Ring
 
     def __init__(self, ring: Ring, raw: Any, take: Callable[[int], T],
                  keep: object = None) -> None:
         """Of a handle of the C API: not for users."""
-        self._home = ring
-        self._cdata = ring.adopt(raw, lib.sluice_operation_free, keep)
+        self._own(ring, raw, lib.sluice_operation_free, keep)
         self._take = take
         self._taken = False
         self._value: T
@@ -106,7 +104,7 @@ def nothing(_: int) -> None:
     """No value."""
 
 
-class Context(Bound):
+class Context(OnRing):
     """A context: one io_uring, and the only thing that waits.
 
     operations: under way at once, at most; 1 to 65536
@@ -117,7 +115,6 @@ class Context(Bound):
     """
 
     __slots__ = ()
-    _home: Ring
 
     def __init__(self, operations: int = 1024) -> None:
         if not operations:      # which is the default in C

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from ._binding import ffi, lib
-from ._handle import (Bound, File, Home, Ring, fileno, made, nanoseconds, options,
+from ._handle import (Bound, File, Home, OnRing, Ring, fileno, made, nanoseconds, options,
                       values)
 from .context import Context, Operation, same, start
 from .errors import checked
@@ -152,9 +152,8 @@ class Batch(Bound):
     __slots__ = ()
 
     def __init__(self, expected: int = 0) -> None:
-        self._home = Home()
-        self._cdata = self._home.adopt(made("batch", lib.sluice_batch_create, expected),
-                                       lib.sluice_batch_free)
+        self._own(Home(), made("batch", lib.sluice_batch_create, expected),
+                  lib.sluice_batch_free)
 
     def clear(self) -> None:
         """Make it empty, to be filled again."""
@@ -244,16 +243,14 @@ class Batch(Bound):
         return Outcome(**values("outcome", lib.sluice_batch_outcome, self._raw))
 
 
-class Prepared(Bound):
+class Prepared(OnRing):
     """A batch that was checked and built, to run often: Device.prepare()."""
 
     __slots__ = ()
-    _home: Ring
 
     def __init__(self, ring: Ring, raw: Any) -> None:
         """Of a handle of the C API: not for users."""
-        self._home = ring
-        self._cdata = ring.adopt(raw, lib.sluice_prepared_free)
+        self._own(ring, raw, lib.sluice_prepared_free)
 
     def run(self) -> Operation[int]:
         """Runs go in the order of the calls, 64 at once at most. Value: bytes moved.
@@ -266,7 +263,7 @@ class Prepared(Bound):
         return int(lib.sluice_prepared_bytes(self._raw))
 
 
-class Device(Bound):
+class Device(OnRing):
     """A GPU of amdgpu.
 
     name: a PCI address, "0000:03:00.0", or an index, "0"
@@ -275,12 +272,10 @@ class Device(Bound):
     """
 
     __slots__ = ()
-    _home: Ring
 
     def __init__(self, context: Context, name: str = "0") -> None:
         raw = made("device", lib.sluice_device_open, context._raw, name.encode())
-        self._home = context._home
-        self._cdata = self._home.adopt(raw, lib.sluice_device_close)
+        self._own(context._home, raw, lib.sluice_device_close)
 
     @property
     def info(self) -> DeviceInfo:

@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 
 from ._binding import ffi, lib
-from ._handle import Bound, Ring, deadline, made, nanoseconds, options, values
+from ._handle import OnRing, Ring, deadline, made, nanoseconds, options, values
 from .context import Context, Operation, nothing, same, start
 from .errors import checked, text
 from .memory import Memory, slice_of
@@ -65,17 +65,15 @@ def _endpoint_options(token: str | bytes | None, messages: int | None, depth: in
                    depth=depth, silence_ns=nanoseconds(silence)), kept
 
 
-class Endpoint(Bound):
+class Endpoint(OnRing):
     """A connection to a peer: Nic.connect() and Listener.accept() make it. A stream keeps
     it."""
 
     __slots__ = ()
-    _home: Ring
 
     def __init__(self, ring: Ring, raw: Any) -> None:
         """Of a handle of the C API: not for users."""
-        self._home = ring
-        self._cdata = ring.adopt(raw, lib.sluice_endpoint_close)
+        self._own(ring, raw, lib.sluice_endpoint_close)
 
     @property
     def peer(self) -> str:
@@ -102,16 +100,14 @@ class Endpoint(Bound):
                      slice_of(to))
 
 
-class Listener(Bound):
+class Listener(OnRing):
     """Listens for peers: Nic.listen()."""
 
     __slots__ = ()
-    _home: Ring
 
     def __init__(self, ring: Ring, raw: Any) -> None:
         """Of a handle of the C API: not for users."""
-        self._home = ring
-        self._cdata = ring.adopt(raw, lib.sluice_listener_close)
+        self._own(ring, raw, lib.sluice_listener_close)
 
     @property
     def port(self) -> int:
@@ -129,7 +125,7 @@ def _accepted(door: Listener, _: int) -> Endpoint:
     return Endpoint(door._home, made("endpoint", lib.sluice_listener_accept, door._raw, 0))
 
 
-class Nic(Bound):
+class Nic(OnRing):
     """An RDMA device.
 
     name: "rxe0"; None: the only one that there is, else UsageError names them
@@ -137,12 +133,10 @@ class Nic(Bound):
     """
 
     __slots__ = ()
-    _home: Ring
 
     def __init__(self, context: Context, name: str | None = None) -> None:
         raw = made("nic", lib.sluice_nic_open, context._raw, (name or "").encode())
-        self._home = context._home
-        self._cdata = self._home.adopt(raw, lib.sluice_nic_close)
+        self._own(context._home, raw, lib.sluice_nic_close)
 
     @property
     def info(self) -> NicInfo:

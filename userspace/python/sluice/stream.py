@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ._binding import ffi, lib
-from ._handle import Bound, File, Ring, fileno, made, nanoseconds, options, values
+from ._handle import File, OnRing, fileno, made, nanoseconds, options, values
 from .context import Operation, nothing, start
 from .device import Device
 from .memory import Buffer, Memory, Slice, slices_of
@@ -121,18 +121,16 @@ def _set_place(it: Any, what: File | Memory | Sequence[Memory]) -> object:
     return parts
 
 
-class _End(Bound):
+class _End(OnRing):
     """What both ends have."""
 
     __slots__ = ()
-    _home: Ring
     _kind: str
 
     def __init__(self, endpoint: Endpoint, wanted: Any) -> None:
         raw = made(self._kind, getattr(lib, f"sluice_{self._kind}_create"),
                    endpoint._raw, wanted)
-        self._home = endpoint._home
-        self._cdata = self._home.adopt(raw, getattr(lib, f"sluice_{self._kind}_free"))
+        self._own(endpoint._home, raw, getattr(lib, f"sluice_{self._kind}_free"))
 
     @property
     def report(self) -> Report:
