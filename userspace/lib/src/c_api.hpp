@@ -235,3 +235,24 @@ protected:
 	std::shared_ptr<sluice::c::ring> in_;
 	std::shared_ptr<const void> on_;
 };
+
+namespace sluice::c {
+
+/// An operation that goes on by its own steps, in done().
+class stepped_operation : public sluice_operation {
+public:
+	stepped_operation(std::shared_ptr<ring> in, std::shared_ptr<const void> on,
+			  const char *what) noexcept
+		: sluice_operation(std::move(in), std::move(on)), what_(what) {}
+
+	bool poll() final;
+	result<uint64_t> wait(deadline until) final;
+
+private:
+	/// Once it is done.
+	virtual result<uint64_t> outcome() const = 0;
+
+	const char *what_;
+};
+
+} // namespace sluice::c

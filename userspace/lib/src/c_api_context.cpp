@@ -71,6 +71,26 @@ int look(sluice_operation *op, bool (sluice_operation::*how)()) noexcept
 
 } // namespace
 
+bool c::stepped_operation::poll()
+{
+	if (!done())
+		(void)in_->it.run_once(deadline{});
+	return done();
+}
+
+result<uint64_t> c::stepped_operation::wait(deadline until)
+{
+	while (!done()) {
+		if (auto ran = in_->it.run_once(until); !ran)
+			return std::unexpected(ran.error());
+		if (!done() && clock::now() >= until)
+			return fail(errc::timeout, what_,
+				    "not done by the deadline: it goes on",
+				    EINPROGRESS);
+	}
+	return outcome();
+}
+
 result<void> c::start(sluice_operation **to, std::shared_ptr<ring> in,
 		      std::shared_ptr<const void> on, operation begun)
 {

@@ -58,40 +58,27 @@ std::shared_ptr<peer> peer_of(const std::shared_ptr<card> &by, endpoint &&made)
 }
 
 /// A connection that is being made.
-class connecting final : public sluice_operation {
+class connecting final : public stepped_operation {
 public:
 	connecting(const std::shared_ptr<card> &by, const char *host, uint16_t port,
 		   const endpoint_options &options, deadline until)
-		: sluice_operation(by->in, by), by_(by),
+		: stepped_operation(by->in, by, "connect"), by_(by),
 		  it_(by->in->it, by->it.inside().shared_from_this(), host, port, options,
 		      until) {}
 
 	bool done() override { return it_.step(); }
-	bool poll() override
-	{
-		if (!it_.step())
-			(void)in_->it.run_once(deadline{});
-		return it_.step();
-	}
-	result<uint64_t> wait(deadline until) override;
 	void cancel() override { it_.cancel(); }
 	result<std::shared_ptr<peer>> take();
 
 private:
+	result<uint64_t> outcome() const override;
+
 	std::shared_ptr<card> by_;
 	detail::connector it_;
 };
 
-result<uint64_t> connecting::wait(deadline until)
+result<uint64_t> connecting::outcome() const
 {
-	while (!it_.step()) {
-		if (auto ran = in_->it.run_once(until); !ran)
-			return std::unexpected(ran.error());
-		if (!it_.step() && clock::now() >= until)
-			return fail(errc::timeout, "connect",
-				    "not done by the deadline: it goes on",
-				    EINPROGRESS);
-	}
 	if (it_.failure())
 		return std::unexpected(*it_.failure());
 	return 0;

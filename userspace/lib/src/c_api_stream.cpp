@@ -21,14 +21,14 @@ template <class End> struct stream {
 };
 
 /// A coroutine of a stream.
-template <class End, class T> class stream_operation final : public sluice_operation {
+template <class End, class T> class stream_operation final : public stepped_operation {
 public:
 	/// Keep what it returned: the operation's value.
 	using value_of = uint64_t (*)(stream<End> &, result<T> &);
 
 	stream_operation(std::shared_ptr<stream<End>> on, task<result<T>> begun,
 			 value_of value) noexcept
-		: sluice_operation(on->with->by->in, on), stream_(std::move(on)),
+		: stepped_operation(on->with->by->in, on, "stream"), stream_(std::move(on)),
 		  value_(value), task_(std::move(begun))
 	{
 		stream_->busy = true;
@@ -36,24 +36,17 @@ public:
 	}
 	~stream_operation() override { cancel(); }
 
-	bool poll() override
-	{
-		if (task_ && !task_->done())
-			(void)in_->it.run_once(deadline{});
-		return settle();
-	}
-	bool done() override { return settle(); }
-	result<uint64_t> wait(deadline until) override;
+	/// If it is, take what it returned.
+	bool done() override;
 	// What its coroutines use goes with them, and so does the stream.
 	void cancel() override
 	{
-		if (!settle())
+		if (!done())
 			finish(fail(errc::cancelled, "stream", "cancelled"));
 	}
 
 private:
-	/// Is it done? Then take what it returned.
-	bool settle();
+	result<uint64_t> outcome() const override { return outcome_; }
 	void finish(result<uint64_t> outcome);
 
 	std::shared_ptr<stream<End>> stream_;
@@ -62,21 +55,7 @@ private:
 	result<uint64_t> outcome_ = 0;
 };
 
-template <class End, class T>
-result<uint64_t> stream_operation<End, T>::wait(deadline until)
-{
-	while (!settle()) {
-		if (auto ran = in_->it.run_once(until); !ran)
-			return std::unexpected(ran.error());
-		if (!settle() && clock::now() >= until)
-			return fail(errc::timeout, "stream",
-				    "not done by the deadline: it goes on",
-				    EINPROGRESS);
-	}
-	return outcome_;
-}
-
-template <class End, class T> bool stream_operation<End, T>::settle()
+template <class End, class T> bool stream_operation<End, T>::done()
 {
 	if (!task_)
 		return true;
