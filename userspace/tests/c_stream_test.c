@@ -43,12 +43,24 @@ static struct sluice_endpoint_options token(const char *text)
 	return o;
 }
 
+static int open_card(const char *name)
+{
+	int err = sluice_context_open(NULL, &ring);
+
+	return err ? err : sluice_nic_open(ring, name, &nic);
+}
+
+static int take_port(uint16_t *port)
+{
+	return read(ports[0], port, sizeof(*port)) == sizeof(*port) ? 0 : -1;
+}
+
 static void listen_with(const char *text)
 {
 	struct sluice_endpoint_options o = token(text);
 	sluice_listener *door;
 
-	CHECK(!sluice_context_open(NULL, &ring) && !sluice_nic_open(ring, "rxe-b", &nic));
+	CHECK(!open_card("rxe-b"));
 	CHECK(!sluice_listener_open(nic, NULL, 0, &o, &door));
 	give_port(door);
 	CHECK(!sluice_listener_accept(door, sluice_after(20 * seconds), &peer));
@@ -60,8 +72,7 @@ static int connect_with(const char *text)
 	struct sluice_endpoint_options o = token(text);
 	uint16_t port;
 
-	if (sluice_context_open(NULL, &ring) || sluice_nic_open(ring, "rxe-a", &nic) ||
-	    read(ports[0], &port, sizeof(port)) != sizeof(port))
+	if (open_card("rxe-a") || take_port(&port))
 		return -1;
 	return sluice_endpoint_connect(nic, address_b, port, &o,
 				       sluice_after(20 * seconds), &peer);
@@ -367,7 +378,7 @@ static void turn_one_away(void)
 	sluice_listener *door;
 	sluice_operation *op;
 
-	CHECK(!sluice_context_open(NULL, &ring) && !sluice_nic_open(ring, "rxe-b", &nic));
+	CHECK(!open_card("rxe-b"));
 	CHECK(!sluice_listener_open(nic, "", 0, &o, &door));
 	FAILS(sluice_listener_accept(door, sluice_after(1000000), &peer), ETIMEDOUT, "");
 	give_port(door);
@@ -385,7 +396,7 @@ static void connect_begun(void)
 	sluice_operation *op, *other;
 	uint16_t port;
 
-	CHECK(!sluice_context_open(NULL, &ring) && !sluice_nic_open(ring, "rxe-a", &nic));
+	CHECK(!open_card("rxe-a"));
 	/* nobody listens there, until it is cancelled */
 	CHECK(!sluice_endpoint_begin(nic, address_b, 1, NULL, SLUICE_NEVER, &op));
 	FAILS(sluice_endpoint_take(op, &peer), EINVAL, "not done");
@@ -395,7 +406,7 @@ static void connect_begun(void)
 	FAILS(sluice_operation_wait(op, 0, NULL), ECANCELED, "cancelled");
 	FAILS(sluice_endpoint_take(op, &peer), ECANCELED, "cancelled");
 	sluice_operation_free(op);
-	CHECK(read(ports[0], &port, sizeof(port)) == sizeof(port));
+	CHECK(!take_port(&port));
 	CHECK(!sluice_endpoint_begin(nic, address_b, port, NULL,
 				     sluice_after(20 * seconds), &op));
 	CHECK(!sluice_operation_wait(op, sluice_after(20 * seconds), NULL));
@@ -416,7 +427,7 @@ static void accept_begun(void)
 	sluice_listener *door;
 	sluice_operation *op;
 
-	CHECK(!sluice_context_open(NULL, &ring) && !sluice_nic_open(ring, "rxe-b", &nic));
+	CHECK(!open_card("rxe-b"));
 	CHECK(!sluice_listener_open(nic, NULL, 0, NULL, &door));
 	CHECK(!sluice_listener_arrival(door, &op) && sluice_operation_poll(op) == 0);
 	give_port(door);
