@@ -105,10 +105,7 @@ public:
 		wr.imm_data = 0x12345678;
 		wr.wr.rdma = {.remote_addr = there, .rkey = key};
 		need(!ibv_post_send(id_->qp, &wr, &bad), "send");
-		ibv_wc wc{};
-		while (ibv_poll_cq(id_->send_cq, 1, &wc) == 0)
-			::usleep(1000);
-		status_ = wc.status;
+		await_sent();
 	}
 
 	/// Answer pings until the connection ends, and nothing else.
@@ -139,12 +136,26 @@ public:
 		pollfd fd = {channel_->fd, POLLIN, 0};
 		rdma_cm_event *event;
 
-		if (::poll(&fd, 1, ms) != 1 || rdma_get_cm_event(channel_, &event))
-			return false;
-		return event->event == RDMA_CM_EVENT_DISCONNECTED;
+		if (!ended_ && ::poll(&fd, 1, ms) == 1 &&
+		    !rdma_get_cm_event(channel_, &event))
+			ended_ = event->event == RDMA_CM_EVENT_DISCONNECTED;
+		return ended_;
 	}
 
 private:
+	// With a retry count of 7 soft RoCE tries again without end what nobody
+	// answers: what the other side left behind by its end has no completion.
+	void await_sent()
+	{
+		ibv_wc wc{};
+		bool over = false;
+
+		wc.status = IBV_WC_WR_FLUSH_ERR;
+		while (ibv_poll_cq(id_->send_cq, 1, &wc) == 0 && !over)
+			over = ends(1);
+		status_ = wc.status;
+	}
+
 	static constexpr unsigned slots = 8, slot_size = 2048;
 
 	void make_queues()
@@ -203,6 +214,7 @@ private:
 	wire::greeting asked_;
 	wire::answer answer_;
 	uint32_t sequence_ = 0;
+	bool ended_ = false;
 	ibv_wc_status status_ = IBV_WC_SUCCESS;
 	std::byte memory_[4096 + slots * slot_size]{};
 };
