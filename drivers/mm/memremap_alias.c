@@ -62,6 +62,17 @@ static void pgmap_alias_init_lock(struct pgmap_alias *pa)
 	}
 }
 
+/**
+ * dev_pagemap_any_alias() - may a peer have written to private memory?
+ *
+ * Return: false if no pagemap that is still there has ever had an alias
+ */
+bool dev_pagemap_any_alias(void)
+{
+	return !list_empty(&pgmap_aliases);
+}
+EXPORT_SYMBOL_GPL(dev_pagemap_any_alias);
+
 /* The first publish. Whoever else does the same may be faster. */
 static int pgmap_alias_attach(struct dev_pagemap *pgmap,
 			      const struct p2pdma_provider *provider)

@@ -115,16 +115,18 @@ static inline bool pgmap_alias_shows(const struct range *range,
 static inline bool pgmap_alias_gives(const struct dev_pagemap *pgmap,
 				     unsigned long pfn, unsigned long nr)
 {
-	const unsigned long *pages = READ_ONCE(pgmap_alias(pgmap)->pages);
+	const unsigned long *pages;
 	unsigned long first;
 
-	if (!pages)
-		return true;
 	/*
 	 * Pairs with rcu_assign_pointer() in pgmap_alias_set_live(): who found
-	 * the alias sees what was taken away before it was published.
+	 * the alias sees the bits that were published along with it, and what
+	 * was taken away before.
 	 */
 	smp_rmb();
+	pages = READ_ONCE(pgmap_alias(pgmap)->pages);
+	if (!pages)
+		return true;
 	first = PHYS_PFN(dev_pagemap_alias_offset(&pgmap->range, pfn));
 	return find_next_zero_bit(pages, first + nr, first) == first + nr;
 }

@@ -114,6 +114,14 @@ static inline int peer_revoke_only(int fd)
 	return peer_ioctl(fd, PEER_MEM_REVOKE, &arg);
 }
 
+/* Peers let go of all pages, which stay where they are. */
+static inline int peer_end(int fd)
+{
+	struct peer_mem_evict arg = { .flags = PEER_MEM_REVOKE_END };
+
+	return peer_ioctl(fd, PEER_MEM_REVOKE, &arg);
+}
+
 static inline int peer_publish(int fd, uint64_t visible, unsigned int flags)
 {
 	struct peer_mem_publish arg = { .visible = visible, .flags = flags };

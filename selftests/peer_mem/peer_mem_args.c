@@ -98,7 +98,7 @@ FIXTURE_VARIANT(empty) {
 };
 
 FIXTURE_VARIANT_ADD(empty, flags) {
-	.arg = { .flags = 2 },
+	.arg = { .flags = 3 },
 	.err = -EINVAL,
 };
 

@@ -310,6 +310,24 @@ TEST_F(region, revoked)
 	EXPECT_EQ(0, memcmp(self->buf + PAGE, self->want, PAGE));
 }
 
+/* An owner that ends the access takes what is mapped, and leaves the pages. */
+TEST_F(region, ended)
+{
+	buf_mapped(_metadata, self);
+	if (!self->topo->reachable)
+		SKIP(return, "no alias is usable here");
+	ASSERT_EQ(0, peer_end(self->mem));
+	EXPECT_EQ(NR, peer_info(self->mem).pages);
+	EXPECT_EQ(0, reads(self, PAGE, self->want + PAGE));
+	EXPECT_EQ(1, self->last.faults);
+	EXPECT_EQ(1, self->last.mapped);
+	EXPECT_EQ(PEER_EDU_RAM, self->last.route[0]);
+	EXPECT_EQ(NR - 1, peer_info(self->mem).pages);
+
+	ASSERT_EQ(NR - 1, peer_evict(self->mem));
+	ASSERT_EQ(0, peer_publish(self->mem, self->before.size, 0));
+}
+
 TEST_F(region, unmapped)
 {
 	buf_mapped(_metadata, self);

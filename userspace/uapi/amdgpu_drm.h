@@ -1901,7 +1901,8 @@ struct drm_amdgpu_sdma_fence {
  *
  * What a call does not use must be zero: fences with
  * AMDGPU_SDMA_BATCH_PREPARE, descriptors, placement and records with
- * AMDGPU_SDMA_BATCH_RUN, all but @handle with AMDGPU_SDMA_BATCH_FORGET.
+ * AMDGPU_SDMA_BATCH_RUN, all but @handle with AMDGPU_SDMA_BATCH_FORGET. Nobody
+ * looks at a pointer to fences where their number is zero.
  */
 struct drm_amdgpu_sdma_batch {
 	/** @op: AMDGPU_SDMA_BATCH_SUBMIT, _PREPARE, _RUN or _FORGET */

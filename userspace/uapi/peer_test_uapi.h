@@ -72,10 +72,12 @@ struct peer_mem_migrate {
 
 /* The first half only: the pages stay, as they do while a device is reset. */
 #define PEER_MEM_REVOKE_ONLY	0x1U
+/* Peers let go of the pages that they have mapped, too; the pages stay. */
+#define PEER_MEM_REVOKE_END	0x2U
 
 /**
  * struct peer_mem_evict - PEER_MEM_EVICT and PEER_MEM_REVOKE
- * @flags:	PEER_MEM_REVOKE_ONLY for PEER_MEM_REVOKE, or 0
+ * @flags:	for PEER_MEM_REVOKE one of PEER_MEM_REVOKE_*, or 0
  * @pad:	zero
  * @moved:	out: how many 4 KiB pages left the device
  *
@@ -104,7 +106,7 @@ struct peer_mem_evict {
  *
  * Offers the device's memory to peers. An alias that is published already is
  * first taken back as by PEER_MEM_REVOKE, pages included, and so are pages that
- * PEER_MEM_REVOKE_ONLY has left. A device is bound with all of its memory
+ * PEER_MEM_REVOKE has left. A device is bound with all of its memory
  * published.
  *
  *   EBUSY	as for PEER_MEM_REVOKE; there is no alias now

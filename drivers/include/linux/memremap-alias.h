@@ -53,6 +53,7 @@ struct dev_pagemap_alias_user {
 void dev_pagemap_alias_user_add(struct dev_pagemap_alias_user *user);
 void dev_pagemap_alias_user_del(struct dev_pagemap_alias_user *user);
 void dev_pagemap_end_alias(struct dev_pagemap *pgmap);
+bool dev_pagemap_any_alias(void);
 int dev_pagemap_publish_alias_of(struct dev_pagemap *pgmap,
 				 const struct dev_pagemap_alias *alias,
 				 const unsigned long *pages);
@@ -69,6 +70,11 @@ dev_pagemap_alias_user_del(struct dev_pagemap_alias_user *user)
 
 static inline void dev_pagemap_end_alias(struct dev_pagemap *pgmap)
 {
+}
+
+static inline bool dev_pagemap_any_alias(void)
+{
+	return false;
 }
 
 static inline int

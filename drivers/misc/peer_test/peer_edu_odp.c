@@ -93,6 +93,13 @@ static bool peer_edu_region_invalidate(struct mmu_interval_notifier *notifier,
 	return true;
 }
 
+/* For the owner of device private memory, with the umem_mutex held. */
+static void peer_edu_zap(struct ib_umem_odp *umem_odp)
+{
+	peer_edu_forget(umem_odp->private, ib_umem_start(umem_odp),
+			ib_umem_end(umem_odp));
+}
+
 static const struct mmu_interval_notifier_ops peer_edu_region_ops = {
 	.invalidate = peer_edu_region_invalidate,
 };
@@ -292,6 +299,7 @@ static int peer_edu_region_init(struct peer_edu_region *region,
 	/* Nothing is in the list of the umem before this. */
 	mutex_lock(&region->umem_odp->umem_mutex);
 	region->umem_odp->private = region;
+	region->umem_odp->zap = peer_edu_zap;
 	mutex_unlock(&region->umem_odp->umem_mutex);
 	return 0;
 }

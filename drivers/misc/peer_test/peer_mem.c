@@ -16,6 +16,7 @@
 #include <linux/compat.h>
 #include <linux/idr.h>
 #include <linux/io.h>
+#include <linux/memremap-alias.h>
 #include <linux/mm.h>
 #include <linux/module.h>
 #include <linux/panic.h>
@@ -209,14 +210,17 @@ static int peer_mem_ioctl_revoke(struct peer_mem *pm, void *data)
 	struct peer_mem_evict *arg = data;
 	int err;
 
-	if ((arg->flags & ~PEER_MEM_REVOKE_ONLY) || arg->pad)
+	/* one of the two, or none */
+	if (arg->flags > PEER_MEM_REVOKE_END || arg->pad)
 		return -EINVAL;
 	err = peer_mem_enter_alone(pm);
 	if (err)
 		return err;
 	peer_mem_revoke(pm);
 	arg->moved = 0;
-	if (!(arg->flags & PEER_MEM_REVOKE_ONLY))
+	if (arg->flags & PEER_MEM_REVOKE_END)
+		dev_pagemap_end_alias(&pm->pgmap);
+	if (!arg->flags)
 		err = peer_mem_empty(pm, &arg->moved);
 	peer_mem_leave_alone(pm);
 	return err;

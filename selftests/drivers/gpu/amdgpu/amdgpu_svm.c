@@ -164,6 +164,31 @@ TEST_F_TIMEOUT(svm, discarded, 200)
 	free(zeroes);
 }
 
+/* A discarded page does not keep the rest of its range from another GPU. */
+TEST_F_TIMEOUT(svm, discarded_before_it_moves_on, 120)
+{
+	struct svm_gpu *gpu = self->svm.gpu;
+	uint32_t *p;
+
+	if (self->svm.nr < 2)
+		SKIP(return, "this needs two GPUs");
+	if (enable_xnack(self))
+		SKIP(return, "no retry faults");
+	p = new_range(9);
+	ASSERT_NE(NULL, p);
+	ASSERT_EQ(0, svm_prefetch(&self->svm, p, LEN, &gpu[0]));
+	ASSERT_EQ(NR, svm_away(&self->svm, p, LEN));
+	ASSERT_EQ(0, madvise(p, SVM_PAGE, MADV_DONTNEED));
+	ASSERT_EQ(NR - 1, svm_away(&self->svm, p, LEN));
+	EXPECT_EQ(0, svm_prefetch(&self->svm, p, LEN, &gpu[1]));
+	EXPECT_EQ(NR, svm_away(&self->svm, p, LEN));
+	for (size_t i = 0; i < SVM_PAGE / 4; i++) {
+		EXPECT_EQ(0, p[i]);
+		p[i] = i * 7 + 9;
+	}
+	EXPECT_EQ(0, wrong_words(p, 9));
+}
+
 /*
  * Pages are replaced, and before the driver has mapped the range again, it is
  * split: the GPU reads the new pages all the same.

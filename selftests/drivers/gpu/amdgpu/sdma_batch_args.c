@@ -180,6 +180,14 @@ TEST_F(args, batch_in_fences_null)
 	EXPECT_FAULT(-EFAULT, AMDGPU_SDMA_ERROR_IN_FENCE, 0);
 }
 
+/* Nobody looks where the fences are if there are none. */
+TEST_F(args, batch_fences_of_none)
+{
+	self->batch.in_fences = 8;
+	self->batch.out_fences = 8;
+	EXPECT_EQ(0, batch_submit(&self->gpu, &self->batch));
+}
+
 TEST_F(args, batch_engine)
 {
 	self->batch.engine_mask = ~self->gpu.info.engine_mask;

@@ -368,6 +368,60 @@ TEST_F_TIMEOUT(caps, packets_of_other_sizes, 200)
 	free(d);
 }
 
+/* Memory for packets that is idle goes, whatever was submitted before it. */
+TEST_F_TIMEOUT(caps, packets_behind_one_that_waits, 200)
+{
+	struct drm_amdgpu_sdma_desc *d = calloc(4096, sizeof(*d));
+	struct drm_amdgpu_sdma_batch batch = self->batch;
+	struct hold others;
+	uint32_t i;
+	int ret;
+
+	ASSERT_NE(NULL, d);
+	ASSERT_EQ(0, gpu_context(&self->gpu, &batch.ctx_id));
+	hold_batch(&self->hold, &batch);
+	ASSERT_EQ(0, batch_submit(&self->gpu, &batch));
+	/* all else that the file may have is in small pieces */
+	ASSERT_EQ(0, hold_open(&self->gpu, &others));
+	ASSERT_EQ(MAX_BATCHES - 1,
+		  hold_many(&self->gpu, &others, &self->batch));
+	hold_release(&others);
+	do {
+		batch = self->batch;
+		batch.flags = AMDGPU_SDMA_BATCH_NONBLOCK;
+		ret = batch_run(&self->gpu, &batch);
+	} while (ret == -EAGAIN);
+	ASSERT_EQ(0, ret);
+	for (i = 0; i < 4096; i++)
+		d[i] = copy_desc(VA + 8, VA + SIZE / 2 + i * 8, 4);
+	batch = batch_of(&self->gpu, d, 4096);
+	batch.flags = AMDGPU_SDMA_BATCH_NONBLOCK;
+	EXPECT_EQ(0, answer_now(&self->gpu, &self->hold, &batch));
+	batch = batch_of(&self->gpu, d, 4096);
+	EXPECT_EQ(0, answer_now(&self->gpu, &self->hold, &batch));
+	if (self->hold.timeline >= 0)
+		hold_release(&self->hold);
+	free(d);
+}
+
+/* What the same mappings show costs no lookups, also where bytes are counted. */
+TEST_F(caps, lookups)
+{
+	const uint32_t n = 65536, most = self->gpu.info.max_broadcast;
+	struct drm_amdgpu_sdma_desc *d = calloc(n, sizeof(*d));
+	uint32_t i, j, handle;
+
+	ASSERT_NE(NULL, d);
+	for (i = 0; i < n; i++) {
+		d[i] = copy_desc(VA, VA + SIZE / 2 + i * most, 1);
+		d[i].op = AMDGPU_SDMA_OP_BROADCAST;
+		for (j = 1; j < most; j++)
+			d[i].dst_more[j - 1] = d[i].dst + j;
+	}
+	EXPECT_EQ(0, prepare(&self->gpu, d, n, &handle));
+	free(d);
+}
+
 static void on_signal(int sig)
 {
 }

@@ -84,7 +84,7 @@ static void flood_start(struct flood *f, uint32_t engine, bool waits)
 	check("open", gpu_open(&f->gpu, 0));
 	size = f->gpu.info.max_queued_bytes / DEPTH;
 	f->engine = engine;
-	f->d = waits ? wait_eq(LARGE_VA, 0xffffffff, wait_ns(&f->gpu, 300)) :
+	f->d = waits ? wait_eq(LARGE_VA, 0xffffffff, wait_ns(&f->gpu, 950)) :
 		       fill_desc(LARGE_VA, size, 1);
 	check("buffer", buffer_new(&f->gpu, &f->buffer, LARGE,
 				   AMDGPU_GEM_DOMAIN_GTT));

@@ -306,4 +306,33 @@ TEST_F(sdma, killed)
 	EXPECT_EQ(-1, differs(self));
 }
 
+/*
+ * A child that shares the file uses a context and is killed. That takes the context
+ * along: later batches are refused, rather than left without an end.
+ */
+TEST_F(sdma, killed_with_a_context)
+{
+	struct drm_amdgpu_sdma_desc d = copy_desc(SYSTEM_VA, VRAM_VA, SIZE);
+	struct drm_amdgpu_sdma_batch batch = batch_of(&self->gpu, &d, 1);
+	int status;
+	pid_t pid;
+
+	ASSERT_EQ(0, gpu_context(&self->gpu, &batch.ctx_id));
+	batch.engine_mask = nth_engine(self->gpu.info.engine_mask, 0);
+	ASSERT_EQ(0, batch_run(&self->gpu, &batch));
+	pid = fork();
+	ASSERT_LE(0, pid);
+	if (!pid) {
+		if (!batch_run(&self->gpu, &batch))
+			raise(SIGKILL);
+		_exit(1);
+	}
+	ASSERT_EQ(pid, waitpid(pid, &status, 0));
+	ASSERT_TRUE(WIFSIGNALED(status));
+	EXPECT_EQ(-ECANCELED, batch_run(&self->gpu, &batch));
+	/* others go on */
+	ASSERT_EQ(0, gpu_context(&self->gpu, &batch.ctx_id));
+	EXPECT_EQ(0, batch_run(&self->gpu, &batch));
+}
+
 TEST_HARNESS_MAIN

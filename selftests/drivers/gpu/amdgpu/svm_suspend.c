@@ -113,6 +113,46 @@ TEST_F_TIMEOUT(suspend, child, 120) {
 	EXPECT_EQ(0, status);
 }
 
+/* Takes memory until @left bytes are available. Returns what it took. */
+static size_t take_memory(char **hog, size_t left)
+{
+	FILE *file = fopen("/proc/meminfo", "r");
+	size_t available = 0, size;
+	char line[128];
+
+	while (file && fgets(line, sizeof(line), file))
+		sscanf(line, "MemAvailable: %zu", &available);
+	if (file)
+		fclose(file);
+	available *= 1024;
+	size = available > left ? available - left : 0;
+	*hog = mmap(NULL, size, PROT_READ | PROT_WRITE,
+		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+	return *hog == MAP_FAILED ? 0 : size;
+}
+
+/* If the system has no memory for the pages, a suspend says so, and soon. */
+TEST_F_TIMEOUT(suspend, no_memory, 120) {
+	const size_t len = 256 * MIB;
+	char *large, *hog;
+	size_t taken;
+
+	/* or what is missing then is this program */
+	ASSERT_EQ(0, mlockall(MCL_CURRENT));
+	large = svm_map(len);
+	ASSERT_NE(NULL, large);
+	pattern_fill(large, len, 3);
+	ASSERT_EQ(0, svm_prefetch(&self->svm, large, len, self->gpu));
+	ASSERT_EQ(len / SVM_PAGE, svm_away(&self->svm, large, len));
+	taken = take_memory(&hog, 96 * MIB);
+	ASSERT_NE(0, taken);
+	EXPECT_EQ(-ENOMEM, suspend());
+	munmap(hog, taken);
+	EXPECT_EQ(1, svm_look(large, len, 3));
+	EXPECT_EQ(0, suspend());
+	munmap(large, len);
+}
+
 /* A GPU that was reset takes memory, which survives suspend. */
 static void check_works(struct __test_metadata *_metadata,
 			FIXTURE_DATA(suspend) *self, struct svm_gpu *gpu)

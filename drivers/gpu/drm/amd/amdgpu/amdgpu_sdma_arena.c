@@ -44,7 +44,8 @@
 
 /**
  * struct amdgpu_sdma_arena - a file's command memory
- * @lock: protects all members; not held while memory is allocated
+ * @lock: protects all members; not held while memory is allocated. Who waits for
+ *	room looks at @bytes without it
  * @chunks: that no thread is building a batch in, least recently used first
  * @kept_bytes: of all chunks of prepared batches
  * @num_kept: how many those are
@@ -148,7 +149,7 @@ static void chunk_forget(struct amdgpu_device *adev,
 {
 	mutex_lock(&arena->lock);
 	bitmap_clear(arena->used, chunk_unit(adev, chunk), chunk->size / UNIT);
-	arena->bytes -= chunk->size;
+	WRITE_ONCE(arena->bytes, arena->bytes - chunk->size);
 	mutex_unlock(&arena->lock);
 	wake_up(&arena->freed);
 	dma_fence_put(chunk->fence);
@@ -168,29 +169,33 @@ static int chunk_reserve(struct amdgpu_device *adev,
 	if (unit >= UNITS)
 		return -ENOSPC;
 	bitmap_set(arena->used, unit, size / UNIT);
-	arena->bytes += size;
+	WRITE_ONCE(arena->bytes, arena->bytes + size);
 	chunk->size = size;
 	chunk->va = amdgpu_gmc_sign_extend(AMDGPU_VA_RESERVED_SDMA_START(adev) +
 					   unit * UNIT);
 	return 0;
 }
 
+/* NULL: the arena is full. */
 static struct amdgpu_sdma_chunk *
 chunk_create(struct amdgpu_device *adev, struct amdgpu_fpriv *fpriv,
 	     struct amdgpu_sdma_arena *arena, u32 size)
 {
 	struct amdgpu_sdma_chunk *chunk;
-	int r;
+	bool room;
+	int r = 0;
 
 	chunk = kzalloc_obj(*chunk, GFP_KERNEL_ACCOUNT);
 	if (!chunk)
 		return ERR_PTR(-ENOMEM);
 	mutex_lock(&arena->lock);
-	r = chunk_reserve(adev, arena, chunk, size);
+	room = arena->bytes + size <= MAX_BYTES;
+	if (room)
+		r = chunk_reserve(adev, arena, chunk, size);
 	mutex_unlock(&arena->lock);
-	if (r) {
+	if (!room || r) {
 		kfree(chunk);
-		return ERR_PTR(r);
+		return room ? ERR_PTR(r) : NULL;
 	}
 	r = amdgpu_sdma_chunk_create_bo(adev, fpriv, chunk,
 					AMDGPU_GEM_DOMAIN_GTT);
@@ -261,13 +266,18 @@ static int arena_lock_tables(struct amdgpu_device *adev,
 static int arena_give_back(struct amdgpu_device *adev,
 			   struct amdgpu_fpriv *fpriv,
 			   struct amdgpu_sdma_arena *arena,
-			   struct amdgpu_sdma_chunk *chunk)
+			   struct amdgpu_sdma_chunk *chunk, bool nonblock)
 {
+	struct amdgpu_vm *vm = &fpriv->vm;
 	struct amdgpu_sdma_chunk *next;
 	LIST_HEAD(done);
-	int r;
+	int r = 0;
 
-	r = arena_lock_tables(adev, fpriv);
+	/* Not with the page tables locked. */
+	if (!nonblock)
+		r = amdgpu_vm_wait_to_clear(vm, true);
+	if (!r)
+		r = arena_lock_tables(adev, fpriv);
 	if (r) {
 		if (chunk)
 			amdgpu_sdma_chunk_put(fpriv, chunk, NULL);
@@ -277,8 +287,11 @@ static int arena_give_back(struct amdgpu_device *adev,
 		amdgpu_vm_bo_del(adev, chunk->bo_va);
 		chunk_list(arena, chunk, &arena->uncleared);
 	}
-	r = arena_clear(adev, fpriv, arena, &done);
-	amdgpu_bo_unreserve(fpriv->vm.root.bo);
+	if (nonblock && amdgpu_vm_clear_waits(vm, &vm->freed))
+		r = -EAGAIN;
+	else
+		r = arena_clear(adev, fpriv, arena, &done);
+	amdgpu_bo_unreserve(vm->root.bo);
 	/* Who waits for another chunk would wait in vain: he may try this. */
 	if (r)
 		wake_up(&arena->freed);
@@ -316,21 +329,28 @@ static struct amdgpu_sdma_chunk *chunk_take(struct amdgpu_sdma_arena *arena,
 	return best;
 }
 
-/* The chunk that ends first, most likely: of those not being built in. */
+/*
+ * An idle chunk of those that no thread is building a batch in, or else, unless it
+ * has to be @idle, the one that ends first, most likely.
+ */
 static struct amdgpu_sdma_chunk *chunk_oldest(struct amdgpu_sdma_arena *arena,
 					      bool idle)
 {
-	struct amdgpu_sdma_chunk *chunk;
+	struct amdgpu_sdma_chunk *chunk, *oldest = NULL;
 
 	mutex_lock(&arena->lock);
-	chunk = list_first_entry_or_null(&arena->chunks,
-					 struct amdgpu_sdma_chunk, node);
-	if (chunk && idle && !chunk_idle(chunk))
-		chunk = NULL;
-	if (chunk)
-		list_del(&chunk->node);
+	list_for_each_entry(chunk, &arena->chunks, node) {
+		if (chunk_idle(chunk)) {
+			oldest = chunk;
+			break;
+		}
+		if (!oldest && !idle)
+			oldest = chunk;
+	}
+	if (oldest)
+		list_del(&oldest->node);
 	mutex_unlock(&arena->lock);
-	return chunk;
+	return oldest;
 }
 
 static bool has_uncleared(struct amdgpu_sdma_arena *arena)
@@ -347,10 +367,10 @@ static int arena_shrink(struct amdgpu_device *adev, struct amdgpu_fpriv *fpriv,
 	int r;
 
 	if (has_uncleared(arena))
-		return arena_give_back(adev, fpriv, arena, NULL);
+		return arena_give_back(adev, fpriv, arena, NULL, nonblock);
 	if (nonblock) {
 		chunk = chunk_oldest(arena, true);
-		return chunk ? arena_give_back(adev, fpriv, arena, chunk) :
+		return chunk ? arena_give_back(adev, fpriv, arena, chunk, true) :
 			       -EAGAIN;
 	}
 	/* If all are being built in, each of those threads puts one back. */
@@ -371,7 +391,7 @@ static int arena_shrink(struct amdgpu_device *adev, struct amdgpu_fpriv *fpriv,
 			return r;
 		}
 	}
-	return arena_give_back(adev, fpriv, arena, chunk);
+	return arena_give_back(adev, fpriv, arena, chunk, false);
 }
 
 static int vram_create(struct amdgpu_device *adev, struct amdgpu_fpriv *fpriv,
@@ -453,7 +473,6 @@ chunk_get(struct amdgpu_device *adev, struct amdgpu_fpriv *fpriv,
 	  struct amdgpu_sdma_arena *arena, u64 size, u32 max, bool nonblock)
 {
 	struct amdgpu_sdma_chunk *chunk;
-	bool room;
 	int r;
 
 	if (size > MAX_BYTES)
@@ -461,12 +480,11 @@ chunk_get(struct amdgpu_device *adev, struct amdgpu_fpriv *fpriv,
 	while (1) {
 		mutex_lock(&arena->lock);
 		chunk = chunk_take(arena, size, max);
-		room = arena->bytes + size <= MAX_BYTES;
 		mutex_unlock(&arena->lock);
+		if (!chunk)
+			chunk = chunk_create(adev, fpriv, arena, size);
 		if (chunk)
 			return chunk;
-		if (room)
-			return chunk_create(adev, fpriv, arena, size);
 		r = arena_shrink(adev, fpriv, arena, size, nonblock);
 		if (r)
 			return ERR_PTR(r);
@@ -519,15 +537,19 @@ amdgpu_sdma_chunk_get(struct amdgpu_device *adev, struct amdgpu_fpriv *fpriv,
 int amdgpu_sdma_chunk_cpu(struct amdgpu_sdma_chunk *chunk, void **cpu)
 {
 	struct amdgpu_bo *bo = chunk->bo;
-	long r;
+	int r;
 
 	*cpu = amdgpu_bo_kptr(bo);
 	if (*cpu)
 		return 0;
-	/* amdgpu_bo_kmap() would not let a signal end this. */
-	r = dma_resv_wait_timeout(bo->tbo.base.resv, DMA_RESV_USAGE_KERNEL,
-				  true, MAX_SCHEDULE_TIMEOUT);
-	return r < 0 ? r : amdgpu_bo_kmap(bo, cpu);
+	/*
+	 * amdgpu_bo_kmap() would wait for the moves and clears of all that is
+	 * always valid in the VM. No engine moves this memory.
+	 */
+	r = ttm_bo_kmap(&bo->tbo, 0, PFN_UP(bo->tbo.base.size), &bo->kmap);
+	if (!r)
+		*cpu = amdgpu_bo_kptr(bo);
+	return r;
 }
 
 /**

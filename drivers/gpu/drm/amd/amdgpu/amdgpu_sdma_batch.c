@@ -258,6 +258,9 @@ int amdgpu_sdma_batch_alloc_job(struct amdgpu_sdma_batch *b, u32 ibs)
 	struct amdgpu_job *job;
 	int r;
 
+	/* A process that shares the file was killed, and the context with it. */
+	if (READ_ONCE(e->entity.stopped))
+		return -ECANCELED;
 	r = drm_sched_entity_error(&e->entity);
 	if (r)
 		return r;

@@ -74,6 +74,7 @@ struct amdgpu_sdma_batch_out {
  * @exec: locks
  * @found: addresses of the mappings that were found last, by read and write:
  *	most batches name few
+ * @counted: the mappings whose bytes were counted last, likewise
  * @few: usually @bo_vas
  * @share_bytes: room for the packets of each share
  * @jobs: one for each share that is not empty
@@ -119,6 +120,7 @@ struct amdgpu_sdma_batch {
 	struct amdgpu_sync sync;
 	struct drm_exec exec;
 	struct amdgpu_sdma_hull found[4];
+	struct amdgpu_bo_va_mapping *counted[4];
 	struct amdgpu_bo_va *few[AMDGPU_SDMA_FEW_BOS];
 	u64 share_bytes[AMDGPU_SDMA_MAX_SHARES];
 	struct amdgpu_job *jobs[AMDGPU_SDMA_MAX_SHARES];

@@ -140,19 +140,36 @@ static void count_piece(struct amdgpu_sdma_batch *b,
 		amdgpu_sdma_batch_add_path(b, m->bo_va->base.bo, bytes);
 }
 
+/* What is mapped at @va: @m, which was found last, or what a lookup finds. */
+static int next_mapping(struct amdgpu_sdma_batch *b, u64 va,
+			struct amdgpu_bo_va_mapping **m)
+{
+	const struct amdgpu_device *adev = b->adev;
+	u64 page = (va & AMDGPU_GMC_HOLE_MASK) >> AMDGPU_GPU_PAGE_SHIFT;
+	int r;
+
+	if (*m && page >= (*m)->start && page <= (*m)->last)
+		return 0;
+	r = amdgpu_sdma_batch_charge_lookup(b);
+	if (!r)
+		*m = amdgpu_sdma_batch_mapping(b, va);
+	return r;
+}
+
 static int count_range(struct amdgpu_sdma_batch *b,
 		       const struct amdgpu_sdma_range *range)
 {
 	u64 left = range->last - range->start + 1, va = range->start, n;
 	const struct amdgpu_device *adev = b->adev;
-	struct amdgpu_bo_va_mapping *m;
+	struct amdgpu_bo_va_mapping **last, *m;
 	int r;
 
+	last = &b->counted[range->read + 2 * range->write];
 	while (left) {
-		r = amdgpu_sdma_batch_charge_lookup(b);
+		r = next_mapping(b, va, last);
 		if (r)
 			return r;
-		m = amdgpu_sdma_batch_mapping(b, va);
+		m = *last;
 		/* SVM memory from here on, counted by amdgpu_sdma_svm_use() */
 		if (!m)
 			return 0;
@@ -199,6 +216,7 @@ int amdgpu_sdma_batch_count_path(struct amdgpu_sdma_batch *b)
 	if (!sdma_batch_prepares(b) &&
 	    !(b->args->flags & AMDGPU_SDMA_BATCH_PATH))
 		return 0;
+	memset(b->counted, 0, sizeof(b->counted));
 	b->lookups = 0;
 	for (i = 0; i < b->plan.num; i++) {
 		n = amdgpu_sdma_ranges(&b->plan, i, ranges);

@@ -479,6 +479,7 @@ void amdgpu_sdma_batch_note_drop(struct amdgpu_sdma_batch_note *note,
 	spin_lock_irq(&note->file->lock);
 	note->file->queued[dropped.engine] -= dropped.work;
 	spin_unlock_irq(&note->file->lock);
+	wake_up(&note->file->ended);
 	amdgpu_sdma_turn_put(dropped.turn);
 }
 

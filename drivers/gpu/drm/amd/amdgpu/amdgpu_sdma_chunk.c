@@ -76,7 +76,8 @@ int amdgpu_sdma_chunk_create_bo(struct amdgpu_device *adev,
 		.domain = domain,
 		.flags = AMDGPU_GEM_CREATE_VM_ALWAYS_VALID |
 			 (vram ? AMDGPU_GEM_CREATE_NO_CPU_ACCESS |
-				 AMDGPU_GEM_CREATE_VRAM_CLEARED : 0),
+				 AMDGPU_GEM_CREATE_VRAM_CLEARED |
+				 AMDGPU_GEM_CREATE_VRAM_WIPE_ON_RELEASE : 0),
 		.type = ttm_bo_type_device,
 		.bo_ptr_size = sizeof(struct amdgpu_bo),
 		.xcp_id_plus1 = fpriv->xcp_id + 1,

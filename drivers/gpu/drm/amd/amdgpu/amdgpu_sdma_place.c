@@ -196,18 +196,36 @@ int amdgpu_sdma_plan_place(struct amdgpu_sdma_plan *plan, u32 placement,
 }
 EXPORT_SYMBOL_IF_KUNIT(amdgpu_sdma_plan_place);
 
+/* Packets of a descriptor from one offset to another, but for what a cut adds. */
+static u64 part_dwords(const struct amdgpu_sdma_plan *plan, u32 i, u64 from,
+		       u64 to)
+{
+	u64 dw = amdgpu_sdma_desc_dwords(plan, i), bytes = bytes_of(plan, i);
+
+	to = min(to, bytes);
+	if (to - from == bytes)
+		return dw;
+	return DIV64_U64_ROUND_UP(dw * (to - from), bytes);
+}
+
 /* Packets of the descriptors of a share, and of the waits in front of it. */
 static u64 share_dwords(const struct amdgpu_sdma_plan *plan, u32 share)
 {
-	u32 i, end = min(plan->num, plan->end[share].desc + 1);
+	const struct amdgpu_sdma_cursor *end = &plan->end[share];
+	struct amdgpu_sdma_cursor at = sdma_share_begin(plan, share);
 	u64 dw = 0;
+	u32 i;
 
 	if (plan->shares == 1)
 		return plan->dwords;
 	for (i = 0; i < plan->prelude; i++)
 		dw += amdgpu_sdma_desc_dwords(plan, i);
-	for (i = sdma_share_begin(plan, share).desc; i < end; i++)
-		dw += amdgpu_sdma_desc_dwords(plan, i);
+	for (; at.desc < end->desc; at.desc++) {
+		dw += part_dwords(plan, at.desc, at.offset, U64_MAX);
+		at.offset = 0;
+	}
+	if (end->offset > at.offset)
+		dw += part_dwords(plan, at.desc, at.offset, end->offset);
 	return dw;
 }
 

@@ -154,7 +154,11 @@ static int wake_device(struct device *dev, bool nonblock)
 	/* -EINVAL: it is never asleep */
 	if (r == -EINVAL)
 		pm_runtime_get_noresume(dev);
-	return r ? 0 : -EAGAIN;
+	if (r)
+		return 0;
+	/* Who comes again, with no worker to wait for him, finds it awake. */
+	pm_request_resume(dev);
+	return -EAGAIN;
 }
 
 /* As amdgpu_drm_ioctl() and drm_ioctl() do, with the same permissions. */

@@ -42,8 +42,9 @@
  * dev_pagemap_end_alias(): the alias is revoked, and each peer lets go of the
  * pages that it has mapped. Whoever wants a page while the device is reset has it
  * migrated, which waits for the reset. So no access of a peer reaches the device
- * from before the reset to its end; none is dropped and said to have succeeded.
- * This is what may be lost:
+ * from before the reset to its end. A write that a peer with DMA had posted before
+ * may still be on its way to the BAR when the peer says that it has let go: nothing
+ * orders the two on PCIe. This is what may be lost:
  *
  * - If the reset loses the memory, everything that was in it: also what a peer
  *   has written, and reported as written, before. See svm_range_bo_lost():
@@ -64,8 +65,8 @@
  *
  * **Suspend and unplug.** The alias is revoked, and the memory is closed and
  * emptied by kgd2kfd_close_zone_device(), so no peer has a mapping left when
- * the device stops to answer. A process that has pages in the device also holds
- * it runtime active.
+ * the device stops to answer. A page that cannot be evicted makes a suspend fail.
+ * A removal goes on; it ends the access of peers as a reset does.
  *
  * **Lifetime.** The provider of the BAR is devres of the PCI device, acquired
  * before the pagemap and thus released after it. The CPU mapping is undone when
@@ -224,13 +225,20 @@ void svm_alias_first_show(struct amdgpu_device *adev)
 
 	if (!adev->kfd.alias.provider)
 		return;
-	adev->kfd.alias_hidden = 0;
 	r = dev_pagemap_publish_alias_of(&adev->kfd.pgmap, &adev->kfd.alias,
 					 adev->kfd.alias_filled);
-	if (!r)
+	if (r) {
+		dev_warn(adev->dev, "peers do not get access to SVM memory: %d\n",
+			 r);
+		adev->kfd.alias.provider = NULL;
 		return;
-	dev_warn(adev->dev, "peers do not get access to SVM memory: %d\n", r);
-	adev->kfd.alias.provider = NULL;
+	}
+
+	guard(mutex)(&adev->kfd.alias_lock);
+	adev->kfd.alias_hidden &= ~SVM_ALIAS_CLOSED;
+	/* A reset has begun meanwhile, and shows it when it is over. */
+	if (adev->kfd.alias_hidden)
+		dev_pagemap_revoke_alias(&adev->kfd.pgmap);
 }
 
 /**
@@ -252,8 +260,8 @@ void svm_alias_show(struct amdgpu_device *adev, unsigned int why)
  * @adev: the device
  * @why: SVM_ALIAS_*, to be given to svm_alias_show()
  *
- * Before a reset those that have access lose it here. Memory that is closed is
- * evicted next, which does the same.
+ * Before a reset, and before the device goes, peers that have access lose it
+ * here. Memory that is closed is evicted next, which does the same.
  *
  * Context: May sleep, and may be part of a reset. What holds the lock neither
  * allocates memory nor waits for fences.
@@ -264,8 +272,8 @@ void svm_alias_hide(struct amdgpu_device *adev, unsigned int why)
 		return;
 	guard(mutex)(&adev->kfd.alias_lock);
 	adev->kfd.alias_hidden |= why;
-	if (why == SVM_ALIAS_RESET)
-		dev_pagemap_end_alias(&adev->kfd.pgmap);
-	else
+	if (why == SVM_ALIAS_CLOSED)
 		dev_pagemap_revoke_alias(&adev->kfd.pgmap);
+	else
+		dev_pagemap_end_alias(&adev->kfd.pgmap);
 }

@@ -12,6 +12,7 @@ struct amdgpu_device;
 /* Why peers get no access. Each is set and cleared on its own. */
 #define SVM_ALIAS_RESET		BIT(0)	/* the device is being reset */
 #define SVM_ALIAS_CLOSED	BIT(1)	/* its memory is closed */
+#define SVM_ALIAS_GONE		BIT(2)	/* the device is being removed */
 
 #if IS_ENABLED(CONFIG_HSA_AMD_SVM)
 void svm_alias_init(struct amdgpu_device *adev);

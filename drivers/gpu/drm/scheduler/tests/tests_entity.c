@@ -164,11 +164,43 @@ static void kill_score(struct kunit *test)
 	drm_mock_sched_entity_free(other);
 }
 
+/* Jobs that come after the entity was killed end as well, and in order. */
+static void kill_pushed(struct kunit *test)
+{
+	struct drm_mock_sched_entity *entity = new_entity(test);
+	struct drm_mock_scheduler *sched = test->priv;
+	struct drm_mock_sched_job *running, *job;
+	struct dma_fence *fence[2];
+	int i, score;
+
+	running = start_job(test, entity);
+	set_bit(DRM_SCHED_FENCE_DONT_PIPELINE,
+		&running->base.s_fence->finished.flags);
+	drm_sched_entity_kill(&entity->base);
+	score = atomic_read(sched->base.score);
+	for (i = 0; i < ARRAY_SIZE(fence); i++) {
+		job = drm_mock_sched_job_new(test, entity);
+		drm_mock_sched_job_submit(job);
+		fence[i] = dma_fence_get(&job->base.s_fence->finished);
+	}
+	KUNIT_EXPECT_EQ(test, atomic_read(sched->base.score), score);
+	KUNIT_EXPECT_FALSE(test, dma_fence_is_signaled(fence[0]));
+
+	finish_job(test, running);
+	KUNIT_EXPECT_GT(test, dma_fence_wait_timeout(fence[1], false, HZ), 0);
+	for (i = 0; i < ARRAY_SIZE(fence); i++) {
+		KUNIT_EXPECT_EQ(test, dma_fence_get_status(fence[i]), -ESRCH);
+		dma_fence_put(fence[i]);
+	}
+	drm_mock_sched_entity_free(entity);
+}
+
 static struct kunit_case entity_tests[] = {
 	KUNIT_CASE(clear_error_none),
 	KUNIT_CASE(clear_error_again),
 	KUNIT_CASE(clear_error_waits),
 	KUNIT_CASE(kill_score),
+	KUNIT_CASE(kill_pushed),
 	{}
 };
 

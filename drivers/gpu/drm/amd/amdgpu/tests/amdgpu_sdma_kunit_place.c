@@ -281,6 +281,7 @@ static void place_dwords(struct kunit *test)
 			      AMDGPU_SDMA_BOUNCE_DW);
 	static struct drm_amdgpu_sdma_desc d[64];
 	static struct amdgpu_sdma_plan plan;
+	u64 sum = 0;
 	u32 i, wait;
 
 	for (i = 0; i < ARRAY_SIZE(d); i++)
@@ -294,9 +295,8 @@ static void place_dwords(struct kunit *test)
 			ALIGN(64 * 7 + AMDGPU_SDMA_RECORD_DW + 4 + end, 8));
 	plan.records = 0;
 	KUNIT_ASSERT_EQ(test, 0, kunit_place(&plan, FAN_OUT, 4));
-	/* 16, and the one behind a cut that is between two. */
 	KUNIT_EXPECT_EQ(test, amdgpu_sdma_plan_dwords(&plan, 0),
-			ALIGN(17 * 7 + cuts + end, 8));
+			ALIGN(16 * 7 + cuts + end, 8));
 	KUNIT_EXPECT_EQ(test, amdgpu_sdma_plan_dwords(&plan, 3),
 			ALIGN(16 * 7 + cuts + end, 8));
 	/* Each share has the waits in front, and a guard. */
@@ -307,9 +307,21 @@ static void place_dwords(struct kunit *test)
 	checked(test, &plan, d, 64);
 	KUNIT_ASSERT_EQ(test, 0, kunit_place(&plan, FAN_OUT, 3));
 	KUNIT_EXPECT_EQ(test, amdgpu_sdma_plan_dwords(&plan, 0),
-			ALIGN(22 * 7 + wait + cuts + end, 8));
+			ALIGN(21 * 7 + wait + cuts + end, 8));
 	KUNIT_EXPECT_EQ(test, amdgpu_sdma_plan_dwords(&plan, 2),
 			ALIGN(21 * 7 + wait + cuts + end, 8));
+	/* What is cut counts once, in all shares together. */
+	d[0] = kunit_good(AMDGPU_SDMA_OP_COPY_RECT);
+	d[0].size = 8;
+	d[0].rows = 4096;
+	d[0].src_pitch = 16;
+	d[0].dst_pitch = 16;
+	checked(test, &plan, d, 1);
+	KUNIT_ASSERT_EQ(test, 0, kunit_place(&plan, FAN_OUT, 16));
+	for (i = 0; i < 16; i++)
+		sum += amdgpu_sdma_plan_dwords(&plan, i);
+	KUNIT_EXPECT_GE(test, sum, plan.dwords);
+	KUNIT_EXPECT_LE(test, sum, plan.dwords + 16 * (cuts + end + 8));
 }
 
 static struct kunit_case place_cases[] = {

@@ -1,0 +1,1 @@
+IOURING_EXTRA_LIBS = -luring
