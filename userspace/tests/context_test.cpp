@@ -280,6 +280,22 @@ TEST_F(ContextTest, ChainEndsAtWhatCouldNotBeStarted)
 	EXPECT_EQ(::lseek(file.get(), 0, SEEK_END), 10);
 }
 
+// It needs nothing of what is before it.
+TEST_F(ContextTest, WhatCouldNotBeStartedInAChainIsDone)
+{
+	operation first, bad;
+
+	{
+		context::chain chain(*ring, 2);
+		first = start();
+		bad = ring->write(in.get(), memory.part(1, 2 * page_size), 0);
+	}
+	EXPECT_TRUE(bad.done());
+	EXPECT_EQ(bad.wait().error().code(), errc::usage);
+	first.cancel();
+	EXPECT_EQ(first.wait().error().code(), errc::cancelled);
+}
+
 TEST_F(ContextTest, ASleepInAChainHoldsUpWhatIsBehindIt)
 {
 	auto file = temporary();

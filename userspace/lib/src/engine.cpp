@@ -131,23 +131,14 @@ operation engine::failed(error why) noexcept
 
 	if (!op)
 		return refused();
-	op->outcome = std::unexpected(std::move(why));
-	op->complete = [](request &self, int, unsigned) noexcept {
-		auto &state = static_cast<op_state &>(self);
-
-		state.in->finish(state, std::move(state.outcome));
-	};
-	if (!chaining_ || !break_chain(*op))
-		finish(*op, std::move(op->outcome));
+	break_chain();
+	finish(*op, std::unexpected(std::move(why)));
 	return operation(op);
 }
 
 operation engine::refused() noexcept
 {
-	static request nobody;
-
-	if (chaining_)
-		break_chain(nobody);
+	break_chain();
 	return operation(&none_left_);
 }
 
@@ -158,15 +149,15 @@ operation engine::no_part_of_a_chain(const char *what) noexcept
 }
 
 // Else what comes behind would be linked with what comes before. No file is -1.
-bool engine::break_chain(request &to) noexcept
+void engine::break_chain() noexcept
 {
-	io_uring_sqe *sqe = entry(to);
+	static request nobody;
+	io_uring_sqe *sqe = chaining_ ? entry(nobody) : nullptr;
 
 	if (!sqe)
-		return false;
+		return;
 	io_uring_prep_read(sqe, -1, nullptr, 0, 0);
-	io_uring_sqe_set_data(sqe, to.complete ? &to : nullptr);
-	return true;
+	io_uring_sqe_set_data(sqe, nullptr);
 }
 
 operation engine::done(size_t bytes) noexcept

@@ -155,8 +155,8 @@ private:
 	template <class Prepare>
 	operation begin(const char *what, errc failure, const slice &keep, bool of_file,
 			Prepare prepare) noexcept;
-	/// An entry that fails where a chain is built: false if there is no room.
-	bool break_chain(request &to) noexcept;
+	/// An entry that fails, where a chain is built.
+	void break_chain() noexcept;
 	void hear() noexcept;			///< what fd() tells is known
 	int take_in() noexcept;			///< how many completions
 	int wait(deadline until) noexcept;
