@@ -296,6 +296,114 @@ TEST_F(ContextTest, WhatCouldNotBeStartedInAChainIsDone)
 	EXPECT_EQ(first.wait().error().code(), errc::cancelled);
 }
 
+namespace {
+
+/// A chain of three: a read of the pipe, which waits, and two writes to a file.
+struct ChainTest : ContextTest {
+	void SetUp() override
+	{
+		ContextTest::SetUp();
+		if (!ring)
+			return;
+		context::chain chain(*ring, 3);
+		first = ring->read(out.get(), memory.part(0, 3), context::current);
+		second = ring->write(file.get(), memory.part(0, 3), 0);
+		third = ring->write(file.get(), memory.part(0, 3), 3);
+	}
+
+	/// The read goes on, and nothing else has been done.
+	void expect_the_read_alone()
+	{
+		EXPECT_FALSE(first.poll());
+		put("abc");
+		EXPECT_EQ(first.wait_until(after(10s)), 3u);
+		while (ring->run_once(after(20ms)).value_or(0))
+			;
+		EXPECT_EQ(::lseek(file.get(), 0, SEEK_END), 0);
+		EXPECT_EQ(ring->left_behind(), 0u);
+		EXPECT_EQ(memory.users(), 1u);
+	}
+
+	unique_fd file = temporary();
+	operation first, second, third;
+};
+
+void expect_cancelled(operation &op)
+{
+	auto end = op.wait_until(after(10s));
+
+	ASSERT_FALSE(end) << "it was done";
+	EXPECT_EQ(end.error().code(), errc::cancelled);
+	EXPECT_EQ(end.error().number(), ECANCELED);
+}
+
+} // namespace
+
+TEST_F(ChainTest, APartThatIsCancelledWhileItWaitsNeverBegins)
+{
+	ASSERT_TRUE(ring->submit());
+	second.cancel();
+	expect_the_read_alone();
+	expect_cancelled(second);
+	expect_cancelled(third);
+}
+
+TEST_F(ChainTest, TheLastPartIsCancelledAlone)
+{
+	ASSERT_TRUE(ring->submit());
+	third.cancel();
+	put("abc");
+	expect_cancelled(third);
+	EXPECT_EQ(second.wait(), 3u);
+	EXPECT_EQ(first.wait(), 3u);
+	EXPECT_EQ(::lseek(file.get(), 0, SEEK_END), 3);
+}
+
+TEST_F(ChainTest, ThePartThatRunsIsCancelledWithAllBehindIt)
+{
+	ASSERT_TRUE(ring->submit());
+	first.cancel();
+	for (operation *op : {&first, &second, &third})
+		expect_cancelled(*op);
+	put("kept");
+	EXPECT_EQ(::lseek(file.get(), 0, SEEK_END), 0);
+}
+
+// Nobody has to wait for what is before it.
+TEST_F(ChainTest, APartThatIsDestroyedWhileItWaitsNeverBegins)
+{
+	auto begun = clock::now();
+
+	ASSERT_TRUE(ring->submit());
+	second = {};
+	third = {};
+	EXPECT_LT(clock::now() - begun, 5s);
+	EXPECT_EQ(ring->left_behind(), 2u);
+	expect_the_read_alone();
+}
+
+// The same of one that is no file's, for which nobody waits a limited time else.
+TEST_F(ContextTest, ASleepThatIsDestroyedWhileItWaitsNeverBegins)
+{
+	auto begun = clock::now();
+	operation first, sleep;
+
+	{
+		context::chain chain(*ring, 2);
+		first = start();
+		sleep = ring->sleep_until(after(1h));
+	}
+	ASSERT_TRUE(ring->submit());
+	sleep = {};
+	EXPECT_LT(clock::now() - begun, 5s);
+	put("abc");
+	// It reads fewer bytes than it was to: that alone ends a chain, too.
+	EXPECT_EQ(first.wait_until(after(10s)), 3u);
+	while (ring->run_once(after(20ms)).value_or(0))
+		;
+	EXPECT_EQ(ring->left_behind(), 0u);
+}
+
 TEST_F(ContextTest, ASleepInAChainHoldsUpWhatIsBehindIt)
 {
 	auto file = temporary();

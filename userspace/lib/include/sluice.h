@@ -229,7 +229,9 @@ SLUICE_API int sluice_context_sleep(sluice_context *context, int64_t until,
 /*
  * Let the reads, writes and batches that are started between these two begin one
  * after the other, each when the one before has succeeded in full, without a wake-up
- * in between. If one fails, those behind it end with -ECANCELED.
+ * in between. If one fails, those behind it end with -ECANCELED. One that is cancelled
+ * while it waits for those before it never begins: they go on, and when the last of them
+ * has ended, it and those behind it end with -ECANCELED.
  * @length: how many there will be, at most
  * begin: -EBUSY if a chain is open already. end: -EINVAL if none is.
  */

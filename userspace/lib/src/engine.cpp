@@ -2,6 +2,7 @@
 #include "engine.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <poll.h>
 #include <sys/eventfd.h>
@@ -16,6 +17,9 @@ engine::engine(unsigned operations) : states_(operations)
 {
 	for (op_state &op : states_) {
 		op.in = this;
+		op.held_by.complete = [](request &self, int, unsigned) noexcept {
+			static_cast<gate &>(self).ahead = false;
+		};
 		op.next = free_;
 		free_ = &op;
 	}
@@ -32,12 +36,15 @@ int engine::open(unsigned operations)
 	// interrupt it for each.
 	unsigned flags = IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN |
 			 IORING_SETUP_TASKRUN_FLAG;
-	unsigned entries = std::min(operations, most_entries);
+	unsigned entries = std::min(2 * operations, most_entries);	// with gates
 	int err = io_uring_queue_init(entries, &ring_, flags);
 
 	if (err == -EINVAL)	// before Linux 6.1
 		err = io_uring_queue_init(entries, &ring_, 0);
 	opened_ = err == 0;
+	// Gates need a table of files to change, or not to change.
+	if (const int none = -1; opened_)
+		gates_ = io_uring_register_files(&ring_, &none, 1) == 0;
 	return err;
 }
 
@@ -70,6 +77,8 @@ op_state *engine::take() noexcept
 		op->stop = nullptr;
 		op->owner = nullptr;
 		op->of_file = false;
+		op->held_by.number = gate::open;
+		op->held_by.ahead = false;
 		op->tag = 0;
 	}
 	return op;
@@ -104,7 +113,7 @@ deadline engine::grace_for(const op_state &op) const noexcept
 {
 	using namespace std::chrono_literals;
 
-	if (!op.of_file)
+	if (!op.of_file && !op.held_by.ahead)
 		return never;
 	return after(orphans_ ? 20ms : 1000ms);
 }
@@ -194,6 +203,26 @@ io_uring_sqe *engine::entry(request &to) noexcept
 		last_ = sqe;
 	}
 	return sqe;
+}
+
+io_uring_sqe *engine::entry(op_state &op) noexcept
+{
+	gate &held_by = op.held_by;
+
+	if (chaining_ && last_ && gates_)
+		if (io_uring_sqe *sqe = entry(static_cast<request &>(held_by))) {
+			io_uring_prep_files_update(sqe, &held_by.number, 1, 0);
+			io_uring_sqe_set_data(sqe, static_cast<request *>(&held_by));
+			held_by.ahead = true;
+		}
+	return entry(static_cast<request &>(op));
+}
+
+// It may have begun: then its gate is of no use, and the kernel finds it.
+void engine::cancel(op_state &op) noexcept
+{
+	std::atomic_ref(op.held_by.number).store(gate::shut, std::memory_order_relaxed);
+	cancel(static_cast<request &>(op));
 }
 
 void engine::cancel(request &to) noexcept
@@ -417,7 +446,7 @@ int engine::run(deadline until) noexcept
 
 void engine::begin_chain(unsigned length) noexcept
 {
-	if (io_uring_sq_space_left(&ring_) < length)
+	if (io_uring_sq_space_left(&ring_) < 2 * length)	// with gates
 		submit();
 	chaining_ = true;
 	last_ = nullptr;

@@ -2,6 +2,8 @@
 // The inside of a context: the ring, and what is under way in it.
 #pragma once
 
+#include <cerrno>
+#include <climits>
 #include <coroutine>
 #include <cstdint>
 #include <vector>
@@ -19,6 +21,17 @@ struct request {
 	void (*complete)(request &self, int res, unsigned flags) noexcept = nullptr;
 };
 
+/// A request in front of a part of a chain, which begins only if this one succeeds. The
+/// kernel reads the number when it gets there, not before: so a part that waits can be
+/// kept from beginning, which no request to cancel does.
+struct gate : request {
+	static constexpr int open = IORING_REGISTER_FILES_SKIP;
+	static constexpr int shut = INT_MAX;	///< no process has such a file
+
+	int number = open;
+	bool ahead = false;	///< of what the kernel has done, as far as is known
+};
+
 /// What an operation refers to. It goes back to its pool when it is both done and
 /// disowned.
 struct op_state : request {
@@ -33,6 +46,7 @@ struct op_state : request {
 	uint64_t tag = 0;			///< for whoever started it
 	slice keep;				///< memory that it uses
 	slice keep_more;
+	gate held_by;				///< in a chain
 	__kernel_timespec time{};		///< of a timer
 	bool done = true;
 	bool of_file = false;			///< which may not answer
@@ -96,6 +110,9 @@ public:
 	/// An entry of the ring that goes to @p to; nullptr if the ring is broken.
 	/// Call submit() or wait before what it points to goes away.
 	io_uring_sqe *entry(request &to) noexcept;
+	/// The same of an operation, which cancel() keeps from beginning while it waits
+	/// for what is before it in a chain.
+	io_uring_sqe *entry(op_state &op) noexcept;
 	/// An operation by one entry, which @p prepare fills in. The entry's result
 	/// is that of the operation.
 	template <class Prepare>
@@ -114,6 +131,7 @@ public:
 
 	/// Cancel what has @p to as its request; @p to still completes.
 	void cancel(request &to) noexcept;
+	void cancel(op_state &op) noexcept;
 
 	int submit() noexcept;
 	/// The same, and be ready for somebody who waits for fd() to be readable.
@@ -178,6 +196,7 @@ private:
 	unsigned finished_ = 0;
 	unsigned orphans_ = 0;
 	uint64_t entered_ = 0;
+	bool gates_ = false;			///< the kernel lets us have such
 };
 
 template <class Prepare>

@@ -30,8 +30,9 @@ struct op_state;
 
 /// Something under way. Moving it moves the ownership. Destroying it cancels what is
 /// not done and waits until no device can touch its memory any more. Only a file may
-/// never answer: what it does not give back within a second is left to the context,
-/// which keeps its memory alive. See context::left_behind().
+/// never answer, and with it what waits for it in a chain: what is not given back
+/// within a second is left to the context, which keeps its memory alive. See
+/// context::left_behind().
 class [[nodiscard]] operation {
 public:
 	/// None; poll() is true, and the result is errc::usage.
@@ -53,7 +54,8 @@ public:
 	/// The same, or errc::timeout at @p until; it goes on then.
 	result<size_t> wait_until(deadline until) noexcept;
 
-	/// Ask to stop it. It is done only when it says so, and may have succeeded.
+	/// Ask to stop it. It is done only when it says so, and may have succeeded. One
+	/// that waits for what is before it in a chain never begins: see context::chain.
 	void cancel() noexcept;
 
 	/// That of its context: see context::fd().
@@ -125,6 +127,12 @@ public:
 	/// is errc::cancelled. Nobody wakes up in between. Reads, writes, syncs,
 	/// batches by the ring and sleeps are such; what is no request of the ring
 	/// (messages, RDMA, arrivals) cannot be part: errc::usage.
+	///
+	/// A part that is cancelled while it waits for those before it never begins.
+	/// They go on as if nothing had happened; when the last of them has ended, it
+	/// and what is behind it are errc::cancelled. A part that has begun is
+	/// cancelled as if it were alone. A kernel that lets no ring have a table of
+	/// files stops the former only once they have begun.
 	class chain {
 	public:
 		/// @param length how many operations will be part, at most
@@ -150,7 +158,8 @@ public:
 	int fd() const noexcept;
 
 	/// Reads, writes and syncs whose operation was destroyed, and which their file
-	/// still has: on a network that is down, or a disk that hangs. Their memory
+	/// still has: on a network that is down, or a disk that hangs; and parts of
+	/// chains that were destroyed while they waited for others. Their memory
 	/// may still be read or written to, so do not use it for something else. It is
 	/// freed when the file lets go of it, or with the process.
 	unsigned left_behind() const noexcept;
