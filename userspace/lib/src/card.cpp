@@ -83,9 +83,8 @@ card::~card()
 			in.cancel(*w);
 	if (ticker_.armed)
 		in.cancel(ticker_);
-	while (!quiet())
-		if (int err = in.reap(never); err < 0 && err != -ETIME)
-			std::terminate();	// the ring is broken
+	if (in.reap_until([this] { return quiet(); }))
+		std::terminate();	// the ring is broken
 }
 
 bool card::quiet() const noexcept

@@ -32,11 +32,8 @@ result<endpoint> endpoint::connect(context &in, nic &card, std::string_view host
 	SLUICE_CHECK(detail::check_options(options));
 	detail::connector one(in, card.inside().shared_from_this(), host, port, options,
 			      until);
-	detail::engine &ring = in.inside();
-
-	while (!one.step())
-		if (int err = ring.reap(never); err < 0 && err != -ETIME)
-			return fail_errno("io_uring", "wait", -err);
+	if (int err = in.inside().reap_until([&] { return one.step(); }))
+		return fail_errno("io_uring", "wait", -err);
 	return one.take();
 }
 

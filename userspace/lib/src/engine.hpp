@@ -143,6 +143,15 @@ public:
 	/// The same, and resume the coroutines whose operations are done.
 	int run(deadline until) noexcept;
 
+	/// Take in what comes until @p over() is true: 0, or -errno if the ring is broken.
+	template <class Over> int reap_until(Over over) noexcept
+	{
+		while (!over())
+			if (int err = reap(never); err < 0 && err != -ETIME)
+				return err;
+		return 0;
+	}
+
 	/// Poll @p fd for input again and again; @p to is called each time.
 	/// Each call ends in IORING_CQE_F_MORE, or is the last one.
 	void watch(int fd, request &to) noexcept;
@@ -187,6 +196,7 @@ private:
 	io_uring ring_{};
 	unique_fd told_;			///< an eventfd: fd()
 	bool opened_ = false, chaining_ = false;
+	bool gates_ = false;			///< the kernel lets us have such
 	io_uring_sqe *last_ = nullptr;		///< of a chain
 	std::vector<op_state> states_;
 	op_state *free_ = nullptr;
@@ -196,7 +206,6 @@ private:
 	unsigned finished_ = 0;
 	unsigned orphans_ = 0;
 	uint64_t entered_ = 0;
-	bool gates_ = false;			///< the kernel lets us have such
 };
 
 template <class Prepare>

@@ -115,9 +115,8 @@ migration_watch::~migration_watch()
 {
 	ending_ = true;
 	ring_.cancel(*this);
-	while (watching_)
-		if (int err = ring_.reap(never); err < 0 && err != -ETIME)
-			std::terminate();	// the ring is broken
+	if (ring_.reap_until([this] { return !watching_; }))
+		std::terminate();	// the ring is broken
 }
 
 // Does not wait: the file says EAGAIN if there is nothing.
