@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "resolve.hpp"
 
+#include <cerrno>
 #include <cstring>
 #include <memory>
 #include <netdb.h>
@@ -18,7 +19,7 @@ namespace sluice::detail {
 struct lookup::query {
 	std::string host, port;
 	unique_fd done;
-	int status = 0;
+	int status = 0, number = 0;	///< of getaddrinfo(), and of errno for EAI_SYSTEM
 	std::vector<sockaddr_storage> found;
 
 	void ask(int flags)
@@ -28,6 +29,7 @@ struct lookup::query {
 		hints.ai_flags = flags | AI_NUMERICSERV;
 		hints.ai_socktype = SOCK_STREAM;
 		status = ::getaddrinfo(host.c_str(), port.c_str(), &hints, &list);
+		number = errno;
 		for (addrinfo *a = list; !status && a; a = a->ai_next) {
 			std::memcpy(&found.emplace_back(), a->ai_addr, a->ai_addrlen);
 		}
@@ -45,6 +47,7 @@ lookup::lookup(context &in, std::string_view host, uint16_t port)
 	query_->done = unique_fd(::eventfd(0, EFD_CLOEXEC));
 	if (!query_->done) {
 		query_->status = EAI_SYSTEM;
+		query_->number = errno;
 		return;
 	}
 	told_ = in.ready(query_->done.get(), POLLIN);
@@ -64,6 +67,9 @@ result<std::vector<sockaddr_storage>> lookup::take()
 			    "its address is not found in time");
 	if (query_->done)
 		SLUICE_CHECK(told_.wait());
+	if (query_->status == EAI_SYSTEM)
+		return fail_errno(query_->host, "its address cannot be looked up",
+				  query_->number);
 	if (query_->status)
 		return fail(errc::peer_lost, query_->host,
 			    ::gai_strerror(query_->status));

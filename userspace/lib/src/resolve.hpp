@@ -20,7 +20,7 @@ public:
 
 	/// Done when the addresses are there; it waits for nothing else.
 	operation &told() noexcept { return told_; }
-	/// Then: errc::peer_lost (no such host). Before: errc::timeout.
+	/// Then: errc::peer_lost (no such host), errc::system. Before: errc::timeout.
 	result<std::vector<sockaddr_storage>> take();
 
 private:
