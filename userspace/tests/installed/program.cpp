@@ -15,6 +15,7 @@
 #include <sluice/error.hpp>
 #include <sluice/kv.hpp>
 #include <sluice/nic.hpp>
+#include <sluice/or_exit.hpp>
 #include <sluice/stream.hpp>
 #include <sluice/task.hpp>
 #include <sluice/topology.hpp>
