@@ -61,7 +61,7 @@ struct endpoint_options {
 
 class endpoint {
 public:
-	/// Connect to a listener. Tries all addresses of @p host.
+	/// Connect to a listener at any address of @p host; while nobody listens, again.
 	/// errc::peer_lost (nobody answers), errc::denied, errc::timeout.
 	/// @param host a name or address that an RDMA device has a way to
 	static result<endpoint> connect(context &in, nic &card, std::string_view host,

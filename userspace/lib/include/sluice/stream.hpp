@@ -51,7 +51,7 @@ struct stream_options {
 	size_t chunk = size_t{1} << 20;
 	/// Pieces that this end has memory for. 2 to 64.
 	unsigned pieces = 4;
-	/// Keep pieces in video memory of this GPU; none: in host memory.
+	/// Keep pieces in this GPU, which also copies memory of GPUs; none: in the host.
 	device *gpu = nullptr;
 	/// Check each chunk by a CRC-32C where it arrives. Both ends must agree: the
 	/// sender decides.
@@ -70,7 +70,7 @@ struct stream_options {
 struct stream_source {
 	std::string name;	///< what the receiver is told, and errors say
 	int file = -1;		///< a descriptor; -1: memory
-	std::vector<slice> from;	///< memory, in this order
+	std::vector<slice> from;	///< memory, in this order; it is attached
 	/// Bytes of a file. Of a pipe or a terminal: unknown, it ends where it ends.
 	uint64_t size = 0;
 	static constexpr uint64_t unknown = UINT64_MAX;
@@ -80,7 +80,7 @@ struct stream_source {
 /// piece; they may be others than those of the source.
 struct stream_sink {
 	int file = -1;		///< a descriptor; -1: memory
-	std::vector<slice> to;
+	std::vector<slice> to;	///< memory, in this order; it is attached
 	/// Bytes at the beginning that are here already, from a transfer that broke
 	/// off. They are compared by their digest, and not sent again if it is right.
 	uint64_t have = 0;
@@ -147,7 +147,7 @@ public:
 
 	/// Send one source; when it is done the next one may be sent.
 	task<result<stream_report>> send(stream_source source);
-	/// Say that there are no more.
+	/// Say that there are no more. errc::peer_lost if the receiver has left before.
 	task<result<void>> finish();
 
 	const stream_progress &progress() const noexcept;
