@@ -49,7 +49,7 @@ struct remote_memory {
 struct endpoint_options {
 	/// What both sides have to know, most_token bytes at most; not sent in the
 	/// clear. Who listens in may guess it: let it be long and random. Empty: none.
-	std::string token;
+	std::string token{};
 	/// Messages of the peer that are received at once. 1 to 1024.
 	unsigned messages = 32;
 	/// Writes and reads under way at once. 1 to 4096.

@@ -59,7 +59,7 @@ struct stream_options {
 	/// Compare a SHA-256 of all data in the end. The sender decides.
 	bool digest = true;
 	/// Fail with errc::no_path if this end cannot use this path.
-	std::optional<data_path> require;
+	std::optional<data_path> require{};
 	/// Nothing moves for that long, or the peer says nothing or takes no message
 	/// where it is its turn: errc::timeout.
 	clock::duration patience = std::chrono::seconds(30);
@@ -68,9 +68,9 @@ struct stream_options {
 /// Where data come from: a file, or memory. Scattered memory, such as the blocks of a
 /// KV cache, is gathered by one batch for each piece.
 struct stream_source {
-	std::string name;	///< what the receiver is told, and errors say
+	std::string name{};	///< what the receiver is told, and errors say
 	int file = -1;		///< a descriptor; -1: memory
-	std::vector<slice> from;	///< memory, in this order; it is attached
+	std::vector<slice> from{};	///< memory, in this order; it is attached
 	/// Bytes of a file. Of a pipe or a terminal: unknown, it ends where it ends.
 	uint64_t size = 0;
 	static constexpr uint64_t unknown = UINT64_MAX;
@@ -80,7 +80,7 @@ struct stream_source {
 /// piece; they may be others than those of the source.
 struct stream_sink {
 	int file = -1;		///< a descriptor; -1: memory
-	std::vector<slice> to;	///< memory, in this order; it is attached
+	std::vector<slice> to{};	///< memory, in this order; it is attached
 	/// Bytes at the beginning that are here already, from a transfer that broke
 	/// off. They are compared by their digest, and not sent again if it is right.
 	uint64_t have = 0;
