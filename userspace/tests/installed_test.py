@@ -389,6 +389,22 @@ def check_python(tree):
     print(out, end="")
 
 
+def check_examples(tree):
+    """Built as their folder is, and those run that need no device."""
+    tests, where = tree.source.parent, tree.prefix.parent
+    shutil.copytree(tests.parent / "examples", where / "examples")
+    build, strictly = where / "examples/build", "-Wall -Wextra -Werror"
+    said("cmake", "-S", where / "examples", "-B", build, "-G", "Ninja",
+         f"-DCMAKE_PREFIX_PATH={tree.prefix}", f"-DCMAKE_C_FLAGS={strictly}",
+         f"-DCMAKE_CXX_FLAGS={strictly}")
+    # ccache(1) finds what was compiled below another directory
+    said("cmake", "--build", build, env={"CCACHE_BASEDIR": str(where)})
+    modules = [tests, *(path.parent for path in tree.prefix.glob("lib/python3*/*/sluice"))]
+    print(said("python3", tests / "python/ktap.py", "examples_test.Host",
+               env={"EXAMPLES": str(build), "PYTHONPATH": ":".join(map(str, modules)),
+                    "PYTHONDONTWRITEBYTECODE": "1", **tree.running()}), end="")
+
+
 def check_wheel(tree):
     """Built without the network, from a copy of the sources, and used."""
     with clean_directory() as directory:

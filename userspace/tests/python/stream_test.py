@@ -3,7 +3,6 @@
 nodes a and b, and runs it in a. The other end is a process in b."""
 
 import asyncio
-import os
 import subprocess
 import sys
 import time
@@ -14,9 +13,7 @@ import sluice
 
 MIB = 1 << 20
 SIZE = 9 * MIB + 12345
-STOCK = os.environ.get("KERNEL") == "stock"
 ADDRESS_B = "10.77.0.2"
-EXAMPLE = os.path.join(os.path.dirname(__file__), "../../examples/kv_transfer.py")
 
 
 def pattern(size=SIZE):
@@ -163,27 +160,6 @@ class Streams(unittest.TestCase):
             with self.assertRaises(TimeoutError):
                 await asyncio.wait_for(door.accept(), 0.05)
         self.run_it(go())
-
-    def kv_transfer(self, *gpus):
-        ends = []
-        for node, role, gpu in (("b", "decode", gpus[1:]), ("a", "prefill", gpus[:1])):
-            ends.append(subprocess.Popen(
-                ["ip", "netns", "exec", node, sys.executable, EXAMPLE, role,
-                 "--nic", f"rxe-{node}", "--host", ADDRESS_B, "--requests", "2",
-                 "--model", "70b-tp4", "--blocks", "3", "--room", "6",
-                 *(word for name in gpu for word in ("--gpu", name))],
-                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True))
-        out = [end.communicate(timeout=300)[0] for end in ends]
-        self.assertEqual([end.returncode for end in ends], [0, 0], out)
-        self.assertIn("2 requests, every tensor as it was computed", out[0])
-        return out[0]
-
-    def test_kv_transfer(self):
-        self.assertIn("by host", self.kv_transfer())
-
-    @unittest.skipIf(STOCK, "the base's kernel has no batches and no alias")
-    def test_kv_transfer_of_gpus(self):
-        self.assertIn("by device_alias", self.kv_transfer("0", "1"))
 
 
 if __name__ == "__main__":
