@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: MIT
+// Collectives: GPUs of one host, the ranks of a group, exchange data by their SDMA
+// engines alone. No shader runs, and the CPU copies nothing.
+//
+// A collective is prepared once, as a batch for each GPU that has something to do, and
+// run as often as wanted. To run it is one system call for all GPUs; see collective.
+//
+//	auto all = group::make(ring, gpus);
+//	auto gather = all->all_gather(to, from);	// to[r], from[r]: of rank r
+//	gather->run().wait();
+//
+// Each rank writes to the memory of the others (it pushes), so what a rank is to get is
+// there when all ranks are done. docs/collectives.md has more.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "sluice/batch.hpp"
+#include "sluice/device.hpp"
+
+namespace sluice {
+
+namespace detail {
+struct plan;
+}
+
+/// What a rank's data go by. The names are DMA-Latte's (arXiv 2511.06605).
+enum class variant : uint8_t {
+	automatic,	///< what is quickest for this operation and size
+	pcpy,		///< a copy for each destination, each on an engine of its own
+	bcst,		///< the same bytes to two destinations by one packet
+	swap,		///< two ranks exchange memory in place, by one packet
+	b2b,		///< copies back to back on one engine
+};
+
+/// "automatic", "pcpy", ...
+const char *name(variant how) noexcept;
+/// errc::usage names what @p text is not.
+result<variant> variant_of(std::string_view text);
+
+struct collective_options {
+	variant how = variant::automatic;
+	/// Let the engines hold what run() has given to them until
+	/// collective::release(), which is a store to memory.
+	bool prelaunch = false;
+	/// How long they hold it at most, then the ranks are errc::timeout. 0: as long
+	/// as all GPUs allow, which is batch_limits::wait.
+	clock::duration hold{};
+};
+
+/// Data that one rank sends to another, or to itself.
+struct message {
+	unsigned from, to;	///< ranks
+	slice target, source;	///< of the same size
+};
+
+/// A collective under way. Destroyed, it is cancelled, and waited for until no GPU
+/// touches its memory any more. That ends: batches do, and so does what was not released.
+class [[nodiscard]] collective_run {
+public:
+	unsigned ranks() const noexcept { return ranks_; }
+
+	/// Are all ranks done? Does not wait.
+	bool poll() noexcept;
+	/// Wait until all ranks are done, also if some fail. The bytes that all of them
+	/// have moved; or the error of the first rank that has one, whose index() is
+	/// the rank.
+	result<size_t> wait() noexcept { return wait_until(never); }
+	/// The same, or errc::timeout without an index() at @p until; it goes on then.
+	result<size_t> wait_until(deadline until) noexcept;
+	/// Ask all ranks to stop. What engines have got they finish.
+	void cancel() noexcept;
+
+	/// What @p rank has moved to others, in bytes, or its error; errc::timeout while
+	/// it is under way. If it failed, what it was to write may be missing
+	/// everywhere. If its GPU was lost, so is what others wrote there.
+	result<size_t> of(unsigned rank) noexcept;
+
+private:
+	friend class collective;
+	explicit collective_run(unsigned ranks) noexcept : ranks_(ranks) {}
+
+	std::array<operation, 8> parts_;
+	std::shared_ptr<const buffer> held_;	///< what a prelaunched one waits for
+	unsigned ranks_;
+};
+
+/// A collective that is prepared: packets for each GPU, which name its memory, and keep
+/// it alive. It may outlive its group.
+class collective {
+public:
+	/// Begin on all GPUs, by one call of io_uring_enter(2). No other system call is
+	/// made, and nothing is allocated. (Where batch_limits::ring is false it is an
+	/// ioctl for each GPU; within a context::chain, what ends the chain submits.)
+	/// Runs are not ordered: wait for one before the next, if that one uses its
+	/// memory. Of a prelaunched one, one run may be under way: errc::busy.
+	/// Other errors are those of batches, for each rank. errc::stale: memory was
+	/// unmapped.
+	collective_run run();
+
+	/// Let a prelaunched run begin. A store to host memory; no system call.
+	void release() noexcept;
+
+	/// Which variant it is; never automatic.
+	variant how() const noexcept { return how_; }
+	bool prelaunched() const noexcept { return word_ != nullptr; }
+	/// That a run moves, of all ranks; each destination counts, and swaps twice.
+	uint64_t bytes() const noexcept;
+
+private:
+	friend class group;
+	collective(detail::engine &ring, variant how) noexcept
+		: ring_(&ring), how_(how) {}
+
+	detail::engine *ring_;
+	variant how_;
+	/// What engines wait for; null: not prelaunched. A run that is under way has it.
+	std::shared_ptr<const buffer> word_;
+	std::vector<std::optional<prepared_batch>> parts_;
+};
+
+/// One to eight GPUs, whose ranks are their places in the array. In all operations, what
+/// is for a rank is in its place of a span, and blocks are in the order of ranks.
+///
+/// Memory is of any kind: video memory, host memory, or SVM memory. It is attached to the
+/// GPUs that use it. SVM memory that is in a GPU is written there by GPUs that xGMI
+/// links, and else out of their reach (errc::usage or errc::busy at run()).
+///
+/// errc::usage: memory of a wrong size, outside of its buffer, or that overlaps other
+/// memory of the operation other than told below; a variant that the operation has not.
+/// index() is the rank at fault. errc::unsupported: the kernel cannot prepare batches.
+class group {
+public:
+	static constexpr unsigned most_ranks = 8;
+
+	/// @param gpus opened on @p in; they stay where they are as long as the group.
+	/// errc::usage if they were opened elsewhere, or are too many.
+	static result<group> make(context &in, std::span<device> gpus);
+
+	unsigned ranks() const noexcept { return static_cast<unsigned>(gpus_.size()); }
+
+	/// Each rank's @p from to its block of each rank's @p to.
+	/// In place: from[r] may be block r of to[r]. Variants pcpy, bcst, b2b.
+	result<collective> all_gather(std::span<const slice> to,
+				      std::span<const slice> from,
+				      const collective_options &how = {});
+	/// Block j of rank i's @p from to block i of rank j's @p to.
+	/// In place: to and from may be the same for all ranks; then the variant is
+	/// swap, and else pcpy or b2b.
+	result<collective> all_to_all(std::span<const slice> to,
+				      std::span<const slice> from,
+				      const collective_options &how = {});
+	/// What rank @p root has in its memory to that of all others: always in place.
+	/// Variants pcpy, bcst, b2b.
+	result<collective> broadcast(unsigned root, std::span<const slice> memory,
+				     const collective_options &how = {});
+	/// Each rank's @p from to its block of @p to, which is rank @p root's.
+	/// In place: from[root] may be its block. Variants pcpy, b2b, which are one.
+	result<collective> gather(unsigned root, const slice &to,
+				  std::span<const slice> from,
+				  const collective_options &how = {});
+	/// Each block of @p from, which is rank @p root's, to the rank's @p to.
+	/// In place: to[root] may be its block. Variants pcpy, b2b.
+	result<collective> scatter(unsigned root, std::span<const slice> to,
+				   const slice &from,
+				   const collective_options &how = {});
+	/// Any number of messages, which may have different sizes: sends, with their
+	/// receives. Variants pcpy, b2b.
+	result<collective> send(std::span<const message> all,
+				const collective_options &how = {});
+
+private:
+	explicit group(context &in) noexcept : ring_(&in.inside()) {}
+	result<collective> prepare(result<detail::plan> what,
+				   const collective_options &how);
+	result<clock::duration> longest_hold(clock::duration wanted) const;
+
+	detail::engine *ring_;
+	std::vector<device *> gpus_;
+};
+
+} // namespace sluice

@@ -1,0 +1,322 @@
+// SPDX-License-Identifier: MIT
+#include "group_plan.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <format>
+
+#include "try.hpp"
+
+namespace sluice::detail {
+
+namespace {
+
+/// Bytes that rank @p by has for another.
+struct transfer {
+	unsigned by;
+	slice to, from;
+};
+
+using transfers = std::vector<transfer>;
+
+// A packet has room for two.
+constexpr size_t broadcast_at_once = 2;
+
+std::unexpected<error> wrong(pattern kind, unsigned rank, std::string_view why)
+{
+	return std::unexpected(error(errc::usage, name(kind),
+				     std::format("rank {}: {}", rank, why)).at(rank));
+}
+
+bool same_place(const slice &a, const slice &b)
+{
+	return a.address() == b.address() && a.size() == b.size();
+}
+
+result<void> check_size(pattern kind, unsigned rank, const slice &memory, size_t wanted)
+{
+	if (!memory.of() || !memory.valid())
+		return wrong(kind, rank, "memory outside of its buffer");
+	if (memory.size() != wanted)
+		return wrong(kind, rank, std::format("{} bytes where {} are wanted",
+						     memory.size(), wanted));
+	return {};
+}
+
+/// One slice for each rank, of @p wanted bytes.
+result<void> check_all(pattern kind, unsigned ranks, std::span<const slice> memory,
+		       size_t wanted)
+{
+	if (memory.size() != ranks)
+		return fail(errc::usage, name(kind), std::format(
+			"memory of {} ranks, the group has {}", memory.size(), ranks));
+	for (unsigned r = 0; r < ranks; r++)
+		SLUICE_CHECK(check_size(kind, r, memory[r], wanted));
+	return {};
+}
+
+result<void> check_root(pattern kind, unsigned ranks, unsigned root)
+{
+	if (root >= ranks)
+		return fail(errc::usage, name(kind), std::format(
+			"rank {} is the root, the group has {} ranks", root, ranks));
+	return {};
+}
+
+/// What the first rank has says what all must have.
+size_t size_of_first(std::span<const slice> memory)
+{
+	return memory.empty() ? 0 : memory[0].size();
+}
+
+result<void> check_block(pattern kind, size_t bytes)
+{
+	if (!bytes)
+		return fail(errc::usage, name(kind), "blocks of 0 bytes");
+	return {};
+}
+
+slice block(const slice &of, unsigned index, size_t bytes)
+{
+	return of.part(index * bytes, bytes);
+}
+
+/// Bytes of memory that a plan uses.
+struct use {
+	uint64_t begin, end;
+	unsigned rank;
+	bool writes;
+};
+
+void add_uses(std::vector<use> &all, unsigned rank, const step &s)
+{
+	auto add = [&](const slice &memory, bool writes) {
+		all.push_back({memory.address(), memory.address() + memory.size(), rank,
+			       writes});
+	};
+
+	add(s.from, s.swaps);
+	for (const slice &to : s.to)
+		add(to, true);
+}
+
+// All of it runs at the same time: what one rank writes, nobody else may touch. The
+// kernel looks only within a batch.
+result<void> check_overlaps(const plan &p)
+{
+	std::vector<use> all;
+
+	for (unsigned r = 0; r < p.ranks.size(); r++)
+		for (const step &s : p.ranks[r])
+			add_uses(all, r, s);
+	std::ranges::sort(all, {}, &use::begin);
+	for (auto a = all.begin(); a != all.end(); ++a)
+		for (auto b = a + 1; b != all.end() && b->begin < a->end; ++b)
+			if (a->writes || b->writes)
+				return wrong(p.kind, b->rank, std::format(
+					"it uses memory at the same time as rank {}, "
+					"and one of them writes", a->rank));
+	return {};
+}
+
+void add_copies(plan &p, const transfers &all)
+{
+	for (const transfer &t : all)
+		p.ranks[t.by].push_back({{t.to}, t.from, false});
+}
+
+void add_broadcasts(plan &p, const transfers &all)
+{
+	for (const transfer &t : all) {
+		auto &steps = p.ranks[t.by];
+
+		if (steps.empty() || steps.back().to.size() == broadcast_at_once ||
+		    !same_place(steps.back().from, t.from))
+			steps.push_back({{}, t.from, false});
+		steps.back().to.push_back(t.to);
+	}
+}
+
+// Of two transfers that undo each other one is left. It is made by the rank from which
+// it is not farther to the other one than back, counted round the ranks: so all have as
+// much to do, or one more.
+void add_swaps(plan &p, const transfers &all)
+{
+	for (auto t = all.begin(); t != all.end(); ++t) {
+		auto back = std::find_if(all.begin(), t, [&](const transfer &other) {
+			return same_place(other.to, t->from) &&
+			       same_place(other.from, t->to);
+		});
+
+		if (back == t)
+			continue;
+		bool near = 2 * (t->by - back->by) <= p.ranks.size();
+		p.ranks[near ? back->by : t->by].push_back({{t->to}, t->from, true});
+	}
+}
+
+void add_steps(plan &p, const transfers &all)
+{
+	if (p.how == variant::swap)
+		add_swaps(p, all);
+	else if (p.how == variant::bcst)
+		add_broadcasts(p, all);
+	else
+		add_copies(p, all);
+}
+
+result<plan> plan_of(pattern kind, unsigned ranks, bool in_place, transfers all,
+		     const collective_options &how)
+{
+	std::erase_if(all, [](const transfer &t) { return same_place(t.to, t.from); });
+	if (!allows(kind, in_place, how.how))
+		return fail(errc::usage, name(kind), std::format(
+			"{}has no variant {}", in_place ? "in place it " : "",
+			sluice::name(how.how)));
+	uint64_t largest = 0;
+	for (const transfer &t : all)
+		largest = std::max<uint64_t>(largest, t.to.size());
+	plan p{kind, how.how, std::vector<std::vector<step>>(ranks)};
+	if (p.how == variant::automatic)
+		p.how = choose({kind, in_place, how.prelaunch, largest});
+	add_steps(p, all);
+	SLUICE_CHECK(check_overlaps(p));
+	return p;
+}
+
+} // namespace
+
+const char *name(pattern kind) noexcept
+{
+	constexpr std::array names = {
+		"all_gather", "all_to_all", "broadcast", "gather", "scatter", "send",
+	};
+	return names[static_cast<size_t>(kind)];
+}
+
+// Ranks begin with different peers, so that not all write to the same one at once.
+result<plan> plan_all_gather(unsigned ranks, std::span<const slice> to,
+			     std::span<const slice> from, const collective_options &how)
+{
+	const auto kind = pattern::all_gather;
+	const size_t bytes = size_of_first(from);
+	transfers all;
+
+	SLUICE_CHECK(check_all(kind, ranks, from, bytes));
+	SLUICE_CHECK(check_block(kind, bytes));
+	SLUICE_CHECK(check_all(kind, ranks, to, ranks * bytes));
+	for (unsigned r = 0; r < ranks; r++)
+		for (unsigned d = 1; d <= ranks; d++)
+			all.push_back({r, block(to[(r + d) % ranks], r, bytes), from[r]});
+	return plan_of(kind, ranks, false, std::move(all), how);
+}
+
+result<plan> plan_all_to_all(unsigned ranks, std::span<const slice> to,
+			     std::span<const slice> from, const collective_options &how)
+{
+	const auto kind = pattern::all_to_all;
+	const size_t whole = size_of_first(from), bytes = whole / ranks;
+	transfers all;
+
+	SLUICE_CHECK(check_all(kind, ranks, from, whole));
+	SLUICE_CHECK(check_all(kind, ranks, to, whole));
+	SLUICE_CHECK(check_block(kind, whole));
+	if (whole % ranks)
+		return fail(errc::usage, name(kind), std::format(
+			"{} bytes are not {} blocks of one size", whole, ranks));
+	for (unsigned r = 0; r < ranks; r++)
+		for (unsigned d = 1; d <= ranks; d++) {
+			unsigned peer = (r + d) % ranks;
+
+			all.push_back({r, block(to[peer], r, bytes),
+				       block(from[r], peer, bytes)});
+		}
+	return plan_of(kind, ranks, std::ranges::equal(to, from, same_place),
+		       std::move(all), how);
+}
+
+result<plan> plan_broadcast(unsigned ranks, unsigned root, std::span<const slice> memory,
+			    const collective_options &how)
+{
+	const auto kind = pattern::broadcast;
+	const size_t bytes = size_of_first(memory);
+	transfers all;
+
+	SLUICE_CHECK(check_root(kind, ranks, root));
+	SLUICE_CHECK(check_all(kind, ranks, memory, bytes));
+	SLUICE_CHECK(check_block(kind, bytes));
+	for (unsigned d = 1; d < ranks; d++)
+		all.push_back({root, memory[(root + d) % ranks], memory[root]});
+	return plan_of(kind, ranks, false, std::move(all), how);
+}
+
+result<plan> plan_gather(unsigned ranks, unsigned root, const slice &to,
+			 std::span<const slice> from, const collective_options &how)
+{
+	const auto kind = pattern::gather;
+	const size_t bytes = size_of_first(from);
+	transfers all;
+
+	SLUICE_CHECK(check_root(kind, ranks, root));
+	SLUICE_CHECK(check_all(kind, ranks, from, bytes));
+	SLUICE_CHECK(check_block(kind, bytes));
+	SLUICE_CHECK(check_size(kind, root, to, ranks * bytes));
+	for (unsigned r = 0; r < ranks; r++)
+		all.push_back({r, block(to, r, bytes), from[r]});
+	return plan_of(kind, ranks, false, std::move(all), how);
+}
+
+result<plan> plan_scatter(unsigned ranks, unsigned root, std::span<const slice> to,
+			  const slice &from, const collective_options &how)
+{
+	const auto kind = pattern::scatter;
+	const size_t bytes = size_of_first(to);
+	transfers all;
+
+	SLUICE_CHECK(check_root(kind, ranks, root));
+	SLUICE_CHECK(check_all(kind, ranks, to, bytes));
+	SLUICE_CHECK(check_block(kind, bytes));
+	SLUICE_CHECK(check_size(kind, root, from, ranks * bytes));
+	for (unsigned r = 0; r < ranks; r++)
+		all.push_back({root, to[r], block(from, r, bytes)});
+	return plan_of(kind, ranks, false, std::move(all), how);
+}
+
+result<plan> plan_send(unsigned ranks, std::span<const message> all,
+		       const collective_options &how)
+{
+	const auto kind = pattern::send;
+	transfers moved;
+
+	for (const message &m : all) {
+		if (m.from >= ranks || m.to >= ranks)
+			return fail(errc::usage, name(kind), std::format(
+				"from rank {} to rank {}, the group has {} ranks",
+				m.from, m.to, ranks));
+		SLUICE_CHECK(check_block(kind, m.source.size()));
+		SLUICE_CHECK(check_size(kind, m.from, m.source, m.source.size()));
+		SLUICE_CHECK(check_size(kind, m.to, m.target, m.source.size()));
+		moved.push_back({m.from, m.target, m.source});
+	}
+	return plan_of(kind, ranks, false, std::move(moved), how);
+}
+
+uint32_t pick_engines(uint32_t usable, uint32_t avoid, unsigned count,
+		      unsigned skip) noexcept
+{
+	uint32_t good = usable & ~avoid, picked = 0;
+	auto number = static_cast<unsigned>(std::popcount(good));
+	auto lowest = [](uint32_t mask) { return mask & -mask; };
+
+	for (skip = number ? skip % number : 0; skip; skip--)
+		good &= good - 1;
+	while (count-- && picked != usable) {
+		if (!good)	// round, and then what is to be avoided
+			good = usable & ~avoid & ~picked;
+		picked |= lowest(good ? good : usable & ~picked);
+		good &= ~picked;
+	}
+	return picked;
+}
+
+} // namespace sluice::detail

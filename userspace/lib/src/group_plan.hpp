@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: MIT
+// Who copies what from where to where in a collective. Pure: it knows of ranks and
+// memory, and of no GPU.
+#pragma once
+
+#include <vector>
+
+#include "sluice/group.hpp"
+
+namespace sluice::detail {
+
+enum class pattern : uint8_t {
+	all_gather, all_to_all, broadcast, gather, scatter, send,
+};
+
+const char *name(pattern kind) noexcept;
+
+/// One operation of a batch: a copy, to several destinations a broadcast; or a swap.
+struct step {
+	std::vector<slice> to;
+	slice from;
+	bool swaps = false;
+};
+
+/// All of a collective. Steps run in any order and in parallel, also those of a rank.
+struct plan {
+	pattern kind;
+	variant how;		///< not automatic
+	std::vector<std::vector<step>> ranks;	///< who has nothing to do has no step
+};
+
+/// What the choice of a variant goes by.
+struct question {
+	pattern kind;
+	bool in_place;
+	bool prelaunch;
+	uint64_t block;		///< bytes that one rank has for another, at most
+};
+
+/// Which variant is the quickest.
+variant choose(const question &about) noexcept;
+/// Does the operation have it?
+bool allows(pattern kind, bool in_place, variant how) noexcept;
+
+/// What the operations of sluice::group do among @p ranks; see there.
+/// errc::usage, with index() of the rank that is at fault.
+result<plan> plan_all_gather(unsigned ranks, std::span<const slice> to,
+			     std::span<const slice> from,
+			     const collective_options &how);
+result<plan> plan_all_to_all(unsigned ranks, std::span<const slice> to,
+			     std::span<const slice> from,
+			     const collective_options &how);
+result<plan> plan_broadcast(unsigned ranks, unsigned root,
+			    std::span<const slice> memory,
+			    const collective_options &how);
+result<plan> plan_gather(unsigned ranks, unsigned root, const slice &to,
+			 std::span<const slice> from, const collective_options &how);
+result<plan> plan_scatter(unsigned ranks, unsigned root, std::span<const slice> to,
+			  const slice &from, const collective_options &how);
+result<plan> plan_send(unsigned ranks, std::span<const message> all,
+		       const collective_options &how);
+
+/// Engines for @p count operations at once, of the mask @p usable: those not of @p avoid
+/// first, beginning behind the first @p skip of them, round and round. All of them if
+/// there are not more.
+uint32_t pick_engines(uint32_t usable, uint32_t avoid, unsigned count,
+		      unsigned skip) noexcept;
+
+} // namespace sluice::detail
