@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: MIT
+// Collectives of emulated GPUs that are slow, hang, or go away: nobody waits for ever,
+// and each rank says what has become of it. The last test takes a GPU for good.
+#include <csignal>
+#include <fcntl.h>
+#include <filesystem>
+#include <fstream>
+
+#include "group_test.hpp"
+#include "sluice/unique_fd.hpp"
+
+using namespace sluice;
+using namespace std::chrono_literals;
+
+namespace {
+
+/// The emulator's control socket, which is a port of the guest.
+class emulator {
+public:
+	emulator()
+	{
+		namespace fs = std::filesystem;
+		std::error_code none;
+
+		for (auto &port : fs::directory_iterator("/sys/class/virtio-ports", none)) {
+			std::string name;
+
+			std::getline(std::ifstream(port.path() / "name"), name);
+			if (name == "sluice.emu")
+				port_ = unique_fd(::open(("/dev/" / port.path().filename())
+					.c_str(), O_RDWR | O_CLOEXEC));
+		}
+	}
+	bool there() const { return bool(port_); }
+
+	/// @param gpu by the emulator's number, which need not be the driver's
+	void tell(unsigned gpu, const std::string &what)
+	{
+		std::string command = std::format("gpu{} {}\n", gpu, what), answer;
+
+		ASSERT_EQ(::write(port_.get(), command.data(), command.size()),
+			  static_cast<ssize_t>(command.size()));
+		while (!answer.ends_with("ok\n")) {
+			char text[512];
+			ssize_t n = ::read(port_.get(), text, sizeof(text));
+
+			ASSERT_GT(n, 0);
+			answer.append(text, static_cast<size_t>(n));
+			ASSERT_FALSE(answer.contains("error: ")) << answer;
+		}
+	}
+
+private:
+	unique_fd port_;
+};
+
+struct GroupFaultTest : GroupTest {
+	void SetUp() override
+	{
+		GroupTest::SetUp();
+		if (!IsSkipped() && !emulator_.there())
+			GTEST_SKIP() << "nobody can disturb these GPUs";
+	}
+
+	/// A run that waits for release(), with a GPU that is told @p what meanwhile.
+	collective_run disturbed(collective &by, const std::string &what)
+	{
+		auto running = by.run();
+
+		emulator_.tell(0, what);
+		by.release();
+		return running;
+	}
+	/// How many ranks have failed. All must be done.
+	unsigned failed(collective_run &running)
+	{
+		unsigned n = 0;
+
+		for (unsigned r = 0; r < running.ranks(); r++) {
+			auto moved = running.of(r);
+
+			n += !moved;
+			if (!moved) {
+				EXPECT_EQ(moved.error().code(), errc::device)
+					<< moved.error().message();
+				EXPECT_EQ(moved.error().index(), r);
+				EXPECT_EQ(moved.error().where(), gpus[r].info().address);
+			}
+		}
+		return n;
+	}
+
+	emulator emulator_;
+};
+
+} // namespace
+
+TEST_F(GroupFaultTest, ASlowGpuOnlyTakesLonger)
+{
+	group by = all();
+
+	for (variant how : {variant::pcpy, variant::bcst, variant::b2b}) {
+		world w(memory, 1);
+		auto made = good(do_collective(w, by, a_case(how, false)));
+
+		emulator_.tell(0, "engine all slow 1000");
+		auto moved = made.run().wait();
+		emulator_.tell(0, "engine all resume");
+		ASSERT_GOOD(moved);
+		EXPECT_TRUE(w.right());
+	}
+}
+
+TEST_F(GroupFaultTest, ASlowEngineOnlyTakesLonger)
+{
+	group by = all();
+	world w(memory, 1);
+	auto made = good(do_collective(w, by, a_case(variant::pcpy, true)));
+
+	emulator_.tell(0, "engine 3 slow 1000");
+	auto running = made.run();
+	made.release();
+	auto moved = running.wait();
+	emulator_.tell(0, "engine 3 resume");
+	ASSERT_GOOD(moved);
+	EXPECT_TRUE(w.right());
+}
+
+// The driver resets a GPU whose engines hang; if xGMI links it, the others as well.
+TEST_F(GroupFaultTest, AHungGpuIsToldOfItsRank)
+{
+	group by = all();
+	world w(memory, 1);
+	auto made = good(do_collective(w, by, a_case(variant::b2b, true)));
+	auto running = disturbed(made, "engine all hang");
+	auto moved = running.wait_until(after(120s));
+
+	ASSERT_FALSE(moved);
+	ASSERT_EQ(moved.error().code(), errc::device) << moved.error().message();
+	unsigned lost = failed(running);
+	EXPECT_TRUE(std::getenv("XGMI") ? lost >= 1 : lost == 1) << lost;
+	EXPECT_LT(moved.error().index(), ranks());
+}
+
+// Files that were open during a reset are of no use any more; new ones are.
+TEST_F(GroupFaultTest, GroupsAreMadeAgainAfterAReset)
+{
+	group by = all();
+	world w(memory, 1);
+	auto made = good(do_collective(w, by, a_case(variant::automatic, false)));
+	auto moved = made.run().wait();
+
+	ASSERT_GOOD(moved);
+	EXPECT_TRUE(w.right());
+}
+
+// amdkfd sends SIGBUS to who has a GPU open that goes away.
+TEST_F(GroupFaultTest, ZAGpuThatIsPulledOutIsToldOfItsRank)
+{
+	std::signal(SIGBUS, SIG_IGN);
+	group by = all();
+	world w(memory, 1);
+	auto made = good(do_collective(w, by, a_case(variant::b2b, true)));
+	auto running = disturbed(made, "remove");
+	auto moved = running.wait_until(after(120s));
+
+	ASSERT_FALSE(moved);
+	ASSERT_NE(moved.error().code(), errc::timeout) << moved.error().message();
+	EXPECT_GE(failed(running), 1u);
+}

@@ -1,0 +1,434 @@
+// SPDX-License-Identifier: MIT
+// Collectives of GPUs: what becomes of their memory, as the CPU sees it, how they are
+// started, and how they fail.
+#include <sys/ptrace.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#include "group_test.hpp"
+
+using namespace sluice;
+using namespace std::chrono_literals;
+using detail::pattern;
+
+namespace {
+
+struct GroupOperationTest : GroupTest, ::testing::WithParamInterface<pattern> {
+	void run(const collective_case &c)
+	{
+		group by = all();
+		world w(memory, ++seed_);
+		auto made = do_collective(w, by, c);
+
+		ASSERT_TRUE(made) << c.text() << ": " << made.error().message();
+		auto running = made->run();
+		made->release();
+		auto moved = running.wait();
+		ASSERT_TRUE(moved) << c.text() << ": " << moved.error().message();
+		EXPECT_EQ(*moved, made->bytes()) << c.text();
+		ASSERT_TRUE(w.right()) << c.text();
+	}
+
+private:
+	uint32_t seed_ = 0;
+};
+
+INSTANTIATE_TEST_SUITE_P(Operation, GroupOperationTest,
+			 ::testing::ValuesIn(all_patterns), name_of_pattern);
+
+} // namespace
+
+TEST_P(GroupOperationTest, DoesWhatItIsDefinedToDo)
+{
+	const pattern kind = GetParam();
+	const unsigned root = has_root(kind) ? ranks() - 1 : 0;
+
+	for (size_t block : {1, 1003, 4096})
+		for (bool in_place : {false, true})
+			for (variant how : all_variants)
+				for (bool prelaunch : {false, true})
+					if (detail::allows(kind, in_place, how) &&
+					    (!in_place || has_in_place(kind)))
+						run({kind, ranks(), root, block,
+						     in_place, how, prelaunch});
+}
+
+// What automatic chooses for much.
+TEST_F(GroupTest, MovesMuch)
+{
+	constexpr size_t block = 1 << 20;
+	std::vector<buffer> from, to;
+	slices to_all, from_all;
+
+	for (device &gpu : gpus) {
+		from.push_back(good(gpu.vram(block)));
+		to.push_back(good(gpu.vram(ranks() * block)));
+		put_random(from.back(), static_cast<uint32_t>(from.size()));
+		from_all.push_back(from.back().part(1, block - 1));
+		to_all.push_back(to.back().part(0, ranks() * (block - 1)));
+	}
+	auto gather = good(all().all_gather(to_all, from_all));
+	EXPECT_EQ(gather.how(), variant::pcpy);
+	auto moved = gather.run().wait();
+	ASSERT_GOOD(moved);
+	for (const slice &one : to_all)
+		for (unsigned r = 0; r < ranks(); r++)
+			EXPECT_BYTES(one.part(r * (block - 1), block - 1).bytes(),
+				     from_all[r].bytes());
+}
+
+TEST_F(GroupTest, RunsAgain)
+{
+	slices to, from;
+
+	for (const buffer &one : memory) {
+		from.push_back(one.part(0, 3000));
+		to.push_back(one.part(4096, ranks() * 3000));
+	}
+	auto gather = good(all().all_gather(to, from));
+	for (uint32_t round = 0; round < 20; round++) {
+		for (unsigned r = 0; r < ranks(); r++)
+			put_random(from[r], 100 * round + r);
+		auto moved = gather.run().wait();
+		ASSERT_GOOD(moved);
+		for (unsigned r = 0; r < ranks(); r++)
+			for (const slice &one : to)
+				ASSERT_BYTES(one.part(r * 3000, 3000).bytes(),
+					     from[r].bytes()) << round;
+	}
+}
+
+// Host memory, and SVM memory that is in the host.
+TEST_F(GroupTest, ReachesTheHostsMemory)
+{
+	std::vector<buffer> shared;
+	group by = all();
+
+	for (device &gpu : gpus)
+		shared.push_back(good(ranks() % 2 ? buffer::host(size)
+						  : gpu.svm(size, false)));
+	shared[0] = good(buffer::host(size));
+	world w(shared, 1);
+	auto made = do_collective(w, by, a_case(variant::automatic, false));
+	ASSERT_GOOD(made);
+	auto moved = made->run().wait();
+	ASSERT_GOOD(moved);
+	EXPECT_TRUE(w.right());
+}
+
+// SVM memory in the GPUs, where it stays. Only xGMI lets others reach it.
+TEST_F(GroupTest, ReachesSharedMemoryInOtherGpus)
+{
+	std::vector<buffer> shared;
+	std::vector<device_counters> before;
+	group by = all();
+
+	if (!gpus[0].inside().node().what.svm || !std::getenv("XGMI"))
+		GTEST_SKIP() << "nothing links the GPUs (XGMI= says that something does)";
+	for (device &gpu : gpus)
+		shared.push_back(good(gpu.svm(size)));
+	world w(shared, 1);
+	auto made = do_collective(w, by, a_case(variant::automatic, false));
+	ASSERT_GOOD(made);
+	for (unsigned r = 0; r < ranks(); r++) {
+		auto there = gpus[r].prefetch(shared[r]);
+		ASSERT_GOOD(there);
+		before.push_back(good(gpus[r].counters()));
+	}
+	auto moved = made->run().wait();
+	ASSERT_GOOD(moved);
+	for (unsigned r = 0; r < ranks(); r++) {
+		auto now = good(gpus[r].counters());
+
+		EXPECT_EQ(now.migrated_in, before[r].migrated_in) << r;
+		EXPECT_EQ(now.migrated_out, before[r].migrated_out) << r;
+	}
+	EXPECT_TRUE(w.right());
+}
+
+TEST_F(GroupTest, AllGpusBeginByOneSystemCall)
+{
+	for (bool prelaunch : {false, true}) {
+		group by = all();
+		world w(memory, 1);
+		auto made = good(do_collective(w, by, a_case(variant::pcpy, prelaunch)));
+		auto before = ring.system_calls();
+		auto running = made.run();
+
+		EXPECT_EQ(ring.system_calls() - before, 1u);
+		made.release();
+		EXPECT_EQ(ring.system_calls() - before, 1u);
+		auto moved = running.wait();
+		ASSERT_GOOD(moved);
+	}
+}
+
+namespace {
+
+/// Count the system calls of this process between two calls of getppid(2), by a child
+/// that traces it: its exit status is their number, or 255.
+class call_counter {
+public:
+	call_counter()
+	{
+		int ready[2];
+
+		EXPECT_EQ(::pipe(ready), 0);
+		child_ = ::fork();
+		if (!child_)
+			::_exit(trace(::getppid(), ready[1]));
+		char byte;
+		EXPECT_EQ(::read(ready[0], &byte, 1), 1);
+		::close(ready[0]);
+		::close(ready[1]);
+		::getppid();
+	}
+	int stop()
+	{
+		int status = 0;
+
+		::getppid();
+		::waitpid(child_, &status, 0);
+		return WIFEXITED(status) ? WEXITSTATUS(status) : 255;
+	}
+
+private:
+	static bool next_call(pid_t of, int &signal, uint64_t &number)
+	{
+		__ptrace_syscall_info info{};
+		int status;
+
+		do {
+			if (::ptrace(PTRACE_SYSCALL, of, 0, signal) ||
+			    ::waitpid(of, &status, 0) != of || !WIFSTOPPED(status))
+				return false;
+			signal = WSTOPSIG(status);
+			if (signal != (SIGTRAP | 0x80)) {
+				signal = status >> 16 ? 0 : signal;
+				continue;
+			}
+			signal = 0;
+			::ptrace(PTRACE_GET_SYSCALL_INFO, of, sizeof(info), &info);
+		} while (info.op != PTRACE_SYSCALL_INFO_ENTRY);
+		number = info.entry.nr;
+		return true;
+	}
+	static int trace(pid_t of, int ready)
+	{
+		int status, signal = 0, calls = 0;
+		uint64_t number = 0;
+
+		if (::ptrace(PTRACE_SEIZE, of, 0, PTRACE_O_TRACESYSGOOD) ||
+		    ::ptrace(PTRACE_INTERRUPT, of, 0, 0) ||
+		    ::waitpid(of, &status, 0) != of || ::write(ready, "", 1) != 1)
+			return 255;
+		while (number != SYS_getppid)
+			if (!next_call(of, signal, number))
+				return 255;
+		while (next_call(of, signal, number) && number != SYS_getppid)
+			calls++;
+		return number == SYS_getppid ? calls : 255;
+	}
+
+	pid_t child_;
+};
+
+} // namespace
+
+// Not even the first run makes more than one, and to release it makes none.
+TEST_F(GroupTest, MakesNoOtherSystemCall)
+{
+	group by = all();
+	world w(memory, 1);
+	auto made = good(do_collective(w, by, a_case(variant::b2b, true)));
+	call_counter counter;
+	auto running = made.run();
+	made.release();
+	EXPECT_EQ(counter.stop(), 1);
+	auto moved = running.wait();
+	ASSERT_GOOD(moved);
+	EXPECT_TRUE(w.right());
+}
+
+TEST_F(GroupTest, PrelaunchedHoldsUntilReleased)
+{
+	for (variant how : {variant::pcpy, variant::bcst, variant::b2b}) {
+		group by = all();
+		world w(memory, 1);
+		auto made = good(do_collective(w, by, a_case(how, true)));
+
+		for (int round = 0; round < 3; round++) {
+			auto running = made.run();
+			auto early = running.wait_until(after(20ms));
+			ASSERT_FALSE(early);
+			EXPECT_EQ(early.error().code(), errc::timeout);
+			EXPECT_EQ(early.error().index(), error::no_index);
+			EXPECT_FALSE(running.of(0));
+			EXPECT_TRUE(round ? w.right() : w.untouched());
+			made.release();
+			auto moved = running.wait();
+			ASSERT_GOOD(moved);
+			EXPECT_TRUE(w.right());
+		}
+	}
+}
+
+TEST_F(GroupTest, PrelaunchedHasOneRunAtATime)
+{
+	group by = all();
+	world w(memory, 1);
+	auto made = good(do_collective(w, by, a_case(variant::b2b, true)));
+	auto first = made.run(), second = made.run();
+	auto refused = second.wait();
+
+	ASSERT_FALSE(refused);
+	EXPECT_EQ(refused.error().code(), errc::busy);
+	made.release();
+	auto moved = first.wait();
+	ASSERT_GOOD(moved);
+	EXPECT_TRUE(w.right());
+	auto third = made.run();
+	made.release();
+	moved = third.wait();
+	ASSERT_GOOD(moved);
+}
+
+// Each rank says so. Then it runs again.
+TEST_F(GroupTest, PrelaunchedGivesUp)
+{
+	group by = all();
+	world w(memory, 1);
+	slices to, from;
+
+	for (unsigned r = 0; r < ranks(); r++) {
+		to.push_back(w.take(r, ranks() * 100));
+		from.push_back(w.take(r, 100));
+	}
+	auto made = good(by.all_gather(to, from, {variant::pcpy, true, 1ms}));
+	auto running = made.run();
+	auto gone = running.wait();
+	ASSERT_FALSE(gone);
+	EXPECT_EQ(gone.error().code(), errc::timeout);
+	EXPECT_EQ(gone.error().index(), 0u);
+	for (unsigned r = 0; r < ranks(); r++) {
+		ASSERT_FALSE(running.of(r));
+		EXPECT_EQ(running.of(r).error().code(), errc::timeout);
+		EXPECT_EQ(running.of(r).error().index(), r);
+		EXPECT_EQ(running.of(r).error().where(), gpus[r].info().address);
+	}
+	EXPECT_TRUE(w.untouched());
+	// What is not waited for is given up by the engines, too.
+	{ auto dropped = made.run(); }
+	EXPECT_TRUE(w.untouched());
+}
+
+TEST_F(GroupTest, SeveralAtOnce)
+{
+	std::vector<std::vector<buffer>> own(3);
+	std::vector<group> groups;
+	std::vector<std::unique_ptr<world>> worlds;
+	std::vector<collective> made;
+	std::vector<collective_run> running;
+
+	for (unsigned i = 0; i < 3; i++) {
+		for (device &gpu : gpus)
+			own[i].push_back(good(gpu.vram(size)));
+		groups.push_back(all());
+		worlds.push_back(std::make_unique<world>(own[i], i));
+		made.push_back(good(do_collective(*worlds[i], groups[i],
+			a_case(i ? variant::b2b : variant::pcpy, i == 1))));
+	}
+	for (collective &one : made)
+		running.push_back(one.run());
+	made[1].release();
+	for (collective_run &one : running) {
+		auto moved = one.wait();
+		ASSERT_GOOD(moved);
+	}
+	for (const auto &one : worlds)
+		EXPECT_TRUE(one->right());
+}
+
+// Each has an engine of its own, so the one that comes second need not wait.
+TEST_F(GroupTest, TwoThatArePrelaunchedGoInAnyOrder)
+{
+	group by = all();
+	std::vector<buffer> others;
+
+	for (device &gpu : gpus)
+		others.push_back(good(gpu.vram(size)));
+	world w(memory, 1), v(others, 2);
+	auto first = good(do_collective(w, by, a_case(variant::b2b, true)));
+	auto second = good(do_collective(v, by, a_case(variant::b2b, true)));
+	auto one = first.run(), two = second.run();
+	second.release();
+	auto moved = two.wait();
+	ASSERT_GOOD(moved);
+	EXPECT_TRUE(v.right());
+	EXPECT_TRUE(w.untouched());
+	first.release();
+	moved = one.wait();
+	ASSERT_GOOD(moved);
+	EXPECT_TRUE(w.right());
+}
+
+TEST_F(GroupTest, MemoryGoesWithItsLastUser)
+{
+	std::optional<collective> made;
+	buffer from = good(gpus[0].vram(4096)), to = good(gpus[1].vram(4096));
+
+	{
+		group by = all();
+		const message one[] = {{0, 1, to, from}};
+		made.emplace(good(by.send(one)));
+	}
+	unsigned users = from.users();
+	EXPECT_GT(users, 1u);
+	auto running = made->run();
+	made.reset();
+	auto moved = running.wait();
+	ASSERT_GOOD(moved);
+	EXPECT_EQ(from.users(), 1u);
+}
+
+TEST_F(GroupTest, SaysWhatIsWrong)
+{
+	context other = good(context::open());
+	std::vector<device> nine, none;
+	auto made = group::make(ring, none);
+
+	ASSERT_FALSE(made);
+	EXPECT_EQ(made.error().message(), "group: 0 GPUs: a group has 1 to 8");
+	while (nine.size() < 9)
+		nine.push_back(good(device::open(ring, gpus[0].info().address)));
+	made = group::make(ring, nine);
+	ASSERT_FALSE(made);
+	EXPECT_EQ(made.error().message(), "group: 9 GPUs: a group has 1 to 8");
+	made = group::make(other, gpus);
+	ASSERT_FALSE(made);
+	EXPECT_EQ(made.error().code(), errc::usage);
+	group by = all();
+	slices wrong(ranks(), memory[0]);
+	auto bad = by.broadcast(0, wrong);
+	ASSERT_FALSE(bad);
+	EXPECT_EQ(bad.error().code(), errc::usage);
+	bad = by.broadcast(0, slices(memory.begin(), memory.end()),
+			   {variant::b2b, true, 1h});
+	ASSERT_FALSE(bad);
+	EXPECT_EQ(bad.error().where(), "hold");
+}
+
+// One GPU is a group, too, and one that has nothing to do.
+TEST_F(GroupTest, OneRankAlone)
+{
+	group by = good(group::make(ring, std::span(gpus).first(1)));
+	const slice one[] = {memory[0].part(0, 100)}, two[] = {memory[0].part(200, 100)};
+	auto idle = good(by.broadcast(0, one));
+	auto gather = good(by.all_gather(one, two));
+
+	EXPECT_EQ(idle.bytes(), 0u);
+	EXPECT_EQ(idle.run().wait(), 0u);
+	put_random(two[0], 7);
+	EXPECT_EQ(gather.run().wait(), 100u);
+	EXPECT_BYTES(one[0].bytes(), two[0].bytes());
+}
