@@ -104,7 +104,9 @@ public:
 	/// unmapped.
 	collective_run run();
 
-	/// Let a prelaunched run begin. A store to host memory; no system call.
+	/// Let a prelaunched run begin. A store to host memory; no system call. What the
+	/// CPU or a network card writes to video memory must be there before run():
+	/// the driver flushes the host data path then, and not here.
 	void release() noexcept;
 
 	/// Which variant it is; never automatic.
