@@ -74,7 +74,7 @@ private:
 	{
 		static const bytes all = [] {
 			std::mt19937 random(1);
-			bytes made(1 << 20);
+			bytes made(512 << 10);
 
 			std::ranges::generate(made, [&] {
 				return static_cast<std::byte>(random()); });
