@@ -134,21 +134,21 @@ TEST_P(GroupPlanTest, HasNoMoreStepsThanNeeded)
 		if (c.kind == pattern::send || !allows(c.kind, c.in_place, c.how))
 			return;
 		world w({&memory, 1}, 1);
-		auto p = plan_for(w, c);
+		auto p = plan_for(w, c).value();
 		unsigned n = c.ranks, own = c.in_place ? 0 : 1;
-		size_t steps = steps_of(*p), most = 0, fewest = SIZE_MAX;
+		size_t steps = steps_of(p), most = 0, fewest = SIZE_MAX;
 
-		for (const auto &rank : p->ranks) {
+		for (const auto &rank : p.ranks) {
 			most = std::max(most, rank.size());
 			fewest = std::min(fewest, rank.size());
 		}
-		bool pairs = p->how == variant::bcst;
+		bool pairs = p.how == variant::bcst;
 		unsigned each = n - 1 + own;
 		if (c.kind == pattern::broadcast)
 			EXPECT_EQ(steps, pairs ? n / 2 : n - 1) << c.text();
 		else if (c.kind == pattern::all_gather)
 			EXPECT_EQ(steps, n * (pairs ? (each + 1) / 2 : each)) << c.text();
-		else if (p->how == variant::swap)
+		else if (p.how == variant::swap)
 			EXPECT_EQ(steps, n * (n - 1) / 2) << c.text();
 		else if (c.kind == pattern::all_to_all)
 			EXPECT_EQ(steps, n * each) << c.text();
@@ -167,7 +167,7 @@ TEST(GroupPlan, HasThePapersNumberOfCopies)
 		const buffer memory = some_memory();
 		world w({&memory, 1}, 1);
 
-		return steps_of(*plan_for(w, {kind, 8, 0, 64, true, how}));
+		return steps_of(plan_for(w, {kind, 8, 0, 64, true, how}).value());
 	};
 
 	EXPECT_EQ(count(pattern::all_gather, variant::pcpy), 56u);
