@@ -11,7 +11,7 @@ KERNEL  ?= series
 export MIRROR JOBS CMD
 
 # These work on all series only.
-not-series := $(filter export demo docs bench fuzz faults mutations mutants install deb check-deb,$(MAKECMDGOALS))
+not-series := $(filter export demo docs bench fuzz faults mutations mutants install deb check-deb deb-kernel,$(MAKECMDGOALS))
 ifneq ($(and $(SERIES),$(not-series)),)
 $(error make $(not-series): do without SERIES=)
 endif
@@ -36,7 +36,7 @@ endif
 .NOTPARALLEL:
 .PHONY: help buildroot whole-tree demo vm docs tree kernel userspace export apply \
 	check-series check-bisect clean test test-debug lint sanitize fuzz faults mutations \
-	mutants bench install deb check-deb mbox
+	mutants bench install deb check-deb deb-kernel mbox
 
 help: ## list the targets
 	@sed -n 's/^##@ /\n/p; s/^\([a-z-]*\):.*## /  \1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -134,6 +134,9 @@ deb: buildroot ## Debian packages of user space and of the emulator: build/deb/
 
 check-deb: deb ## try them: lintian, install, use and remove, build again
 	@$(WHOLE) scripts/check-deb
+
+deb-kernel: tree ## a Debian package of the kernel of the lab: build/deb-kernel/
+	@$(WHOLE) scripts/deb-kernel
 
 mbox: ## mailboxes to send, of all series or SERIES=: build/mbox/
 	@scripts/mbox $(SERIES)
