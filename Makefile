@@ -34,7 +34,7 @@ endif
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help buildroot whole-tree demo vm docs tree kernel userspace export apply \
+.PHONY: help buildroot whole-tree demo vm cluster docs tree kernel userspace export apply \
 	check-series check-bisect clean test test-debug lint sanitize fuzz faults mutations \
 	mutants bench install deb check-deb deb-kernel mbox
 
@@ -42,7 +42,8 @@ help: ## list the targets
 	@sed -n 's/^##@ /\n/p; s/^\([a-z-]*\):.*## /  \1\t/p' $(MAKEFILE_LIST) | expand -t 16
 	@echo
 	@echo 'Variables: FILE= KV=1 TOPOLOGY=unreachable (demo), KDIR= or LINUX_TARBALL= (base kernel),'
-	@echo 'FLAVOUR=debug (kernel, vm), GPUS= ENGINES= CMD= (vm), KERNEL=stock (test), SUITE= (test, test-debug),'
+	@echo 'FLAVOUR=debug (kernel, vm, cluster), GPUS= ENGINES= CMD= (vm, cluster), NODES= (cluster),'
+	@echo 'KERNEL=stock (test), SUITE= (test, test-debug),'
 	@echo 'CLOCK=wall (bench), SECONDS= (fuzz), FAULTS= SEED= (faults), MUTATIONS=, MUTANTS=, GATES= (check-series),'
 	@echo 'SERIES= (tree, kernel, vm, test, test-debug, apply, mbox, check-series, check-bisect),'
 	@echo 'PREFIX= DESTDIR= (install), MIRROR= JOBS= SLUICE_CACHE=; see docs/lab.md.'
@@ -63,6 +64,10 @@ vm: kernel ## boot it, with GPUS= emulated GPUs, and open a shell or run CMD=
 		--topology $(or $(TOPOLOGY),gpu) --memory 8G \
 		--setup 'userspace/emu/guest/run true',scripts/vm --topology $(or $(TOPOLOGY),bridge)) \
 		--flavour $(FLAVOUR) $(if $(CMD),-- bash -c "$$CMD")
+
+cluster: kernel userspace ## boot NODES= guests (2), open a shell on the first or run CMD= on all
+	@$(ENTER) scripts/cluster --nodes $(or $(NODES),2) --gpus $(or $(GPUS),1) \
+		--engines $(or $(ENGINES),2) --flavour $(FLAVOUR) $(if $(CMD),-- all bash -c "$$CMD")
 
 docs: userspace ## make the documentation a site: build/docs/html
 	@$(ENTER) scripts/docs
