@@ -43,5 +43,6 @@ std::unique_ptr<command> make_send();
 std::unique_ptr<command> make_bench();
 std::unique_ptr<command> make_trace();
 std::unique_ptr<command> make_top();
+std::unique_ptr<command> make_env();
 
 } // namespace sluice::cli

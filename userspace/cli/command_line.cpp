@@ -29,6 +29,7 @@ constexpr std::array table = {
 	entry{"trace", "a timeline of GPUs, io_uring, cards and streams, for Perfetto",
 	      make_trace},
 	entry{"top", "who uses the GPUs and the cards, now", make_top},
+	entry{"env", "what UCX, Open MPI and libfabric must be told", make_env},
 };
 
 void add_common(CLI::App &app, settings &common)

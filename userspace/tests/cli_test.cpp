@@ -319,6 +319,83 @@ TEST_F(CommandLineTest, NamesThatAreNoTextAreShown)
 	EXPECT_EQ(parsed()["disks"].size(), 1u);
 }
 
+/// "NAME=VALUE", in order, of what was printed for a shell.
+std::vector<std::string> exported(const std::string &text)
+{
+	std::vector<std::string> all;
+	std::istringstream lines(text);
+
+	for (std::string line; std::getline(lines, line);)
+		if (line.starts_with("export "))
+			all.push_back(line.substr(7));
+		else
+			EXPECT_TRUE(line.starts_with("# ")) << line;
+	return all;
+}
+
+TEST_F(CommandLineTest, EnvPrintsWhatAShellTakes)
+{
+	two_sockets();
+	ASSERT_EQ(run({"env", "libfabric", "--nic", "mlx5_1"}), 0) << err.str();
+	EXPECT_EQ(exported(out.str()),
+		  (std::vector<std::string>{"FI_PROVIDER=verbs",
+					    "FI_VERBS_DEVICE_NAME=mlx5_1",
+					    "FI_VERBS_USE_ODP=1"}));
+	ASSERT_EQ(run({"env", "ucx"}), 0) << err.str();
+	auto ucx = exported(out.str());
+	ASSERT_EQ(run({"env", "openmpi"}), 0) << err.str();
+	auto mpi = exported(out.str());
+	// Open MPI moves data by UCX.
+	EXPECT_EQ(mpi[0], "OMPI_MCA_pml=ucx");
+	EXPECT_EQ((std::vector(mpi.end() - static_cast<ptrdiff_t>(ucx.size()), mpi.end())),
+		  ucx);
+}
+
+TEST_F(CommandLineTest, EnvOfSoftRoceHasOneMore)
+{
+	const std::string only = "UCX_UD_VERBS_ETH_DGID_CHECK=n";
+	auto has = [&] { return std::ranges::contains(exported(out.str()), only); };
+
+	two_sockets();
+	run({"env", "ucx"});
+	EXPECT_FALSE(has());
+	machine.soft_nic("rxe0", "eth0");
+	run({"env", "ucx"});
+	EXPECT_TRUE(has());
+	run({"env", "ucx", "--nic", "rxe0"});
+	EXPECT_TRUE(has());
+	run({"env", "ucx", "--nic", "mlx5_0"});
+	EXPECT_FALSE(has());
+	EXPECT_TRUE(std::ranges::contains(exported(out.str()),
+					  "UCX_NET_DEVICES=mlx5_0:1"));
+}
+
+TEST_F(CommandLineTest, EnvGivesAReasonForEach)
+{
+	for (const char *engine : {"ucx", "openmpi", "libfabric"}) {
+		ASSERT_EQ(run({"--json", "env", engine}), 0) << err.str();
+		json all = parsed();
+		EXPECT_EQ(all["engine"], engine);
+		EXPECT_GE(all["variables"].size(), 2u);
+		for (const json &v : all["variables"])
+			EXPECT_GT(v["reason"].get<std::string>().size(), 20u) << v;
+	}
+}
+
+TEST_F(CommandLineTest, EnvRefusesWhatItCannotName)
+{
+	two_sockets();
+	EXPECT_EQ(run({"env"}), 2);
+	EXPECT_EQ(run({"env", "nccl"}), 2);
+	EXPECT_NE(err.str().find("nccl"), std::string::npos) << err.str();
+	EXPECT_EQ(run({"env", "ucx", "--nic", "mlx5_9"}), 4);
+	EXPECT_NE(err.str().find("mlx5_9"), std::string::npos) << err.str();
+	// a shell would run what is in the name
+	machine.soft_nic("rxe;true", "eth0");
+	EXPECT_EQ(run({"env", "ucx", "--nic", "rxe;true"}), 4);
+	EXPECT_NE(err.str().find("letters"), std::string::npos) << err.str();
+}
+
 TEST_F(CommandLineTest, DoctorExitsByTheWorst)
 {
 	EXPECT_EQ(run({"doctor", "--json"}), 21);
