@@ -216,7 +216,7 @@ std::string info_text(const topology &machine)
 {
 	const auto &kernel = machine.running();
 
-	return std::format("Linux {}{}\n", kernel.release, !kernel.symbols ? "" :
+	return std::format("Linux {}{}\n", printable(kernel.release), !kernel.symbols ? "" :
 			   kernel.alias ? ", with the patch series of Sluice"
 					: ", without the patch series of Sluice") +
 	       devices_text(machine) + paths_text(machine) +
@@ -225,7 +225,7 @@ std::string info_text(const topology &machine)
 
 std::string route_text(std::string_view a, std::string_view b, const route &way)
 {
-	std::string text = std::format("{} - {}: {}\n", a, b, name(way.how));
+	std::string text = hanging("", std::format("{} - {}: {}", a, b, name(way.how)));
 	auto list = [&text](std::string_view head,
 			    const std::vector<std::string> &lines) {
 		std::string_view now = head;

@@ -7,9 +7,20 @@
 
 namespace sluice::cli {
 
-std::string hanging(std::string_view head, std::string_view text)
+// A terminal obeys some characters, and others take more room than they have bytes.
+std::string printable(std::string_view text)
 {
-	std::string result(head), line;
+	std::string plain(text);
+
+	std::ranges::replace_if(plain, [](char c) { return c < ' ' || c > '~'; }, '?');
+	return plain;
+}
+
+std::string hanging(std::string_view head, std::string_view words)
+{
+	const std::string plain = printable(words);
+	std::string_view text = plain;
+	std::string result = printable(head), line;
 	const std::string indent(head.size(), ' ');
 	bool first = true;
 	auto end_line = [&] {
@@ -32,19 +43,6 @@ std::string hanging(std::string_view head, std::string_view text)
 	end_line();
 	return result;
 }
-
-namespace {
-
-/// A terminal obeys some characters, and others take more room than they have bytes.
-std::string printable(std::string text)
-{
-	for (char &c : text)
-		if (c < ' ' || c > '~')
-			c = '?';
-	return text;
-}
-
-} // namespace
 
 std::string aligned(const std::vector<std::vector<std::string>> &rows)
 {

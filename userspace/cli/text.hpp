@@ -11,11 +11,15 @@ namespace sluice::cli {
 
 inline constexpr size_t columns = 80;
 
-/// @p text behind @p head, broken at spaces; later lines begin below the text.
-std::string hanging(std::string_view head, std::string_view text);
+/// What is no printable ASCII is "?" in it: names may be anybody's choice.
+std::string printable(std::string_view text);
 
-/// Rows with their columns below each other, two spaces between and before them. What
-/// is no printable ASCII is "?": names may be anybody's choice.
+/// @p words behind @p head, broken at spaces; later lines begin below the words. All of
+/// it is printable.
+std::string hanging(std::string_view head, std::string_view words);
+
+/// Rows with their columns below each other, two spaces between and before them; all
+/// printable.
 std::string aligned(const std::vector<std::vector<std::string>> &rows);
 
 /// "16 GiB"

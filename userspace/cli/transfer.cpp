@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "json_text.hpp"
+#include "text.hpp"
 #include "silence.hpp"
 
 namespace sluice::cli {
@@ -28,7 +29,7 @@ double megabytes_a_second(uint64_t bytes, clock::duration in)
 
 std::string row(const char *name, const std::string &value)
 {
-	return std::format("{:<20} {}\n", name, value);
+	return std::format("{:<20} {}\n", name, printable(value));
 }
 
 // A token of its own line end is a mistake that everybody makes once.
@@ -157,7 +158,7 @@ result<session> session::open(const transfer_options &o)
 }
 
 progress_line::progress_line(std::string name, bool quiet)
-	: name_(std::move(name)), on_(!quiet && ::isatty(STDERR_FILENO))
+	: name_(printable(name)), on_(!quiet && ::isatty(STDERR_FILENO))
 {
 }
 

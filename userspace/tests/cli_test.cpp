@@ -396,6 +396,29 @@ TEST_F(CommandLineTest, EnvRefusesWhatItCannotName)
 	EXPECT_NE(err.str().find("letters"), std::string::npos) << err.str();
 }
 
+// Names of devices, interfaces and files are somebody's choice, and a terminal obeys.
+TEST_F(CommandLineTest, WhatATerminalObeysIsNotPrinted)
+{
+	auto plain = [](const std::string &text) {
+		return std::ranges::all_of(text, [](char c) {
+			return c == '\n' || (c >= ' ' && c <= '~');
+		});
+	};
+
+	two_sockets();
+	machine.soft_nic("rxe\x1b[2J", "e\x07th\xc3\xa9");
+	machine.kernel("7.3.4\x1b[1m");
+	for (const auto &words : std::initializer_list<std::vector<const char *>>{
+		     {"info"}, {"info", "gpu0", "rxe\x1b[2J"},
+		     {"info", "gpu\x1b[9m", "node0"}, {"doctor"}}) {
+		run(words);
+		EXPECT_NE((out.str() + err.str()).find("?["), std::string::npos)
+			<< out.str() << err.str();
+		EXPECT_TRUE(plain(out.str())) << out.str();
+		EXPECT_TRUE(plain(err.str())) << err.str();
+	}
+}
+
 TEST_F(CommandLineTest, DoctorExitsByTheWorst)
 {
 	EXPECT_EQ(run({"doctor", "--json"}), 21);
