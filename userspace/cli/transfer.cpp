@@ -83,6 +83,9 @@ std::string table(const stream_report &r)
 			"{} pages in, {} out{}", r.migrations->migrated_in,
 			r.migrations->migrated_out,
 			r.migrations->lost_events ? ", at least" : ""));
+	if (r.numa_node >= 0)
+		t += row("memory", std::format("near node{}, {} pages elsewhere",
+					       r.numa_node, r.pages_elsewhere));
 	t += row("system calls", std::to_string(r.system_calls));
 	if (r.digest)
 		t += row("SHA-256", to_string(*r.digest) + ", equal at both ends");
@@ -110,6 +113,9 @@ nlohmann::ordered_json json_of(const stream_report &r)
 		{"system_calls", r.system_calls},
 	};
 
+	if (r.numa_node >= 0)
+		j["memory"] = {{"numa_node", r.numa_node},
+			       {"pages_elsewhere", r.pages_elsewhere}};
 	if (r.migrations)
 		j["migrations"] = {{"in", r.migrations->migrated_in},
 				   {"out", r.migrations->migrated_out},

@@ -5,6 +5,7 @@
 #include <format>
 
 #include "hang_up.hpp"
+#include "placement.hpp"
 #include "try.hpp"
 
 namespace sluice {
@@ -75,6 +76,8 @@ result<void> stream_end::prepare()
 	SLUICE_TRY(auto found, find_path(card_, options_));
 	path_ = found.path;
 	because_ = std::move(found.reason);
+	node_ = node_for_pieces(path_, options_.gpu ? options_.gpu->info().numa_node : -1,
+				card_.info().numa_node);
 	return make_pieces();
 }
 
@@ -82,7 +85,9 @@ result<piece_memory> stream_end::make_piece()
 {
 	piece_memory piece;
 
-	SLUICE_TRY(piece.host, buffer::host(options_.piece));
+	SLUICE_TRY(auto placed, memory_near(node_, options_.piece));
+	piece.host = placed.memory;
+	elsewhere_ += placed.elsewhere;
 	piece.wire = piece.host;
 	if (options_.gpu)
 		SLUICE_CHECK(options_.gpu->attach(piece.host.of()));
@@ -110,6 +115,8 @@ result<void> stream_end::begin(std::string source, uint64_t size)
 	report_.name = std::move(source);
 	report_.path = path_;
 	report_.path_reason = because_;
+	report_.numa_node = node_;
+	report_.pages_elsewhere = elsewhere_;
 	progress_ = {.bytes = 0, .size = size};
 	why_.reset();
 	sum_ = {};

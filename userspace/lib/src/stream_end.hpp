@@ -173,6 +173,8 @@ protected:
 	std::optional<device_counters> counters_before_;
 	data_path path_ = data_path::host;
 	std::string because_;		///< it is no better
+	int node_ = -1;			///< that pieces in host memory are to be on
+	uint64_t elsewhere_ = 0;	///< pages of them that are not
 
 	/// One for each piece in memory. They stay while the peer is told why this end
 	/// gives up: with them goes the peer's right to write, and then the connection.

@@ -94,7 +94,11 @@ struct stream_report {
 	uint64_t resumed = 0;		///< were there already
 	uint64_t pieces = 0;
 	data_path path = data_path::host;	///< of this end
-	std::string path_reason;	///< why it is staged; else empty
+	std::string path_reason;	///< why it is no better one; else empty
+	/// The NUMA node of the device that reaches pieces in host memory, -1 if it has
+	/// none, and pages of them that are on another one: that one was full.
+	int numa_node = -1;
+	uint64_t pages_elsewhere = 0;
 	clock::duration total{};
 	clock::duration storage{};	///< reading or writing, summed over pieces
 	clock::duration engine{};	///< copies by the GPU's engines, summed
