@@ -182,7 +182,8 @@ Kiq::Status Kiq::run_packet()
 	rptr_ += 1 + count;
 	report(rptr_);
 	gfx_.stats().packets.add();
-	timeline_.record(track, "pm4", start, gfx_.host().now(), op);
+	timeline_.record({.name = "pm4", .start = start, .end = gfx_.host().now(),
+			  .track = track, .words = 1 + count});
 	return Status::progressed;
 }
 

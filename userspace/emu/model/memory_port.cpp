@@ -94,6 +94,7 @@ Access MemoryPort::locate(unsigned vmid, u64 va, u64 n, bool write, Target &out)
 {
 	u64 left;
 
+	last_ = {};
 	va &= 0xffffffffffffull | (vmid ? 0 : ~0ull);
 	forget();
 	if (auto offset = hub_.aperture(vmid, va, left)) {
@@ -129,6 +130,18 @@ Path MemoryPort::by_link(const Target &t, const Hive::Use &fn)
 	return there ? Path::xgmi : Path::none;
 }
 
+void MemoryPort::account(const Target &t, Path path, u64 n)
+{
+	const HiveMember &own = hub_.member();
+
+	hub_.stats().moved(path, n);
+	last_ = {path, path == Path::vram ? own.node : 0, t.address};
+	if (path == Path::xgmi) {
+		last_.gpu = static_cast<unsigned>(t.address / own.hive->segment());
+		last_.address %= own.hive->segment();
+	}
+}
+
 void MemoryPort::load(const Target &t, std::byte *to)
 {
 	Path path = Path::vram;
@@ -149,7 +162,7 @@ void MemoryPort::load(const Target &t, std::byte *to)
 	if (path == Path::none)
 		// an aborted read, as the bus returns it
 		std::fill_n(to, t.length, std::byte{0xff});
-	hub_.stats().moved(path, t.length);
+	account(t, path, t.length);
 }
 
 void MemoryPort::store(const Target &t, const std::byte *from)
@@ -167,7 +180,7 @@ void MemoryPort::store(const Target &t, const std::byte *from)
 		});
 	else
 		path = hub_.host().write(t.address, {from, t.length});
-	hub_.stats().moved(path, t.length);
+	account(t, path, t.length);
 }
 
 Access MemoryPort::read(unsigned vmid, u64 va, bytes out, u64 &done)
@@ -241,7 +254,7 @@ Access MemoryPort::update(unsigned vmid, u64 va, unsigned size,
 		});
 	else
 		path = hub_.host().update(t.address, size, fn, old);
-	hub_.stats().moved(path, size);
+	account(t, path, size);
 	return Access::ok;
 }
 

@@ -24,6 +24,8 @@ public:
 	Access write(unsigned vmid, u64 va, const_bytes in);
 	Access update(unsigned vmid, u64 va, unsigned size,
 		      const AtomicUpdate &fn, u64 &old);
+	// Where the last access ended.
+	const Place &last() const { return last_; }
 	// Could the first byte of the range be written now?
 	Access probe(unsigned vmid, u64 va, bool write);
 
@@ -50,6 +52,7 @@ private:
 	void load(const Target &t, std::byte *to);
 	void store(const Target &t, const std::byte *from);
 	Path by_link(const Target &t, const Hive::Use &fn);
+	void account(const Target &t, Path path, u64 n);
 	void forget();
 
 	VmHub &hub_;
@@ -57,6 +60,7 @@ private:
 	Tlb tlb_;
 	std::atomic<u32> pending_{0};
 	u64 last_fault_ = ~0ull;
+	Place last_; // the engine thread's own
 };
 
 } // namespace sluice::emu

@@ -114,7 +114,12 @@ bool SdmaEngine::doorbell(u32 dword, u64 value, unsigned size)
 		if (!(regs_.get(q.base + reg::rb_doorbell) & doorbell_enable) ||
 		    (offset & 0x0ffffffc) >> 2 != dword)
 			continue;
-		q.wptr = size == 8 ? value : join(lower(value), upper(q.wptr));
+		u64 wptr = size == 8 ? value : join(lower(value), upper(q.wptr));
+		u64 now = hub_.host().now();
+		// before the engine can see it
+		timeline_.record({.name = "doorbell", .start = now, .end = now,
+				  .track = index_, .queue = q.index, .ring = wptr});
+		q.wptr = wptr;
 		hub_.host().kick();
 		return true;
 	}
@@ -148,12 +153,14 @@ void SdmaEngine::sync(Queue &q)
 	if (q.restart.exchange(false)) {
 		q.in_ib = q.flushing = q.report_due = false;
 		q.progress = 0;
+		q.begun.reset();
 		q.polling_since.reset();
 		q.owed.clear();
 	}
 	if (q.reload.exchange(false)) {
 		q.in_ib = false;
 		q.progress = 0;
+		q.begun.reset();
 		q.polling_since.reset();
 		q.rptr = q.programmed.load();
 	}
@@ -273,6 +280,7 @@ void SdmaEngine::report_rptr(Queue &q)
 void SdmaEngine::advance(Context &c, u64 words)
 {
 	c.q.progress = 0;
+	c.q.begun.reset();
 	c.q.polling_since.reset();
 	c.q.flushing = false;
 	if (c.q.in_ib) {
@@ -306,11 +314,40 @@ SdmaEngine::Outcome SdmaEngine::run_packet(Queue &q)
 	return execute(c, *packet);
 }
 
+namespace {
+
+// Bytes that a packet reads or, if it only writes, writes.
+struct Bytes {
+	u64 operator()(const sdma::Copy &p) { return p.count; }
+	u64 operator()(const sdma::Window &p) { return p.width * p.rows; }
+	u64 operator()(const sdma::Swap &p) { return p.count; }
+	u64 operator()(const sdma::Write &p) { return p.words * 4ull; }
+	u64 operator()(const sdma::Fill &p) { return p.count; }
+	u64 operator()(const sdma::PtePde &p) { return p.entries * 8ull; }
+	u64 operator()(const auto &) { return 0; }
+};
+
+} // namespace
+
+void SdmaEngine::note(const Queue &q, const sdma::Packet &p)
+{
+	if (timeline_.enabled())
+		timeline_.record({.name = p.name, .start = *q.begun,
+				  .end = hub_.host().now(), .track = index_,
+				  .queue = q.index, .ring = q.rptr,
+				  .words = p.words,
+				  .bytes = std::visit(Bytes{}, p.body),
+				  .from = q.from, .to = q.to, .to2 = q.to2});
+}
+
 SdmaEngine::Outcome SdmaEngine::execute(Context &c, const sdma::Packet &p)
 {
-	u64 start = hub_.host().now();
 	bool enters = std::holds_alternative<sdma::Indirect>(p.body);
 
+	if (!c.q.begun) {
+		c.q.begun = hub_.host().now();
+		c.q.from = c.q.to = c.q.to2 = {};
+	}
 	skip_ = 0;
 	Outcome o = std::visit([&](const auto &b) { return run_body(c, b); },
 			       p.body);
@@ -319,7 +356,7 @@ SdmaEngine::Outcome SdmaEngine::execute(Context &c, const sdma::Packet &p)
 	if (o != Outcome::done)
 		return o;
 	hub_.stats().packets.add();
-	timeline_.record(index_, p.name, start, hub_.host().now(), p.words);
+	note(c.q, p);
 	if (!enters)
 		advance(c, p.words + skip_);
 	else if (!c.q.in_ib) // an empty indirect buffer

@@ -57,7 +57,9 @@ private:
 		u32 ib_words = 0, ib_pos = 0;
 		unsigned ib_vmid = 0;
 		u64 progress = 0; // bytes of the present packet that are done
-		std::optional<u64> polling_since; // ns, the present packet
+		std::optional<u64> begun;	  // ns, the present packet
+		std::optional<u64> polling_since; // the same of its first look
+		Place from, to, to2; // of the present packet's first bytes
 		// the second half of an exchange that faulted between halves
 		std::vector<std::byte> owed;
 	};
@@ -81,6 +83,7 @@ private:
 	Status run(Queue &q);
 	Outcome run_packet(Queue &q);
 	Outcome execute(Context &c, const sdma::Packet &p);
+	void note(const Queue &q, const sdma::Packet &p);
 	void advance(Context &c, u64 words);
 	void report_rptr(Queue &q);
 	Outcome illegal(Context &c, std::string_view why, u32 header);

@@ -21,6 +21,13 @@ constexpr u32 cntl_trap = 1u << 0;
 // longest, so that a busy guest has the time to do what it waits for, and still no
 // longer than half of a job's time.
 constexpr u64 poll_clock_mhz = 100;
+
+// Of the accesses of a packet the first says where it reads, or writes.
+void first(Place &where, const MemoryPort &port)
+{
+	if (where.path == Path::none)
+		where = port.last();
+}
 } // namespace
 
 SdmaEngine::Outcome SdmaEngine::outcome(Access a)
@@ -47,6 +54,7 @@ SdmaEngine::stream(Context &c, u64 count, u64 destination,
 		fill(c.q.progress, part);
 		Access a = port_.write(c.vmid, destination + c.q.progress, part,
 				       done);
+		first(c.q.to, port_);
 		c.q.progress += done;
 		if (a != Access::ok)
 			return outcome(a);
@@ -69,10 +77,12 @@ SdmaEngine::Outcome SdmaEngine::run_body(Context &c, const sdma::Copy &p)
 		u64 ready, done;
 		Access a = port_.read(c.vmid, p.source + c.q.progress, part,
 				      ready);
+		first(c.q.from, port_);
 		for (unsigned d = 0; d < p.destinations && ready; d++) {
 			Access w = port_.write(c.vmid,
 					       p.destination[d] + c.q.progress,
 					       part.first(ready), done);
+			first(d ? c.q.to2 : c.q.to, port_);
 			ready = std::min(ready, done);
 			if (w != Access::ok)
 				a = w;
@@ -96,10 +106,12 @@ SdmaEngine::Outcome SdmaEngine::run_body(Context &c, const sdma::Window &p)
 		u64 ready, done = 0;
 		Access a = port_.read(c.vmid, p.source + row * p.source_pitch +
 				      at, part, ready);
+		first(c.q.from, port_);
 		if (ready) {
 			Access w = port_.write(c.vmid, p.destination + row *
 					       p.destination_pitch + at,
 					       part.first(ready), done);
+			first(c.q.to, port_);
 			if (w != Access::ok)
 				a = w;
 		}
@@ -119,8 +131,10 @@ SdmaEngine::Outcome SdmaEngine::exchange(Context &c, u64 a, u64 b, u64 n)
 
 	if (c.q.owed.empty()) {
 		Access r = port_.read(c.vmid, a, x);
+		first(c.q.from, port_);
 		if (r == Access::ok)
 			r = port_.read(c.vmid, b, y);
+		first(c.q.to, port_);
 		if (r == Access::ok)
 			r = port_.probe(c.vmid, b, true);
 		if (r == Access::ok)
@@ -204,7 +218,9 @@ SdmaEngine::Outcome SdmaEngine::run_body(Context &c, const sdma::Fence &p)
 				std::format("sdma{}: fence {:#x} corrupted",
 					    index_, p.value));
 	}
-	return outcome(port_.write(c.vmid, p.address, as_const_bytes(value)));
+	Access a = port_.write(c.vmid, p.address, as_const_bytes(value));
+	first(c.q.to, port_);
+	return outcome(a);
 }
 
 SdmaEngine::Outcome SdmaEngine::run_body(Context &c, const sdma::Trap &p)
@@ -219,9 +235,11 @@ SdmaEngine::Outcome SdmaEngine::read_poll(Context &c, const sdma::Poll &p,
 {
 	if (p.kind == sdma::Poll::nothing)
 		return Outcome::done;
-	if (p.kind == sdma::Poll::memory)
-		return outcome(port_.read(c.vmid, p.address,
-					  as_mutable_bytes(value)));
+	if (p.kind == sdma::Poll::memory) {
+		Access a = port_.read(c.vmid, p.address, as_mutable_bytes(value));
+		first(c.q.from, port_);
+		return outcome(a);
+	}
 	u32 index = static_cast<u32>(p.address);
 	if (p.kind == sdma::Poll::hdp_flush) {
 		if (p.request != reg::hdp_flush_req ||
@@ -281,6 +299,7 @@ SdmaEngine::Outcome SdmaEngine::run_body(Context &c, const sdma::Atomic &p)
 	u64 old;
 	Access a = port_.update(c.vmid, p.address, p.size,
 				[&](u64 v) { return sdma::apply(p, v); }, old);
+	first(c.q.to, port_);
 
 	if (a != Access::ok || !p.loop)
 		return outcome(a);

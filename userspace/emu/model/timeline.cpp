@@ -5,17 +5,39 @@
 
 namespace sluice::emu {
 
-void Timeline::record(unsigned track, const char *name, u64 start, u64 end,
-		      u64 amount)
+void Timeline::record(const Event &e)
 {
 	if (!enabled())
 		return;
 	std::lock_guard guard(lock_);
 	if (events_.size() < limit_)
-		events_.push_back({name, start, end, amount, track});
+		events_.push_back(e);
 	else
 		lost_++;
 }
+
+namespace {
+
+void put_place(std::string &out, const char *key, const Place &p)
+{
+	if (p.path != Path::none)
+		out += std::format(R"(,"{}":["{}",{},{}])", key,
+				   path_names[static_cast<std::size_t>(p.path)],
+				   p.gpu, p.address);
+}
+
+std::string arguments(const Timeline::Event &e)
+{
+	std::string out = std::format(R"("queue":{},"ring":{},"words":{},"bytes":{})",
+				      e.queue, e.ring, e.words, e.bytes);
+
+	put_place(out, "from", e.from);
+	put_place(out, "to", e.to);
+	put_place(out, "to2", e.to2);
+	return out;
+}
+
+} // namespace
 
 std::string Timeline::json(unsigned pid) const
 {
@@ -27,9 +49,9 @@ std::string Timeline::json(unsigned pid) const
 	for (const Event &e : events_)
 		out += std::format(
 			",\n"
-			R"({{"ph":"X","name":"{}","pid":{},"tid":{},"ts":{:.3f},"dur":{:.3f},"args":{{"amount":{}}}}})",
+			R"({{"ph":"X","name":"{}","pid":{},"tid":{},"ts":{:.3f},"dur":{:.3f},"args":{{{}}}}})",
 			e.name, pid, e.track, e.start / 1e3,
-			(e.end - e.start) / 1e3, e.amount);
+			(e.end - e.start) / 1e3, arguments(e));
 	return out;
 }
 

@@ -15,23 +15,27 @@ class Timeline {
 public:
 	explicit Timeline(std::size_t limit = 1u << 18) : limit_(limit) {}
 
+	// What an engine did. Times are in nanoseconds.
+	struct Event {
+		const char *name; // a string literal
+		u64 start = 0, end = 0;
+		unsigned track = 0, queue = 0;
+		// of a packet in the ring, or of a doorbell: bytes of the ring
+		// before it, that it may use
+		u64 ring = 0;
+		u64 words = 0, bytes = 0;
+		Place from{}, to{}, to2{};
+	};
+
 	void enable(bool on) { on_.store(on, std::memory_order_relaxed); }
 	bool enabled() const { return on_.load(std::memory_order_relaxed); }
 
-	// name must be a string literal. Times are in nanoseconds.
-	void record(unsigned track, const char *name, u64 start, u64 end,
-		    u64 amount);
+	void record(const Event &e);
 	// Events as a JSON array's elements, tagged with process id pid.
 	std::string json(unsigned pid) const;
 	void clear();
 
 private:
-	struct Event {
-		const char *name;
-		u64 start, end, amount;
-		unsigned track;
-	};
-
 	std::size_t limit_;
 	std::atomic<bool> on_{false};
 	mutable std::mutex lock_;

@@ -2,6 +2,7 @@
 // Types shared by the whole model.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -48,6 +49,17 @@ constexpr bool aligned(u64 value, u64 to)
 // Where an access of an engine ended. peer: another GPU, by the bus; message:
 // where QEMU knows; xgmi: another GPU, by the link.
 enum class Path : u8 { none, vram, system, peer, message, xgmi };
+
+constexpr std::array<const char *, 6> path_names{"none", "vram", "system",
+						 "peer", "message", "xgmi"};
+
+// The memory at which an access ended. gpu: whose it is, of vram and xgmi; address:
+// in that, or on the bus.
+struct Place {
+	Path path = Path::none;
+	unsigned gpu = 0;
+	u64 address = 0;
+};
 
 // Guest and model share memory that both touch at any time. A naturally
 // aligned word must never be seen half written, and a fence's store must not

@@ -181,6 +181,23 @@ TEST(Hive, EngineCopies)
 	EXPECT_EQ(p.b.gpu.stats().bytes_xgmi.get(), 4u);
 }
 
+TEST(Hive, TimelineTellsWhoseMemory)
+{
+	Pair p;
+
+	p.a.map_hive(1, va, segment + 4 * MiB);
+	p.a.map_vram(1, va + page_size, 4 * MiB);
+	const u32 ib[]{1, 63, 0, static_cast<u32>(va + page_size), 0,
+		       static_cast<u32>(va), 0, 0};
+	std::ranges::copy(ib, &p.a.vram<u32>(512 << 10));
+	p.a.map_vram(1, 2 * va, 512 << 10);
+	p.a.gpu.timeline().enable(true);
+	p.a.submit_ib(1, 2 * va, 8);
+	EXPECT_NE(p.a.gpu.timeline().json(0).find(
+			  R"("from":["vram",0,4194304],"to":["xgmi",1,4194304])"),
+		  std::string::npos);
+}
+
 TEST(Hive, OutsideEverySegmentIsRefused)
 {
 	Pair p;

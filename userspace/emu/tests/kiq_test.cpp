@@ -245,13 +245,18 @@ TEST(InterruptRing, CamIsBounded)
 TEST(Timeline, ChromeTrace)
 {
 	Timeline t(2);
-	t.record(1, "off", 0, 1, 2);
+	t.record({.name = "off", .end = 1});
 	t.enable(true);
-	t.record(3, "copy", 1000, 3500, 7);
-	t.record(3, "fence", 4000, 4100, 4);
-	t.record(3, "lost", 5000, 5100, 4);
+	t.record({.name = "copy", .start = 1000, .end = 3500, .track = 3, .queue = 1,
+		  .ring = 64, .words = 7, .bytes = 512, .from = {Path::vram, 2, 16},
+		  .to = {Path::xgmi, 5, 32}});
+	t.record({.name = "fence", .start = 4000, .end = 4100, .track = 3});
+	t.record({.name = "lost", .start = 5000, .end = 5100});
 	std::string json = t.json(2);
 	EXPECT_NE(json.find(R"("name":"copy","pid":2,"tid":3,"ts":1.000,"dur":2.500)"),
+		  std::string::npos);
+	EXPECT_NE(json.find(R"("args":{"queue":1,"ring":64,"words":7,"bytes":512,)"
+			    R"("from":["vram",2,16],"to":["xgmi",5,32]})"),
 		  std::string::npos);
 	EXPECT_NE(json.find(R"("lost_events":1)"), std::string::npos);
 	EXPECT_EQ(json.find("off"), std::string::npos);

@@ -511,6 +511,65 @@ TEST(Sdma, HaltHangAndCorruptFence)
 	EXPECT_EQ(r.vram<u32>(0), 5u) << "a reset ends the hang";
 }
 
+// What the timeline says that a packet did, without its times.
+std::string told(const std::string &json, const std::string &name)
+{
+	auto from = json.find("\"name\":\"" + name + "\"");
+	auto args = json.find("\"args\":", from);
+
+	return from == std::string::npos ? "" :
+	       json.substr(args + 7, json.find("}}", args) - args - 6);
+}
+
+TEST(Sdma, TimelineTellsWhatPacketsDid)
+{
+	Rig r;
+	r.enable_vmid(1);
+	r.map_bus(1, 0x10000000, FakeHost::system_base + 4096);
+	r.map_vram(1, 0x10001000, 8 * MiB);
+	const u32 ib[]{1, 255, 0, 0x10001000, 0, 0x10000000, 0, 0,
+		       5, 0x10000040, 0, 9, 0, 0, 0, 0};
+	std::ranges::copy(ib, &r.vram<u32>(512 << 10));
+	r.map_vram(1, 0x20000000, 512 << 10);
+	r.gpu.timeline().enable(true);
+	r.submit_ib(1, 0x20000000, 16);
+	r.submit({1 | 1u << 27, 4095, 0, AT(64), AT(4 * MiB), AT(5 * MiB)});
+	r.submit({0x901, 127, 0, AT(4096), AT(6 * MiB)});
+	std::string json = r.gpu.timeline().json(0);
+
+	EXPECT_EQ(told(json, "copy"),
+		  R"({"queue":0,"ring":8,"words":7,"bytes":256,)"
+		  R"("from":["vram",0,8388608],"to":["system",0,4294971392]})");
+	EXPECT_EQ(told(json, "fence"),
+		  R"({"queue":0,"ring":8,"words":4,"bytes":0,)"
+		  R"("to":["system",0,4294971456]})");
+	EXPECT_EQ(told(json, "broadcast"),
+		  R"({"queue":0,"ring":32,"words":9,"bytes":4096,)"
+		  R"("from":["vram",0,64],"to":["vram",0,4194304],)"
+		  R"("to2":["vram",0,5242880]})");
+	EXPECT_EQ(told(json, "swap"),
+		  R"({"queue":0,"ring":68,"words":7,"bytes":128,)"
+		  R"("from":["vram",0,4096],"to":["vram",0,6291456]})");
+	EXPECT_EQ(told(json, "doorbell"),
+		  R"({"queue":0,"ring":32,"words":0,"bytes":0})");
+}
+
+// A wait that is looked at again and again began with its first look.
+TEST(Sdma, TimelineKnowsWhenAWaitBegan)
+{
+	Rig r;
+	r.gpu.timeline().enable(true);
+	r.submit({8 | 3u << 28 | 1u << 31, AT(0), 5, ~0u, 0xfff0000 | 10});
+	u64 before = r.host.now();
+	r.gpu.run();
+	EXPECT_EQ(r.gpu.timeline().json(0).find("poll"), std::string::npos);
+	r.vram<u32>(0) = 5;
+	r.gpu.run();
+	std::string json = r.gpu.timeline().json(0);
+	double ts = std::stod(json.substr(json.find("\"ts\":", json.find("poll")) + 5));
+	EXPECT_LT(ts * 1e3, before);
+}
+
 TEST(Sdma, SixteenEnginesOnFourDies)
 {
 	GpuConfig c;
