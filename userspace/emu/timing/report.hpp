@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: MIT
+// Tables for people. Each says that its figures are those of a model.
+#pragma once
+
+#include "machine.hpp"
+#include "simulate.hpp"
+
+#include <string>
+
+namespace sluice::timing {
+
+std::string cells_table(const Machine &m);   // beside DMA-Latte's speed-ups
+std::string winners_table(const Machine &m);
+std::string phases_table(const Machine &m);
+std::string batches_table(const Machine &m); // the same collectives by the kernel's plan
+std::string fetch_table(const Machine &m);   // beside vLLM's
+std::string parameters_table(const MachineFile &f);
+std::string batches_of(const Program &p, const Result &r);
+
+} // namespace sluice::timing

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: MIT
+// The packets of the kernel's own planner, as steps.
+#include "batch.hpp"
+#include "simple.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+using namespace sluice::timing;
+using namespace sluice::timing::test;
+
+namespace {
+
+std::vector<Kind> kinds_of_lane(const Program &p, u32 lane)
+{
+	std::vector<Kind> out;
+
+	for (const Step &s : p.steps)
+		if (s.lane == lane)
+			out.push_back(s.kind);
+	return out;
+}
+
+u64 bytes_over_links(const Program &p)
+{
+	u64 sum = 0;
+
+	for (const Step &s : p.steps)
+		for (const Place &to : {s.to, s.to2})
+			if (to.path == Path::xgmi)
+				sum += s.bytes * (s.kind == Kind::swap ? 2 : 1);
+	return sum;
+}
+
+TEST(Batch, BackToBackIsOneJobOfSevenCopies)
+{
+	Program p = batch_program({Collective::all_gather, Way::b2b, false}, 64 << 10);
+	std::vector<Kind> expected{Kind::indirect};
+
+	expected.insert(expected.end(), 7, Kind::copy);
+	expected.push_back(Kind::fence);
+	expected.push_back(Kind::trap);
+	EXPECT_EQ(p.lanes.size(), 1u + 8);
+	EXPECT_EQ(kinds_of_lane(p, 1), expected);
+}
+
+// Whatever the planner cuts, 56 parts of an eighth cross the links.
+TEST(Batch, EveryByteCrossesALinkOnce)
+{
+	for (auto c : {Collective::all_gather, Collective::all_to_all})
+		for (auto w : {Way::pcpy, Way::pair, Way::b2b})
+			for (bool prelaunch : {false, true})
+				EXPECT_EQ(bytes_over_links(batch_program(
+						  {c, w, prelaunch}, 8 << 20)),
+					  56u << 20);
+}
+
+// A wait of the kernel is a poll for the host's store, and three barriers: a fence
+// and a poll for it.
+TEST(Batch, WaitsAreReleasedByTheHostAndBarriersByFences)
+{
+	Program p = batch_program({Collective::all_gather, Way::b2b, true}, 64 << 10);
+	std::vector<Kind> after;
+
+	for (const Step &s : p.steps)
+		if (s.kind == Kind::poll && s.lane == 1) {
+			ASSERT_EQ(s.after.size(), 1u);
+			after.push_back(p.steps[s.after[0]].kind);
+		}
+	EXPECT_EQ(after, (std::vector{Kind::store, Kind::fence, Kind::fence,
+				      Kind::fence}));
+}
+
+TEST(Batch, HostBlocksGoToTheEnginesThatFaceTheHost)
+{
+	Program p = fetch_program(Fetch::batch, 512, 4 << 10);
+
+	EXPECT_EQ(p.lanes.size(), 3u);
+	for (std::size_t i = 1; i < p.lanes.size(); i++)
+		EXPECT_LT(p.lanes[i].engine, 2u);
+	EXPECT_EQ(std::ranges::count(p.steps, Kind::copy, &Step::kind), 512);
+}
+
+// Two copies of 1000 bytes, each after the other's atomic: 113 fetched, poll 183, 200
+// for the bytes, 200 latency, 300: 883; then 70, 400 and 300 again: 1653, seen 1656.
+TEST(Batch, LoopByHand)
+{
+	EXPECT_EQ(fetch_time(Fetch::loop, 2, 1000, simple()), 1656);
+}
+
+} // namespace
