@@ -94,7 +94,7 @@ TEST(Simulate, LinksAreShared)
 }
 
 // To the host at 5: 200. A broadcast moves twice the bytes at half of 10: 400; a swap
-// twice at 20: 100.
+// twice at 8: 250.
 TEST(Simulate, RatesByKindAndPath)
 {
 	Program p = program({2, 3, 4});
@@ -111,7 +111,7 @@ TEST(Simulate, RatesByKindAndPath)
 
 	EXPECT_EQ(r.spans[1].end, 310);
 	EXPECT_EQ(r.spans[2].end, 510);
-	EXPECT_EQ(r.spans[3].end, 210);
+	EXPECT_EQ(r.spans[3].end, 360);
 }
 
 // One queue's copies are behind the other's on the same engine; on another engine
