@@ -73,18 +73,20 @@ TEST(Trace, APollWaitsForTheLastWriterOfItsWord)
 	EXPECT_EQ(poll->after[0], 2u);
 }
 
-// The host has slept for the trap before the doorbell, not for the one behind it.
+// The host has slept for the trap before the doorbell, not for the one that was under
+// way then and the one behind it.
 TEST(Trace, TheHostSleepsForInterruptsBeforeADoorbell)
 {
 	Program p = read({event("doorbell", 0, 0, 64), event("trap", 1, 2, 0),
-			  event("doorbell", 3, 3, 128), event("trap", 4, 5, 64)});
-	std::vector<Kind> host;
+			  event("trap", 2, 4, 32), event("doorbell", 3, 3, 128),
+			  event("trap", 4, 5, 64)});
+	std::vector<std::pair<Kind, std::size_t>> host, expected{
+		{Kind::submit, 0}, {Kind::sleep, 1}, {Kind::submit, 0}, {Kind::sleep, 2}};
 
 	for (const Step &s : p.steps)
 		if (s.lane == 0)
-			host.push_back(s.kind);
-	EXPECT_EQ(host, (std::vector{Kind::submit, Kind::sleep, Kind::submit,
-				     Kind::sleep}));
+			host.emplace_back(s.kind, s.after.size());
+	EXPECT_EQ(host, expected);
 }
 
 TEST(Trace, RefusalsNameTheFileAndTheEvent)
