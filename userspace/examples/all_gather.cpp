@@ -48,12 +48,15 @@ int main()
 	size_t moved = need(running.wait());
 
 	for (const slice &one : to)
-		for (unsigned r = 0; r < ranks; r++)
-			if (!std::ranges::all_of(one.part(r * block, block).bytes(),
-						 [r](std::byte b) { return b == mark(r); })) {
+		for (unsigned r = 0; r < ranks; r++) {
+			auto is_right = [r](std::byte b) { return b == mark(r); };
+			auto bytes = one.part(r * block, block).bytes();
+
+			if (!std::ranges::all_of(bytes, is_right)) {
 				std::printf("rank %u's block is wrong\n", r);
 				return 1;
 			}
+		}
 	std::printf("%u GPUs have the blocks of all: %zu bytes by %s\n", ranks, moved,
 		    name(gather.how()));
 }

@@ -21,9 +21,10 @@ public:
 	emulator()
 	{
 		namespace fs = std::filesystem;
+		const fs::path ports = "/sys/class/virtio-ports";
 		std::error_code none;
 
-		for (auto &port : fs::directory_iterator("/sys/class/virtio-ports", none)) {
+		for (auto &port : fs::directory_iterator(ports, none)) {
 			std::string name;
 
 			std::getline(std::ifstream(port.path() / "name"), name);

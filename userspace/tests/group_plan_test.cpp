@@ -15,12 +15,12 @@ namespace {
 struct planner {
 	unsigned ranks;
 
-	template <class... A> auto all_gather(A &&...a) { return plan_all_gather(ranks, a...); }
-	template <class... A> auto all_to_all(A &&...a) { return plan_all_to_all(ranks, a...); }
-	template <class... A> auto broadcast(A &&...a) { return plan_broadcast(ranks, a...); }
-	template <class... A> auto gather(A &&...a) { return plan_gather(ranks, a...); }
-	template <class... A> auto scatter(A &&...a) { return plan_scatter(ranks, a...); }
-	template <class... A> auto send(A &&...a) { return plan_send(ranks, a...); }
+	auto all_gather(auto &&...a) { return plan_all_gather(ranks, a...); }
+	auto all_to_all(auto &&...a) { return plan_all_to_all(ranks, a...); }
+	auto broadcast(auto &&...a) { return plan_broadcast(ranks, a...); }
+	auto gather(auto &&...a) { return plan_gather(ranks, a...); }
+	auto scatter(auto &&...a) { return plan_scatter(ranks, a...); }
+	auto send(auto &&...a) { return plan_send(ranks, a...); }
 };
 
 buffer some_memory()
@@ -82,9 +82,10 @@ struct GroupPlanTest : ::testing::TestWithParam<pattern> {
 	template <class F> void for_each(size_t block, F what)
 	{
 		const pattern kind = GetParam();
+		const bool rooted = has_root(kind);
 
 		for (unsigned ranks = 1; ranks <= 8; ranks++)
-			for (unsigned root = 0; root < (has_root(kind) ? ranks : 1); root++)
+			for (unsigned root = 0; root < (rooted ? ranks : 1); root++)
 				for (bool in_place : {false, true})
 					for (variant how : all_variants)
 						if (!in_place || has_in_place(kind))

@@ -26,7 +26,7 @@ struct step {
 struct plan {
 	pattern kind;
 	variant how;		///< not automatic
-	std::vector<std::vector<step>> ranks;	///< who has nothing to do has no step
+	std::vector<std::vector<step>> ranks;	///< no step: nothing to do
 };
 
 /// What the choice of a variant goes by.

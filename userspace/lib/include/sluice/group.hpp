@@ -33,7 +33,7 @@ struct plan;
 /// What a rank's data go by. The names are DMA-Latte's (arXiv 2511.06605).
 enum class variant : uint8_t {
 	automatic,	///< what is quickest for this operation and size
-	pcpy,		///< a copy for each destination, each on an engine of its own
+	pcpy,		///< a copy for each destination, each on its own engine
 	bcst,		///< the same bytes to two destinations by one packet
 	swap,		///< two ranks exchange memory in place, by one packet
 	b2b,		///< copies back to back on one engine
