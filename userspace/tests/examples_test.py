@@ -21,6 +21,8 @@ SOURCE = pathlib.Path(__file__).resolve().parent.parent / "examples"
 STOCK = os.environ.get("KERNEL") == "stock"
 HAS_MODULE = importlib.util.find_spec("sluice")
 ADDRESS_B = "10.77.0.2"
+# On a machine with much else to do, Python takes more than a minute to begin.
+PATIENT = ("--timeout", "240")
 
 series = unittest.skipIf(STOCK, "the base's kernel has no batches and no alias")
 module = unittest.skipUnless(HAS_MODULE, "the Python module is not built")
@@ -182,8 +184,9 @@ class Nodes(Test):
 
     def load(self, *gpu):
         path = make_weights(self.work / "w")
-        _, said = self.both(("load_weights", path, "--serve", "--nic", "rxe-b"),
-                            ("load_weights", "--from", ADDRESS_B, "--nic", "rxe-a", *gpu))
+        _, said = self.both(("load_weights", path, "--serve", "--nic", "rxe-b", *PATIENT),
+                            ("load_weights", "--from", ADDRESS_B, "--nic", "rxe-a",
+                             *PATIENT, *gpu))
         self.assertIn("28 tensors", said)
         self.assertIn("0 wrong, 0 without a digest", said)
         return said
@@ -196,7 +199,8 @@ class Nodes(Test):
         self.assertIn("by device-alias", self.load("--gpu", "0"))
 
     def kv_transfer(self, decode, prefill, *gpus):
-        of = ("--requests", "2", "--model", "70b-tp4", "--blocks", "3", "--room", "6")
+        of = ("--requests", "2", "--model", "70b-tp4", "--blocks", "3", "--room", "6",
+              *PATIENT)
         gpu = [("--gpu", name) for name in gpus] or [(), ()]
         said, _ = self.both((decode, "decode", "--nic", "rxe-b", *of, *gpu[1]),
                             (prefill, "prefill", "--nic", "rxe-a", "--host", ADDRESS_B,
