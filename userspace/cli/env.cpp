@@ -80,7 +80,7 @@ public:
 		to.add_option("engine", engine_, "what to print them for")
 			->required()->check(CLI::IsMember(engines()));
 		to.add_option("--nic", nic_, "the RDMA device that it is to use")
-			->option_text("NIC");
+			->type_name("NIC");
 	}
 	result<exit_status> run(const settings &with) override;
 
