@@ -13,6 +13,7 @@
 #include <sluice/digest.hpp>
 #include <sluice/endpoint.hpp>
 #include <sluice/error.hpp>
+#include <sluice/group.hpp>
 #include <sluice/kv.hpp>
 #include <sluice/nic.hpp>
 #include <sluice/or_exit.hpp>
@@ -43,7 +44,8 @@ int main()
 	auto machine = sluice::topology::read();
 	auto memory = sluice::buffer::host(4096);
 
-	if (!machine || !memory || !digests_are_right())
+	if (!machine || !memory || !digests_are_right() ||
+	    sluice::variant_of("pcpy") != sluice::variant::pcpy)
 		return 1;
 	// The ring may be forbidden here; what is not there must be refused.
 	if (auto ring = sluice::context::open()) {
