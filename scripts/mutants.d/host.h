@@ -58,6 +58,7 @@ typedef unsigned int gfp_t;
 #define IS_ALIGNED(x, a)	(!((x) & ((__typeof__(x))(a) - 1)))
 #define DIV_ROUND_UP(n, d)	(((n) + (d) - 1) / (d))
 #define DIV_ROUND_UP_ULL(n, d)	(((u64)(n) + (d) - 1) / (d))
+#define DIV64_U64_ROUND_UP(n, d)	DIV_ROUND_UP_ULL(n, d)
 #define check_add_overflow(a, b, r)	__builtin_add_overflow(a, b, r)
 #define check_mul_overflow(a, b, r)	__builtin_mul_overflow(a, b, r)
 
