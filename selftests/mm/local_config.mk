@@ -1,1 +1,0 @@
-IOURING_EXTRA_LIBS = -luring
