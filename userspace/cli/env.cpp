@@ -147,13 +147,10 @@ std::string env_text(const std::vector<variable> &all)
 {
 	std::string text;
 
-	for (const variable &v : all) {
-		// each line of the reason is a comment
-		std::string lines = hanging("# ", v.reason);
-		for (size_t at = 0; (at = lines.find("\n  ", at)) != lines.npos; at++)
-			lines.replace(at, 3, "\n# ");
-		text += std::format("{}export {}={}\n", lines, v.name, v.value);
-	}
+	// each line of a reason is a comment
+	for (const variable &v : all)
+		text += std::format("{}export {}={}\n", hanging("# ", v.reason, "# "),
+				    v.name, v.value);
 	return text;
 }
 

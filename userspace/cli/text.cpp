@@ -18,13 +18,19 @@ std::string printable(std::string_view text)
 
 std::string hanging(std::string_view head, std::string_view words)
 {
+	return hanging(head, words, std::string(head.size(), ' '));
+}
+
+std::string hanging(std::string_view head, std::string_view words,
+		    std::string_view indent)
+{
 	const std::string plain = printable(words);
 	std::string_view text = plain;
 	std::string result = printable(head), line;
-	const std::string indent(head.size(), ' ');
 	bool first = true;
 	auto end_line = [&] {
-		result += (first ? "" : indent) + line + "\n";
+		result += first ? "" : indent;
+		result += line + "\n";
 		first = false;
 		line.clear();
 	};

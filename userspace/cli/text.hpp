@@ -17,6 +17,9 @@ std::string printable(std::string_view text);
 /// @p words behind @p head, broken at spaces; later lines begin below the words. All of
 /// it is printable.
 std::string hanging(std::string_view head, std::string_view words);
+/// The same, and later lines begin with @p indent.
+std::string hanging(std::string_view head, std::string_view words,
+		    std::string_view indent);
 
 /// Rows with their columns below each other, two spaces between and before them; all
 /// printable.

@@ -7,8 +7,8 @@
 #include <unistd.h>
 
 #include "json_text.hpp"
-#include "text.hpp"
 #include "silence.hpp"
+#include "text.hpp"
 
 namespace sluice::cli {
 
