@@ -525,34 +525,6 @@ amdgpu_sdma_chunk_get(struct amdgpu_device *adev, struct amdgpu_fpriv *fpriv,
 }
 
 /**
- * amdgpu_sdma_chunk_cpu - where the CPU writes a chunk
- * @chunk: from amdgpu_sdma_chunk_get(), resident and locked
- * @cpu: result
- *
- * The kernel's mapping stays until the memory moves, so only the first batch
- * after that waits for the move.
- *
- * Returns: 0 or a negative error.
- */
-int amdgpu_sdma_chunk_cpu(struct amdgpu_sdma_chunk *chunk, void **cpu)
-{
-	struct amdgpu_bo *bo = chunk->bo;
-	int r;
-
-	*cpu = amdgpu_bo_kptr(bo);
-	if (*cpu)
-		return 0;
-	/*
-	 * amdgpu_bo_kmap() would wait for the moves and clears of all that is
-	 * always valid in the VM. No engine moves this memory.
-	 */
-	r = ttm_bo_kmap(&bo->tbo, 0, PFN_UP(bo->tbo.base.size), &bo->kmap);
-	if (!r)
-		*cpu = amdgpu_bo_kptr(bo);
-	return r;
-}
-
-/**
  * amdgpu_sdma_chunk_put - put a chunk back
  * @fpriv: file
  * @chunk: from amdgpu_sdma_chunk_get()

@@ -102,3 +102,30 @@ unreserve:
 		amdgpu_bo_unref(&chunk->bo);
 	return r;
 }
+
+/**
+ * amdgpu_sdma_chunk_cpu - where the CPU writes a chunk
+ * @chunk: from amdgpu_sdma_chunk_get(), resident and locked
+ * @cpu: result
+ *
+ * The kernel's mapping stays until the memory moves.
+ *
+ * Returns: 0 or a negative error.
+ */
+int amdgpu_sdma_chunk_cpu(struct amdgpu_sdma_chunk *chunk, void **cpu)
+{
+	struct amdgpu_bo *bo = chunk->bo;
+	int r;
+
+	*cpu = amdgpu_bo_kptr(bo);
+	if (*cpu)
+		return 0;
+	/*
+	 * amdgpu_bo_kmap() would wait for the moves and clears of all that is
+	 * always valid in the VM. No engine moves this memory.
+	 */
+	r = ttm_bo_kmap(&bo->tbo, 0, PFN_UP(bo->tbo.base.size), &bo->kmap);
+	if (!r)
+		*cpu = amdgpu_bo_kptr(bo);
+	return r;
+}
