@@ -7,6 +7,8 @@
  * survives it, a virtual one with its root file system on virtio least of all,
  * so SUSPEND=1 in the environment has to ask for it. See kfd_svm.h for GPU=.
  */
+#include <linux/mempolicy.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 
 #include "../../../kselftest_harness.h"
@@ -113,40 +115,89 @@ TEST_F_TIMEOUT(suspend, child, 120) {
 	EXPECT_EQ(0, status);
 }
 
-/* Takes memory until @left bytes are available. Returns what it took. */
-static size_t take_memory(char **hog, size_t left)
+/* Returns what @field of a node's meminfo says, in bytes. */
+static size_t node_memory(int node, const char *field)
 {
-	FILE *file = fopen("/proc/meminfo", "r");
-	size_t available = 0, size;
-	char line[128];
+	size_t size = 0, kib;
+	char line[128], name[64];
+	FILE *file;
 
+	snprintf(line, sizeof(line), "/sys/devices/system/node/node%d/meminfo",
+		 node);
+	file = fopen(line, "r");
 	while (file && fgets(line, sizeof(line), file))
-		sscanf(line, "MemAvailable: %zu", &available);
+		if (sscanf(line, "Node %*d %63[^:]: %zu", name, &kib) == 2 &&
+		    !strcmp(name, field))
+			size = kib * 1024;
 	if (file)
 		fclose(file);
-	available *= 1024;
-	size = available > left ? available - left : 0;
-	*hog = mmap(NULL, size, PROT_READ | PROT_WRITE,
-		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
-	return *hog == MAP_FAILED ? 0 : size;
+	return size;
 }
 
-/* If the system has no memory for the pages, a suspend says so, and soon. */
+/* Returns a node that is soon full, and not the first one. Or 0. */
+static int small_node(void)
+{
+	int node;
+
+	for (node = 62; node > 0; node--) {
+		size_t total = node_memory(node, "MemTotal");
+
+		if (total && total <= 1024 * MIB)
+			break;
+	}
+	return node;
+}
+
+/* Takes memory of a node until @left bytes are free. Returns what it took. */
+static size_t take_memory(int node, size_t left, char **hog)
+{
+	unsigned long mask = 1ul << node;
+	size_t available = node_memory(node, "MemFree");
+	size_t size = available > left ? available - left : 0;
+
+	*hog = mmap(NULL, size, PROT_READ | PROT_WRITE,
+		    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (*hog == MAP_FAILED ||
+	    syscall(SYS_mbind, *hog, size, MPOL_BIND, &mask, 64, 0) ||
+	    madvise(*hog, size, MADV_POPULATE_WRITE))
+		return 0;
+	return size;
+}
+
+/* Suspends with memory of one node only: the driver's prepare() runs in here. */
+static int suspend_on(int node)
+{
+	unsigned long mask = 1ul << node;
+	int r;
+
+	if (syscall(SYS_set_mempolicy, MPOL_BIND, &mask, 64))
+		return -errno;
+	r = suspend();
+	syscall(SYS_set_mempolicy, MPOL_DEFAULT, NULL, 0);
+	return r;
+}
+
+/*
+ * If there is no memory for the pages, a suspend says so, and soon. One node
+ * has none: if all had none, the next who asks would wake the OOM killer.
+ */
 TEST_F_TIMEOUT(suspend, no_memory, 120) {
 	const size_t len = 256 * MIB;
+	int node = small_node();
 	char *large, *hog;
 	size_t taken;
 
-	/* or what is missing then is this program */
-	ASSERT_EQ(0, mlockall(MCL_CURRENT));
+	if (!node)
+		SKIP(return, "no second NUMA node of at most 1 GiB");
 	large = svm_map(len);
 	ASSERT_NE(NULL, large);
 	pattern_fill(large, len, 3);
 	ASSERT_EQ(0, svm_prefetch(&self->svm, large, len, self->gpu));
 	ASSERT_EQ(len / SVM_PAGE, svm_away(&self->svm, large, len));
-	taken = take_memory(&hog, 96 * MIB);
+	taken = take_memory(node, 64 * MIB, &hog);
 	ASSERT_NE(0, taken);
-	EXPECT_EQ(-ENOMEM, suspend());
+	EXPECT_EQ(-ENOMEM, suspend_on(node));
+	EXPECT_LT(0, svm_away(&self->svm, large, len));
 	munmap(hog, taken);
 	EXPECT_EQ(1, svm_look(large, len, 3));
 	EXPECT_EQ(0, suspend());
