@@ -160,9 +160,7 @@ TEST_F(GroupFaultTest, ASlowEngineOnlyTakesLonger)
 	auto made = good(do_collective(w, by, a_case(variant::pcpy, true)));
 
 	emulator_.tell(0, "engine 3 slow 1000");
-	auto running = made.run();
-	made.release();
-	auto moved = running.wait();
+	auto moved = run_in_time(made);
 	emulator_.tell(0, "engine 3 resume");
 	ASSERT_GOOD(moved);
 	EXPECT_TRUE(w.right());

@@ -21,9 +21,7 @@ struct GroupOperationTest : GroupTest, ::testing::WithParamInterface<pattern> {
 		auto made = do_collective(w, by, c);
 
 		ASSERT_TRUE(made) << c.text() << ": " << made.error().message();
-		auto running = made->run();
-		made->release();
-		auto moved = running.wait();
+		auto moved = run_in_time(*made);
 		ASSERT_TRUE(moved) << c.text() << ": " << moved.error().message();
 		EXPECT_EQ(*moved, made->bytes()) << c.text();
 		ASSERT_TRUE(w.right()) << c.text();
@@ -153,13 +151,15 @@ TEST_F(GroupTest, AllGpusBeginByOneSystemCall)
 		group by = all();
 		world w(memory, 1);
 		auto made = good(do_collective(w, by, a_case(variant::pcpy, prelaunch)));
-		auto before = ring.system_calls();
-		auto running = made.run();
+		auto moved = in_time([&] {
+			auto before = ring.system_calls();
+			auto running = made.run();
 
-		EXPECT_EQ(ring.system_calls() - before, 1u);
-		made.release();
-		EXPECT_EQ(ring.system_calls() - before, 1u);
-		auto moved = running.wait();
+			EXPECT_EQ(ring.system_calls() - before, 1u);
+			made.release();
+			EXPECT_EQ(ring.system_calls() - before, 1u);
+			return running.wait();
+		});
 		ASSERT_GOOD(moved);
 	}
 }
@@ -242,13 +242,26 @@ TEST_F(GroupTest, MakesNoOtherSystemCall)
 	group by = all();
 	world w(memory, 1);
 	auto made = good(do_collective(w, by, a_case(variant::b2b, true)));
-	call_counter counter;
-	auto running = made.run();
-	made.release();
-	EXPECT_EQ(counter.stop(), 1);
-	auto moved = running.wait();
+	auto moved = in_time([&] {
+		call_counter counter;
+		auto running = made.run();
+
+		made.release();
+		EXPECT_EQ(counter.stop(), 1);
+		return running.wait();
+	});
 	ASSERT_GOOD(moved);
 	EXPECT_TRUE(w.right());
+}
+
+/// It is under way, and says so.
+static void check_held(collective_run &running)
+{
+	auto early = running.wait_until(after(20ms));
+
+	ASSERT_FALSE(early);
+	EXPECT_EQ(early.error().code(), errc::timeout);
+	EXPECT_FALSE(running.of(0));
 }
 
 TEST_F(GroupTest, PrelaunchedHoldsUntilReleased)
@@ -259,15 +272,13 @@ TEST_F(GroupTest, PrelaunchedHoldsUntilReleased)
 		auto made = good(do_collective(w, by, a_case(how, true)));
 
 		for (int round = 0; round < 3; round++) {
-			auto running = made.run();
-			auto early = running.wait_until(after(20ms));
-			ASSERT_FALSE(early);
-			EXPECT_EQ(early.error().code(), errc::timeout);
-			EXPECT_EQ(early.error().index(), error::no_index);
-			EXPECT_FALSE(running.of(0));
-			EXPECT_TRUE(round ? w.right() : w.untouched());
-			made.release();
-			auto moved = running.wait();
+			auto moved = in_time([&] {
+				auto running = made.run();
+				check_held(running);
+				EXPECT_TRUE(round ? w.right() : w.untouched());
+				made.release();
+				return running.wait();
+			});
 			ASSERT_GOOD(moved);
 			EXPECT_TRUE(w.right());
 		}
@@ -279,18 +290,19 @@ TEST_F(GroupTest, PrelaunchedHasOneRunAtATime)
 	group by = all();
 	world w(memory, 1);
 	auto made = good(do_collective(w, by, a_case(variant::b2b, true)));
-	auto first = made.run(), second = made.run();
-	auto refused = second.wait();
+	auto moved = in_time([&] {
+		auto first = made.run(), second = made.run();
+		auto refused = second.wait();
 
-	ASSERT_FALSE(refused);
-	EXPECT_EQ(refused.error().code(), errc::busy);
-	made.release();
-	auto moved = first.wait();
+		EXPECT_FALSE(refused);
+		EXPECT_EQ(refused.error().code(), errc::busy);
+		made.release();
+		return first.wait();
+	});
+
 	ASSERT_GOOD(moved);
 	EXPECT_TRUE(w.right());
-	auto third = made.run();
-	made.release();
-	moved = third.wait();
+	moved = run_in_time(made);
 	ASSERT_GOOD(moved);
 }
 
@@ -339,9 +351,14 @@ TEST_F(GroupTest, SeveralAtOnce)
 		made.push_back(good(do_collective(*worlds[i], groups[i],
 			a_case(i ? variant::b2b : variant::pcpy, i == 1))));
 	}
-	for (collective &one : made)
-		running.push_back(one.run());
-	made[1].release();
+	auto held = in_time([&] {
+		running.clear();
+		for (collective &one : made)
+			running.push_back(one.run());
+		made[1].release();
+		return running[1].wait();
+	});
+	ASSERT_GOOD(held);
 	for (collective_run &one : running) {
 		auto moved = one.wait();
 		ASSERT_GOOD(moved);
@@ -361,15 +378,21 @@ TEST_F(GroupTest, TwoThatArePrelaunchedGoInAnyOrder)
 	world w(memory, 1), v(others, 2);
 	auto first = good(do_collective(w, by, a_case(variant::b2b, true)));
 	auto second = good(do_collective(v, by, a_case(variant::b2b, true)));
-	auto one = first.run(), two = second.run();
-	second.release();
-	auto moved = two.wait();
+	bool held = true;
+	auto moved = in_time([&] {
+		auto one = first.run(), two = second.run();
+
+		second.release();
+		auto released = two.wait();
+		EXPECT_TRUE(!released || v.right());
+		EXPECT_TRUE(!held || w.untouched());
+		first.release();
+		auto later = one.wait();
+		held = !later;
+		return released ? std::move(later) : std::move(released);
+	});
 	ASSERT_GOOD(moved);
 	EXPECT_TRUE(v.right());
-	EXPECT_TRUE(w.untouched());
-	first.release();
-	moved = one.wait();
-	ASSERT_GOOD(moved);
 	EXPECT_TRUE(w.right());
 }
 

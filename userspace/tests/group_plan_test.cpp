@@ -305,6 +305,8 @@ TEST_F(GroupMistakeTest, MemoryThatOverlaps)
 	EXPECT_FALSE(plan_all_gather(4, to, from, {}));
 	to[2] = both.part(400, 400);
 	EXPECT_TRUE(plan_all_gather(4, to, from, {}));
+	// Two ranks with the same memory.
+	EXPECT_FALSE(plan_broadcast(4, 0, slices(4, wide[0]), {}));
 	// In place, but in another one's block.
 	from[2] = to[2].part(300, 100);
 	EXPECT_FALSE(plan_all_gather(4, to, from, {}));

@@ -168,7 +168,10 @@ void add_steps(plan &p, const transfers &all)
 result<plan> plan_of(pattern kind, unsigned ranks, bool in_place, transfers all,
 		     const collective_options &how)
 {
-	std::erase_if(all, [](const transfer &t) { return same_place(t.to, t.from); });
+	// Of a broadcast no rank sends to itself: there, it is one rank's memory twice.
+	if (kind != pattern::broadcast)
+		std::erase_if(all, [](const transfer &t) {
+			return same_place(t.to, t.from); });
 	if (!allows(kind, in_place, how.how))
 		return fail(errc::usage, name(kind), std::format(
 			"{}has no variant {}", in_place ? "in place it " : "",
