@@ -16,16 +16,20 @@ namespace {
 constexpr const char *usage_text =
 	"Usage: sluice bench [OPTIONS] --listen\n"
 	"  or:  sluice bench [OPTIONS] HOST\n"
-	"  or:  sluice bench [OPTIONS] --from host|gpu|svm|FILE --to ...";
+	"  or:  sluice bench [OPTIONS] --from host|gpu|svm|FILE --to ...\n"
+	"  or:  sluice bench [OPTIONS] --collective OPERATION";
 
 result<void> check_mode(const bench_options &o)
 {
 	bool local = !o.from.empty() || !o.to.empty();
 
-	if (o.listen + !o.host.empty() + local > 1)
+	if (o.listen + !o.host.empty() + local + !o.collective.empty() > 1)
 		return fail(errc::usage, "arguments",
-			    "a HOST, --listen, and --from with --to exclude each "
-			    "other");
+			    "a HOST, --listen, --from with --to, and --collective "
+			    "exclude each other");
+	if (o.collective.empty() && (!o.variant.empty() || o.prelaunch))
+		return fail(errc::usage, "--variant, --prelaunch",
+			    "they want --collective");
 	if (o.perftest && o.host.empty())
 		return fail(errc::usage, "--perftest", "it wants a HOST");
 	return {};
@@ -58,6 +62,7 @@ public:
 private:
 	void add_peer_options(CLI::App &to);
 	void add_local_options(CLI::App &to);
+	void add_group_options(CLI::App &to);
 	void add_measure_options(CLI::App &to);
 	result<exit_status> tell(const settings &with, const figures &all) const;
 
@@ -70,6 +75,7 @@ void bench::add_options(CLI::App &to)
 	to.usage(usage_text);
 	add_peer_options(to);
 	add_local_options(to);
+	add_group_options(to);
 	add_measure_options(to);
 }
 
@@ -117,6 +123,20 @@ void bench::add_local_options(CLI::App &to)
 	to.add_flag("--overwrite", options_.overwrite, "replace the file of --to");
 }
 
+void bench::add_group_options(CLI::App &to)
+{
+	to.add_option("--collective", options_.collective,
+		      "of all GPUs of this machine, 8 at most, by their SDMA engines; "
+		      "sizes are of a block")
+		->check(CLI::IsMember({"all_gather", "all_to_all", "broadcast",
+				       "gather", "scatter"}));
+	to.add_option("--variant", options_.variant,
+		      "of the collective; default: all that it has")
+		->check(CLI::IsMember({"pcpy", "bcst", "swap", "b2b"}));
+	to.add_flag("--prelaunch", options_.prelaunch,
+		    "have the engines wait until a store lets the collective begin");
+}
+
 void bench::add_measure_options(CLI::App &to)
 {
 	to.add_option("--sizes", sizes_,
@@ -161,8 +181,9 @@ result<exit_status> bench::run(const settings &with)
 		SLUICE_CHECK(bench_listen(options_));
 		return exit_status::ok;
 	}
-	SLUICE_TRY(auto all, options_.host.empty() ? bench_local(options_)
-						   : bench_connect(options_));
+	SLUICE_TRY(auto all, !options_.collective.empty() ? bench_group(options_) :
+			     options_.host.empty() ? bench_local(options_) :
+						     bench_connect(options_));
 	return tell(with, all);
 }
 

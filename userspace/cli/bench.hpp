@@ -27,6 +27,9 @@ struct bench_options {
 	bool perftest = false;		///< ib_write_bw beside it
 	std::string from, to;		///< of this machine: memory, or a file
 	unsigned gather = 0;		///< blocks of one batch
+	std::string collective;		///< of all GPUs of this machine; empty: none
+	std::string variant;		///< of it; empty: all that it has
+	bool prelaunch = false;
 	bool direct = false, overwrite = false;
 	std::vector<uint64_t> sizes;
 	uint64_t total = uint64_t{64} << 20;	///< bytes of a round
@@ -86,6 +89,7 @@ result<figure> measure(context &in, bench_work &work, const std::string &what,
 
 /// The modes.
 result<figures> bench_local(const bench_options &o);
+result<figures> bench_group(const bench_options &o);
 result<figures> bench_connect(const bench_options &o);
 /// Until the peer has done.
 result<void> bench_listen(const bench_options &o);
