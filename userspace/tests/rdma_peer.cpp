@@ -358,6 +358,24 @@ int take_some(const words &args)
 	return 0;
 }
 
+// The sending end of a stream.
+int give(const words &args)
+{
+	peer p;
+	auto with = p.connect(args);
+	auto memory = *buffer::host(streamed);
+
+	if (!with)
+		return told(with.error());
+	auto out = sender::make(p.ring, *with, p.card, small_stream);
+	if (!out)
+		return told(out.error());
+	fill(memory.bytes().first(streamed), 1);
+	auto sent = out->send({.name = "given", .file = -1,
+			       .from = {memory.part(0, streamed)}, .size = 0}).run(p.ring);
+	return sent ? 0 : told(sent.error());
+}
+
 } // namespace
 
 int be_peer(const words &args)
@@ -366,6 +384,7 @@ int be_peer(const words &args)
 		{"chat", chat}, {"hold", hold_on}, {"token", with_token},
 		{"no-token", without_token}, {"offer", offer}, {"nobody", as_nobody},
 		{"many", many}, {"streams", streams}, {"take", take_some},
+		{"give", give},
 		{"hostile", be_hostile}, {"hostile-stream", be_hostile_stream},
 	};
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Streams with peers that break off, say nothing, or lie.
+#include "base_kernel.hpp"
 #include "rdma_fixture.hpp"
 
 #include <random>
@@ -131,6 +132,44 @@ std::string name_of(const ::testing::TestParamInfo<lie> &of)
 	std::ranges::replace(name, '-', '_');
 	return name;
 }
+
+/// With a GPU, and memory of another one that it sees as a dma-buf.
+struct DmabufTest : StreamTest {
+	void SetUp() override
+	{
+		StreamTest::SetUp();
+		if (!card)
+			return;
+		if (list_devices().size() < 2)
+			GTEST_SKIP() << "no two GPUs";
+		gpu.emplace(*device::open(*ring, "0"));
+		owner.emplace(*device::open(*ring, "1"));
+		own = *owner->vram(streamed);
+		shown = *gpu->import_dmabuf(own.export_dmabuf()->get());
+	}
+
+	stream_options options_on_gpu()
+	{
+		auto o = options();
+
+		o.gpu = &*gpu;
+		return o;
+	}
+
+	// Soft RoCE takes no dma-bufs. What it cannot reach in the GPU is staged.
+	void is_true(const result<stream_report> &report)
+	{
+		ASSERT_TRUE(report) << report.error().message();
+		EXPECT_EQ(report->bytes, streamed);
+		EXPECT_EQ(report->path, base_kernel() ? data_path::staged
+						      : data_path::device_alias);
+		EXPECT_EQ(report->path_reason.find("takes no dma-bufs") !=
+			  std::string::npos, base_kernel()) << report->path_reason;
+	}
+
+	std::optional<device> gpu, owner;
+	buffer own, shown;
+};
 
 struct StreamHostileTest : StreamTest, ::testing::WithParamInterface<lie> {};
 
@@ -287,6 +326,53 @@ TEST_F(StreamTest, ASendThatIsDestroyedLeavesItsFileAlone)
 	EXPECT_EQ(::ioctl(from.get(), FIONREAD, &left), 0);
 	EXPECT_EQ(left, 1) << "somebody still reads it";
 	EXPECT_EQ(other.wait(*ring), 0);
+}
+
+TEST_F(DmabufTest, IsASource)
+{
+	fill(own.bytes().first(streamed), 0);
+	listen(small_endpoint);
+	process other({"streams", port(), "1"});
+	auto with = accept();
+	auto out = *sender::make(*ring, with, *card, options_on_gpu());
+
+	auto running = out.send(source_of(shown));
+	auto end = within(60s, running);
+	ASSERT_TRUE(end) << "it hangs";
+	is_true(*end);
+	// It looks at each byte.
+	EXPECT_EQ(other.wait(*ring), 0);
+}
+
+TEST_F(DmabufTest, IsASink)
+{
+	listen(small_endpoint);
+	process other({"give", port()});
+	auto with = accept();
+	auto in = *receiver::make(*ring, with, *card, options_on_gpu());
+
+	auto hearing = in.next();
+	auto offer = within(15s, hearing);
+	ASSERT_TRUE(offer && *offer && **offer);
+	auto running = in.receive({.file = -1, .to = {shown.part(0, streamed)},
+				   .have = 0});
+	auto end = within(60s, running);
+	ASSERT_TRUE(end) << "it hangs";
+	is_true(*end);
+	EXPECT_EQ(other.wait(*ring), 0);
+	EXPECT_TRUE(filled(own.bytes().first(streamed), 1));
+}
+
+TEST_F(DmabufTest, AsAPathIsRefusedWhereTheCardTakesNone)
+{
+	auto o = options_on_gpu();
+
+	o.require = data_path::device_dmabuf;
+	auto found = find_path(*card, o);
+	ASSERT_FALSE(found);
+	EXPECT_EQ(found.error().code(), errc::no_path);
+	EXPECT_NE(found.error().message().find("takes no dma-bufs"),
+		  std::string_view::npos) << found.error().message();
 }
 
 // Wherever it is: nothing is waited for that does not come, nothing is used that is

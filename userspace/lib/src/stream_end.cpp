@@ -68,6 +68,36 @@ result<void> try_in_place(nic &card, device &gpu)
 	return {};
 }
 
+// Have the card take video memory as a dma-buf: why it does not.
+result<void> try_dmabuf(nic &card, device &gpu)
+{
+	SLUICE_TRY(auto trial, gpu.vram(page_size));
+	SLUICE_CHECK(card.register_memory(trial, remote::write,
+					  registration_path::dmabuf));
+	return {};
+}
+
+// The best path to video memory. In place, nothing is pinned; who requires a dma-buf
+// gets one all the same.
+found_path find_in_gpu(nic &card, const stream_options &options)
+{
+	found_path found{.path = data_path::device_dmabuf, .reason = {}};
+
+	if (options.require != data_path::device_dmabuf) {
+		auto in_place = try_in_place(card, *options.gpu);
+
+		if (in_place)
+			return {.path = data_path::device_alias, .reason = {}};
+		found.reason = in_place.error().message();
+	}
+	if (auto shown = try_dmabuf(card, *options.gpu); !shown) {
+		found.path = data_path::staged;
+		found.reason += found.reason.empty() ? "" : "; ";
+		found.reason += shown.error().message();
+	}
+	return found;
+}
+
 } // namespace
 
 result<void> stream_end::prepare()
@@ -93,6 +123,8 @@ result<piece_memory> stream_end::make_piece()
 		SLUICE_CHECK(options_.gpu->attach(piece.host.of()));
 	if (path_ == data_path::device_alias) {
 		SLUICE_TRY(piece.wire, options_.gpu->svm(options_.piece));
+	} else if (path_ == data_path::device_dmabuf) {
+		SLUICE_TRY(piece.wire, options_.gpu->vram(options_.piece));
 	}
 	return piece;
 }
@@ -460,13 +492,8 @@ result<found_path> find_path(nic &card, const stream_options &options)
 {
 	found_path found;
 
-	if (options.gpu) {
-		auto in_place = detail::try_in_place(card, *options.gpu);
-
-		found.path = in_place ? data_path::device_alias : data_path::staged;
-		if (!in_place)
-			found.reason = in_place.error().message();
-	}
+	if (options.gpu)
+		found = detail::find_in_gpu(card, options);
 	if (options.require && *options.require != found.path)
 		return fail(errc::no_path, card.info().name,
 			    detail::required(*options.require, found.path, found.reason));

@@ -66,7 +66,9 @@ struct stream_options {
 };
 
 /// Where data come from: a file, or memory. Scattered memory, such as the blocks of a
-/// KV cache, is gathered by one batch for each piece.
+/// KV cache, is gathered by one batch for each piece. It may be memory of another driver
+/// or process (device::import_dmabuf()), or be shown to one (buffer::export_dmabuf()):
+/// the GPU of stream_options copies between it and the pieces.
 struct stream_source {
 	std::string name{};	///< what the receiver is told, and errors say
 	int file = -1;		///< a descriptor; -1: memory
@@ -115,7 +117,7 @@ struct stream_report {
 /// The path of one end, and why it is no better one.
 struct found_path {
 	data_path path = data_path::host;
-	std::string reason;	///< why it is staged; else empty
+	std::string reason;	///< why it is no better one; else empty
 };
 
 /// Which path streams with these options take here, by a trial: the card reaches for a
