@@ -518,6 +518,37 @@ TEST_F(GpuBatchTest, ChainsWithFiles)
 	EXPECT_EQ(digest(copy), digest(content));
 }
 
+TEST_F(GpuBatchTest, ABatchThatIsCancelledWhileItWaitsInAChainNeverBegins)
+{
+	int ends[2];
+	batch changes;
+	operation read, fill;
+
+	WANTS_BATCHES();
+	ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
+	unique_fd from(ends[0]), to(ends[1]);
+	std::memset(out.data(), 0, size);
+	changes.fill(out, 1);
+	{
+		context::chain all(ring, 2);
+		read = ring.read(from.get(), host.part(0, 1), context::current);
+		fill = gpus[0].submit(changes);
+	}
+	EXPECT_FALSE(fill.poll());
+	fill.cancel();
+	EXPECT_FALSE(read.poll());
+	ASSERT_EQ(::write(to.get(), "x", 1), 1);
+	auto end = fill.wait_until(after(10s));
+	ASSERT_FALSE(end);
+	EXPECT_EQ(end.error().code(), errc::cancelled) << end.error().message();
+	EXPECT_EQ(end.error().number(), ECANCELED);
+	EXPECT_EQ(read.wait(), 1u);
+	EXPECT_EQ(out.data()[0], std::byte{0});
+	// It may run later all the same.
+	EXPECT_EQ(gpus[0].submit(changes).wait(), size);
+	EXPECT_EQ(out.data()[0], std::byte{1});
+}
+
 TEST_F(GpuBatchTest, AChainEndsAtABadBatch)
 {
 	unique_fd to = file_of({});
