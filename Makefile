@@ -135,13 +135,13 @@ install: buildroot ## install user space at PREFIX= (/usr/local), below DESTDIR=
 	@scripts/install '$(DESTDIR)' '$(PREFIX)'
 
 deb: buildroot ## Debian packages of user space and of the emulator: build/deb/
-	@$(WHOLE) scripts/deb
+	@$(WHOLE) scripts/deb-tools scripts/deb
 
 check-deb: deb ## try them: lintian, install, use and remove, build again
-	@$(WHOLE) scripts/check-deb
+	@$(WHOLE) scripts/deb-tools scripts/check-deb
 
 deb-kernel: tree ## a Debian package of the kernel of the lab: build/deb-kernel/
-	@$(WHOLE) scripts/deb-kernel
+	@$(WHOLE) scripts/deb-tools scripts/deb-kernel
 
 mbox: ## mailboxes to send, of all series or SERIES=: build/mbox/
 	@scripts/mbox $(SERIES)
