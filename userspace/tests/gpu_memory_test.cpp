@@ -206,8 +206,10 @@ TEST_F(GpuMemoryTest, EventsAreTakenInAsTheyCome)
 	buffer shared = good(gpus[0].svm(size, false));
 
 	for (int i = 0; i < 100; i++) {
-		ASSERT_TRUE(gpus[0].prefetch(shared.part(0, page_size)));
-		ASSERT_TRUE(gpus[0].bring_back(shared.part(0, page_size)));
+		auto there = gpus[0].prefetch(shared.part(0, page_size));
+		ASSERT_GOOD(there);
+		auto back = gpus[0].bring_back(shared.part(0, page_size));
+		ASSERT_GOOD(back);
 		ASSERT_TRUE(ring.run_once(deadline{}));
 	}
 	auto counted = good(gpus[0].counters());
@@ -257,8 +259,10 @@ TEST_F(GpuMemoryTest, LostEventsAreReported)
 	buffer shared = good(gpus[0].svm(size, false));
 
 	for (int i = 0; i < 150; i++) {
-		ASSERT_TRUE(gpus[0].prefetch(shared.part(0, page_size)));
-		ASSERT_TRUE(gpus[0].bring_back(shared.part(0, page_size)));
+		auto there = gpus[0].prefetch(shared.part(0, page_size));
+		ASSERT_GOOD(there);
+		auto back = gpus[0].bring_back(shared.part(0, page_size));
+		ASSERT_GOOD(back);
 	}
 	EXPECT_GE(good(gpus[0].counters()).lost_events, 1u);
 }
