@@ -200,16 +200,21 @@ TEST_F(GpuMemoryTest, PartsOfSharedMemoryMigrate)
 	EXPECT_EQ(gpus[0].bring_back(slice()).error().code(), errc::usage);
 }
 
+static result<void> there_and_back(device &gpu, const slice &memory)
+{
+	auto there = gpu.prefetch(memory);
+
+	return there ? gpu.bring_back(memory) : there;
+}
+
 TEST_F(GpuMemoryTest, EventsAreTakenInAsTheyCome)
 {
 	WANTS_BATCHES();
 	buffer shared = good(gpus[0].svm(size, false));
 
 	for (int i = 0; i < 100; i++) {
-		auto there = gpus[0].prefetch(shared.part(0, page_size));
-		ASSERT_GOOD(there);
-		auto back = gpus[0].bring_back(shared.part(0, page_size));
-		ASSERT_GOOD(back);
+		auto moved = there_and_back(gpus[0], shared.part(0, page_size));
+		ASSERT_GOOD(moved);
 		ASSERT_TRUE(ring.run_once(deadline{}));
 	}
 	auto counted = good(gpus[0].counters());
@@ -259,10 +264,8 @@ TEST_F(GpuMemoryTest, LostEventsAreReported)
 	buffer shared = good(gpus[0].svm(size, false));
 
 	for (int i = 0; i < 150; i++) {
-		auto there = gpus[0].prefetch(shared.part(0, page_size));
-		ASSERT_GOOD(there);
-		auto back = gpus[0].bring_back(shared.part(0, page_size));
-		ASSERT_GOOD(back);
+		auto moved = there_and_back(gpus[0], shared.part(0, page_size));
+		ASSERT_GOOD(moved);
 	}
 	EXPECT_GE(good(gpus[0].counters()).lost_events, 1u);
 }

@@ -151,7 +151,7 @@ TEST_F(GroupTest, AllGpusBeginByOneSystemCall)
 		group by = all();
 		world w(memory, 1);
 		auto made = good(do_collective(w, by, a_case(variant::pcpy, prelaunch)));
-		auto moved = in_time([&] {
+		auto moved = in_time(made, [&] {
 			auto before = ring.system_calls();
 			auto running = made.run();
 
@@ -242,7 +242,7 @@ TEST_F(GroupTest, MakesNoOtherSystemCall)
 	group by = all();
 	world w(memory, 1);
 	auto made = good(do_collective(w, by, a_case(variant::b2b, true)));
-	auto moved = in_time([&] {
+	auto moved = in_time(made, [&] {
 		call_counter counter;
 		auto running = made.run();
 
@@ -254,14 +254,11 @@ TEST_F(GroupTest, MakesNoOtherSystemCall)
 	EXPECT_TRUE(w.right());
 }
 
-/// It is under way, and says so.
-static void check_held(collective_run &running)
+static void expect_error(const result<size_t> &got, errc code, uint32_t index)
 {
-	auto early = running.wait_until(after(20ms));
-
-	ASSERT_FALSE(early);
-	EXPECT_EQ(early.error().code(), errc::timeout);
-	EXPECT_FALSE(running.of(0));
+	ASSERT_FALSE(got);
+	EXPECT_EQ(got.error().code(), code);
+	EXPECT_EQ(got.error().index(), index);
 }
 
 TEST_F(GroupTest, PrelaunchedHoldsUntilReleased)
@@ -272,9 +269,12 @@ TEST_F(GroupTest, PrelaunchedHoldsUntilReleased)
 		auto made = good(do_collective(w, by, a_case(how, true)));
 
 		for (int round = 0; round < 3; round++) {
-			auto moved = in_time([&] {
+			auto moved = in_time(made, [&] {
 				auto running = made.run();
-				check_held(running);
+
+				expect_error(running.wait_until(after(20ms)),
+					     errc::timeout, error::no_index);
+				EXPECT_FALSE(running.of(0));
 				EXPECT_TRUE(round ? w.right() : w.untouched());
 				made.release();
 				return running.wait();
@@ -290,12 +290,10 @@ TEST_F(GroupTest, PrelaunchedHasOneRunAtATime)
 	group by = all();
 	world w(memory, 1);
 	auto made = good(do_collective(w, by, a_case(variant::b2b, true)));
-	auto moved = in_time([&] {
+	auto moved = in_time(made, [&] {
 		auto first = made.run(), second = made.run();
-		auto refused = second.wait();
 
-		EXPECT_FALSE(refused);
-		EXPECT_EQ(refused.error().code(), errc::busy);
+		expect_error(second.wait(), errc::busy, 0);
 		made.release();
 		return first.wait();
 	});
@@ -351,7 +349,7 @@ TEST_F(GroupTest, SeveralAtOnce)
 		made.push_back(good(do_collective(*worlds[i], groups[i],
 			a_case(i ? variant::b2b : variant::pcpy, i == 1))));
 	}
-	auto held = in_time([&] {
+	auto held = in_time(made[1], [&] {
 		running.clear();
 		for (collective &one : made)
 			running.push_back(one.run());
@@ -379,7 +377,7 @@ TEST_F(GroupTest, TwoThatArePrelaunchedGoInAnyOrder)
 	auto first = good(do_collective(w, by, a_case(variant::b2b, true)));
 	auto second = good(do_collective(v, by, a_case(variant::b2b, true)));
 	bool held = true;
-	auto moved = in_time([&] {
+	auto moved = in_time(first, [&] {
 		auto one = first.run(), two = second.run();
 
 		second.release();
