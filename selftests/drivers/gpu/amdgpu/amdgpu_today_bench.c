@@ -121,24 +121,22 @@ static void bench_map(struct gpu *gpu, int rounds)
 static void bench_svm(int kfd, const struct kfd_node *node, int rounds)
 {
 	static struct cost there = { "svm" }, back = { "back" };
-	volatile uint8_t *p;
+	uint8_t *p;
 	size_t at;
 	int i;
 
 	p = mmap(NULL, 4 * SIZE, PROT_READ | PROT_WRITE,
 		 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	p = (volatile uint8_t *)(((uintptr_t)p + 2 * SIZE - 1) &
-				 ~(2 * SIZE - 1));
-	madvise((void *)p, 2 * SIZE, MADV_NOHUGEPAGE);
-	memset((void *)p, 1, SIZE);
+	p = (uint8_t *)(((uintptr_t)p + 2 * SIZE - 1) & ~(2 * SIZE - 1));
+	madvise(p, 2 * SIZE, MADV_NOHUGEPAGE);
+	memset(p, 1, SIZE);
 	for (i = -COST_WARM; i < rounds; i++) {
 		cost_start(&there);
-		check("prefetch", kfd_prefetch(kfd, (void *)p, SIZE,
-					       node->gpu_id));
+		check("prefetch", kfd_prefetch(kfd, p, SIZE, node->gpu_id));
 		cost_stop(&there, i, 1);
 		cost_start(&back);
 		for (at = 0; at < SIZE; at += 4096)
-			p[at]++;
+			(*(volatile uint8_t *)(p + at))++;
 		cost_stop(&back, i, 1);
 	}
 	cost_print(&there, rounds);

@@ -12,6 +12,7 @@
 #include "../../../kselftest_harness.h"
 #include "emulator.h"
 #include "sdma_prepared.h"
+#include "trace.h"
 
 #define VA	(1024 * MIB)
 #define SIZE	(4 * MIB)
@@ -377,40 +378,13 @@ TEST_F(stats, doorbells)
 	close(port);
 }
 
-#define INSTANCES	"/sys/kernel/tracing/instances"
-
 enum { SUBMIT, RUN, DONE, EVENTS };
 
-static const char * const events[] = { "submit", "run", "done" };
-
-static int write_in(const char *dir, const char *file, const char *text)
-{
-	char path[256];
-	int fd, ret;
-
-	snprintf(path, sizeof(path), "%s/%s", dir, file);
-	fd = open(path, O_WRONLY | O_TRUNC);
-	if (fd < 0)
-		return -errno;
-	ret = write(fd, text, strlen(text)) < 0 ? -errno : 0;
-	close(fd);
-	return ret;
-}
-
-/* 0, or -errno if the kernel does not trace or we may not. */
-static int trace_begin(const char *dir)
-{
-	char file[64];
-	int i, ret = mkdir(dir, 0700) ? -errno : 0;
-
-	for (i = 0; !ret && i < EVENTS; i++) {
-		snprintf(file, sizeof(file),
-			 "events/amdgpu/amdgpu_sdma_batch_%s/enable",
-			 events[i]);
-		ret = write_in(dir, file, "1");
-	}
-	return ret;
-}
+static const char * const events[] = {
+	"amdgpu/amdgpu_sdma_batch_submit",
+	"amdgpu/amdgpu_sdma_batch_run",
+	"amdgpu/amdgpu_sdma_batch_done",
+};
 
 /* A batch, by its fence, in a trace. */
 struct traced {
@@ -436,11 +410,11 @@ static unsigned int member(const char *line, const char *name)
 static int parse_event(const char *line, struct traced *t)
 {
 	const char *at = strstr(line, "amdgpu_sdma_batch_");
-	char name[16];
+	char name[48] = "amdgpu/";
 	int i;
 
-	if (!at || sscanf(at, "amdgpu_sdma_batch_%15[a-z]: fence=%llu:%llu",
-			  name, &t->context, &t->seqno) != 3)
+	if (!at || sscanf(at, "%40[a-z_]: fence=%llu:%llu",
+			  name + strlen(name), &t->context, &t->seqno) != 3)
 		return -1;
 	for (i = 0; i < EVENTS && strcmp(name, events[i]); i++)
 		;
@@ -461,13 +435,11 @@ static struct traced *find_traced(struct traced *all, int num,
 /* Returns how many batches were submitted. */
 static int read_trace(const char *dir, struct traced *all, int max)
 {
-	char path[256], line[512];
 	int event, num = 0, lines = 0;
+	FILE *f = trace_open(dir);
 	struct traced *t;
-	FILE *f;
+	char line[512];
 
-	snprintf(path, sizeof(path), "%s/trace", dir);
-	f = fopen(path, "r");
 	if (!f)
 		return -errno;
 	while (num < max && fgets(line, sizeof(line), f)) {
@@ -553,8 +525,9 @@ TEST_F(stats, trace)
 	char dir[128];
 	int i, event;
 
-	snprintf(dir, sizeof(dir), INSTANCES "/sdma_batch_stats.%d", getpid());
-	i = trace_begin(dir);
+	snprintf(dir, sizeof(dir), TRACE_INSTANCES "/sdma_batch_stats.%d",
+		 getpid());
+	i = trace_begin(dir, events, EVENTS);
 	if (i) {
 		rmdir(dir);
 		SKIP(return, "no tracepoints (%d)", i);

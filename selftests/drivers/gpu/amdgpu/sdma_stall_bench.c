@@ -5,19 +5,25 @@
  * bytes of copies, and waits. One line each for a move of a buffer and an update
  * of page tables; exits with 1 if one is above its documented bound.
  *
- * Bytes and waits do not depend on how fast an emulated engine is.
+ * They are counted in the scheduler's trace, job by job, so they do not depend on
+ * how fast an engine or the CPU is.
  */
 #include <pthread.h>
 
 #include "sdma_evict.h"
 #include "sdma_hold.h"
+#include "sdma_queue.h"
 
 #define LARGE_VA	(8192 * MIB)
 #define LARGE		(64 * MIB)
 #define MAP_VA		(4096 * MIB)
 #define DEPTH		64
-/* Jobs that a ring holds already: amdgpu.sched_hw_submission. */
-#define RING_JOBS	2
+#define TRACE		TRACE_INSTANCES "/sdma_stall_bench"
+/*
+ * Jobs that a ring holds already: amdgpu.sched_hw_submission. One more may be on
+ * its way there when the kernel's is queued.
+ */
+#define RING_JOBS	(2 + 1)
 
 static void check(const char *what, int ret)
 {
@@ -138,78 +144,52 @@ static void move(struct bench *b)
 	check("move", ret < 0 ? ret : 0);
 }
 
-/* Of the flood, while @what is done: the most in @rounds. */
-static long most(struct bench *b, struct flood *f, int rounds,
-		 void (*what)(struct bench *b))
+static int line(const char *what, const char *flood, const struct queue *queue,
+		long each, const char *unit, long bound)
 {
-	long before, n, most = 0;
+	const bool met = queue->before <= bound;
 
-	while (rounds--) {
-		before = ended(f);
-		what(b);
-		n = ended(f) - before;
-		most = n > most ? n : most;
-	}
-	return most;
-}
-
-static int line(const char *what, long count, const char *unit, long bound)
-{
-	const bool met = count <= bound;
-
-	printf("%-6s %s: %ld %s before it, bound: %ld\n", met ? "met" : "MISSED",
-	       what, count, unit, bound);
+	printf("%-6s %s, flood of %s: %ld %s before one of %ld jobs, bound: %ld\n",
+	       met ? "met" : "MISSED", what, flood, queue->before * each, unit,
+	       queue->jobs, bound * each);
 	fflush(stdout);
 	return !met;
+}
+
+/* The kernel's own work under a flood of @flood, of @each @unit. */
+static int under(struct bench *b, int rounds, struct flood *f,
+		 const char *flood, long each, const char *unit, long bound)
+{
+	struct queue updates = { .kind = UPDATES }, moves = { .kind = MOVES };
+
+	while (rounds--) {
+		map(b);
+		move(b);
+	}
+	flood_stop(f);
+	check("trace of updates", queue_read(TRACE, &updates));
+	check("trace of moves", queue_read(TRACE, &moves));
+	return line("page table update", flood, &updates, each, unit, bound) +
+	       line("move of 64 MiB", flood, &moves, each, unit, bound);
 }
 
 static int under_copies(struct bench *b, int rounds, uint32_t engine)
 {
 	const uint64_t size = b->gpu.info.max_queued_bytes / DEPTH;
-	/* one more may end before it is counted */
-	const long to_move = (RING_JOBS + 1) * size;
-	/* one job may make page tables, and one fill them */
-	const long to_map = (2 * RING_JOBS + 1) * size;
 	struct flood f;
-	int bad;
 
+	check("trace", queue_begin(TRACE));
 	flood_start(&f, engine, false);
-	bad = line("page table update, flood of copies",
-		   most(b, &f, rounds, map) * size, "bytes", to_map);
-	bad += line("move of 64 MiB, flood of copies",
-		    most(b, &f, rounds, move) * size, "bytes", to_move);
-	flood_stop(&f);
-	return bad;
-}
-
-/*
- * Waits end by themselves as time goes by. What is before the kernel's job, in
- * every round, is what matters: the least.
- */
-static long least(struct bench *b, struct flood *f, int rounds,
-		  void (*what)(struct bench *b))
-{
-	long n, least = -1;
-
-	while (rounds--) {
-		n = most(b, f, 1, what);
-		least = least < 0 || n < least ? n : least;
-	}
-	return least;
+	return under(b, rounds, &f, "copies", size, "bytes", RING_JOBS);
 }
 
 static int under_waits(struct bench *b, int rounds, uint32_t engine)
 {
 	struct flood f;
-	int bad;
 
+	check("trace", queue_begin(TRACE));
 	flood_start(&f, engine, true);
-	bad = line("page table update, flood of waits",
-		   least(b, &f, rounds, map), "waits", 0);
-	bad += line("move of 64 MiB, flood of waits",
-		    least(b, &f, rounds, move), "waits", 0);
-	flood_stop(&f);
-	return bad;
+	return under(b, rounds, &f, "waits", 1, "waits", 0);
 }
 
 int main(int argc, char **argv)
@@ -234,5 +214,6 @@ int main(int argc, char **argv)
 	bad = under_copies(&b, rounds, nth_engine(kernels, 0));
 	if (kernels != b.gpu.info.engine_mask)
 		bad += under_waits(&b, rounds, nth_engine(waits, 0));
+	rmdir(TRACE);
 	return bad ? 1 : 0;
 }
