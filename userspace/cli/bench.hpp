@@ -3,6 +3,7 @@
 // common.
 #pragma once
 
+#include <format>
 #include <functional>
 #include <optional>
 #include <string>
@@ -12,6 +13,7 @@
 #include "figures.hpp"
 #include "sluice/device.hpp"
 #include "sluice/endpoint.hpp"
+#include "sluice/error.hpp"
 
 namespace sluice::cli {
 
@@ -76,6 +78,34 @@ public:
 	virtual result<void> start(unsigned slot, uint64_t index) = 0;
 	/// Wait until what was started last in @p slot is done; none is done.
 	virtual result<void> wait(unsigned slot) = 0;
+};
+
+/// An operation that is under way or not, and must move all of its bytes.
+template <typename Operation> class moving {
+public:
+	void start(Operation &&what, uint64_t bytes)
+	{
+		what_.emplace(std::move(what));
+		bytes_ = bytes;
+	}
+	/// @param of what the error names
+	result<void> wait(const std::string &of)
+	{
+		if (!what_)
+			return {};
+		auto n = what_->wait();
+		what_.reset();
+		if (!n)
+			return std::unexpected(n.error());
+		if (*n != bytes_)
+			return fail(errc::input, of, std::format(
+				"{} of {} bytes were moved", *n, bytes_));
+		return {};
+	}
+
+private:
+	std::optional<Operation> what_;
+	uint64_t bytes_ = 0;
 };
 
 /// Another way to do the same: bytes per second of @p count operations.

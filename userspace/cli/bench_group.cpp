@@ -23,24 +23,15 @@ public:
 	explicit collective_work(collective &what) : what_(what) {}
 	result<void> start(unsigned, uint64_t) override
 	{
-		running_.emplace(what_.run());
+		running_.start(what_.run(), what_.bytes());
 		what_.release();
 		return {};
 	}
-	result<void> wait(unsigned) override
-	{
-		if (!running_)
-			return {};
-		auto moved = running_->wait();
-		running_.reset();
-		if (!moved)
-			return std::unexpected(moved.error());
-		return {};
-	}
+	result<void> wait(unsigned) override { return running_.wait("--collective"); }
 
 private:
 	collective &what_;
-	std::optional<collective_run> running_;
+	moving<collective_run> running_;
 };
 
 /// The GPUs, and video memory of each: of one block for all, and of blocks of all.

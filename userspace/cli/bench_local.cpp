@@ -13,33 +13,6 @@ namespace sluice::cli {
 
 namespace {
 
-/// An operation that is under way or not, and must move all of its bytes.
-class moving {
-public:
-	void start(operation &&what, uint64_t bytes)
-	{
-		what_.emplace(std::move(what));
-		bytes_ = bytes;
-	}
-	result<void> wait(const std::string &of)
-	{
-		if (!what_)
-			return {};
-		auto n = what_->wait();
-		what_.reset();
-		if (!n)
-			return std::unexpected(n.error());
-		if (*n != bytes_)
-			return fail(errc::input, of, std::format(
-				"{} of {} bytes were moved", *n, bytes_));
-		return {};
-	}
-
-private:
-	std::optional<operation> what_;
-	uint64_t bytes_ = 0;
-};
-
 /// One copy by a batch. All slots have the same memory: only time is looked at.
 class copy_work : public bench_work {
 public:
@@ -64,7 +37,7 @@ public:
 private:
 	device &gpu_;
 	std::vector<batch> batches_;
-	std::vector<moving> under_way_;
+	std::vector<moving<operation>> under_way_;
 };
 
 /// Blocks of every second place of @p from to the beginning of @p to, by one batch.
@@ -98,7 +71,7 @@ public:
 private:
 	device &gpu_;
 	std::vector<batch> batches_;
-	std::vector<moving> under_way_;
+	std::vector<moving<operation>> under_way_;
 };
 
 /// The same by a submission for each block. Some are under way at once, and each is
@@ -116,7 +89,7 @@ public:
 	result<void> start(unsigned, uint64_t) override
 	{
 		for (size_t n = 0; n < batches_.size(); n++) {
-			moving &place = under_way_[n % under_way_.size()];
+			auto &place = under_way_[n % under_way_.size()];
 
 			SLUICE_CHECK(place.wait(gpu_.info().address));
 			place.start(gpu_.submit(batches_[n]), batches_[n].bytes());
@@ -125,7 +98,7 @@ public:
 	}
 	result<void> wait(unsigned) override
 	{
-		for (moving &each : under_way_)
+		for (auto &each : under_way_)
 			SLUICE_CHECK(each.wait(gpu_.info().address));
 		return {};
 	}
@@ -133,7 +106,7 @@ public:
 private:
 	device &gpu_;
 	std::vector<batch> batches_;
-	std::vector<moving> under_way_;
+	std::vector<moving<operation>> under_way_;
 };
 
 struct bench_file {
@@ -181,7 +154,7 @@ private:
 	struct place {
 		buffer host;
 		batch copies{1};
-		moving file, copy;
+		moving<operation> file, copy;
 	};
 	file_work(context &in, device *gpu, const bench_file &f, const slice &memory)
 		: context_(in), gpu_(gpu), file_(f), memory_(memory) {}

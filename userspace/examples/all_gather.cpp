@@ -42,10 +42,8 @@ int main()
 	}
 
 	auto all = need(group::make(ring, gpus));
-	auto gather = need(all.all_gather(to, from, {.prelaunch = true}));
-	auto running = gather.run();	// one system call; the engines wait
-	gather.release();		// a store
-	size_t moved = need(running.wait());
+	auto gather = need(all.all_gather(to, from));
+	size_t moved = need(gather.run().wait());	// all GPUs begin by one system call
 
 	for (const slice &one : to)
 		for (unsigned r = 0; r < ranks; r++) {

@@ -11,9 +11,9 @@ namespace sluice::detail {
 
 namespace {
 
-/// Bytes that rank @p by has for another.
+/// Bytes that rank @p by has for rank @p peer, which may be itself.
 struct transfer {
-	unsigned by;
+	unsigned by, peer;
 	slice to, from;
 };
 
@@ -168,10 +168,8 @@ void add_steps(plan &p, const transfers &all)
 result<plan> plan_of(pattern kind, unsigned ranks, bool in_place, transfers all,
 		     const collective_options &how)
 {
-	// Of a broadcast no rank sends to itself: there, it is one rank's memory twice.
-	if (kind != pattern::broadcast)
-		std::erase_if(all, [](const transfer &t) {
-			return same_place(t.to, t.from); });
+	std::erase_if(all, [](const transfer &t) {
+		return t.by == t.peer && same_place(t.to, t.from); });
 	if (!allows(kind, in_place, how.how))
 		return fail(errc::usage, name(kind), std::format(
 			"{}has no variant {}", in_place ? "in place it " : "",
@@ -209,8 +207,11 @@ result<plan> plan_all_gather(unsigned ranks, std::span<const slice> to,
 	SLUICE_CHECK(check_block(kind, bytes));
 	SLUICE_CHECK(check_all(kind, ranks, to, ranks * bytes));
 	for (unsigned r = 0; r < ranks; r++)
-		for (unsigned d = 1; d <= ranks; d++)
-			all.push_back({r, block(to[(r + d) % ranks], r, bytes), from[r]});
+		for (unsigned d = 1; d <= ranks; d++) {
+			unsigned peer = (r + d) % ranks;
+
+			all.push_back({r, peer, block(to[peer], r, bytes), from[r]});
+		}
 	return plan_of(kind, ranks, false, std::move(all), how);
 }
 
@@ -231,7 +232,7 @@ result<plan> plan_all_to_all(unsigned ranks, std::span<const slice> to,
 		for (unsigned d = 1; d <= ranks; d++) {
 			unsigned peer = (r + d) % ranks;
 
-			all.push_back({r, block(to[peer], r, bytes),
+			all.push_back({r, peer, block(to[peer], r, bytes),
 				       block(from[r], peer, bytes)});
 		}
 	return plan_of(kind, ranks, std::ranges::equal(to, from, same_place),
@@ -248,8 +249,11 @@ result<plan> plan_broadcast(unsigned ranks, unsigned root, std::span<const slice
 	SLUICE_CHECK(check_root(kind, ranks, root));
 	SLUICE_CHECK(check_all(kind, ranks, memory, bytes));
 	SLUICE_CHECK(check_block(kind, bytes));
-	for (unsigned d = 1; d < ranks; d++)
-		all.push_back({root, memory[(root + d) % ranks], memory[root]});
+	for (unsigned d = 1; d < ranks; d++) {
+		unsigned peer = (root + d) % ranks;
+
+		all.push_back({root, peer, memory[peer], memory[root]});
+	}
 	return plan_of(kind, ranks, false, std::move(all), how);
 }
 
@@ -265,7 +269,7 @@ result<plan> plan_gather(unsigned ranks, unsigned root, const slice &to,
 	SLUICE_CHECK(check_block(kind, bytes));
 	SLUICE_CHECK(check_size(kind, root, to, ranks * bytes));
 	for (unsigned r = 0; r < ranks; r++)
-		all.push_back({r, block(to, r, bytes), from[r]});
+		all.push_back({r, root, block(to, r, bytes), from[r]});
 	return plan_of(kind, ranks, false, std::move(all), how);
 }
 
@@ -281,7 +285,7 @@ result<plan> plan_scatter(unsigned ranks, unsigned root, std::span<const slice> 
 	SLUICE_CHECK(check_block(kind, bytes));
 	SLUICE_CHECK(check_size(kind, root, from, ranks * bytes));
 	for (unsigned r = 0; r < ranks; r++)
-		all.push_back({root, to[r], block(from, r, bytes)});
+		all.push_back({root, r, to[r], block(from, r, bytes)});
 	return plan_of(kind, ranks, false, std::move(all), how);
 }
 
@@ -299,7 +303,7 @@ result<plan> plan_send(unsigned ranks, std::span<const message> all,
 		SLUICE_CHECK(check_block(kind, m.source.size()));
 		SLUICE_CHECK(check_size(kind, m.from, m.source, m.source.size()));
 		SLUICE_CHECK(check_size(kind, m.to, m.target, m.source.size()));
-		moved.push_back({m.from, m.target, m.source});
+		moved.push_back({m.from, m.to, m.target, m.source});
 	}
 	return plan_of(kind, ranks, false, std::move(moved), how);
 }
