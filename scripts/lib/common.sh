@@ -18,6 +18,14 @@ die()
 	exit 1
 }
 
+# The comment at the head of a script, which says how it is called.
+head_of() { sed -n '/^# SPDX/d; /^#!/d; /^#/!Q; s/^# \{0,1\}//p' "$1"; }
+
+if [ "${1:-}" = --help ]; then
+	head_of "$0"
+	exit
+fi
+
 # A step the user waits for: seconds since the start of this script.
 say()
 {
