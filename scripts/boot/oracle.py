@@ -9,13 +9,14 @@ pages of FILE are looked for in them.
 Exit status: 0 what arrived is FILE, 7 it is not, 3 something cannot be read.
 """
 
-import argparse
 import hashlib
 import json
 import mmap
 import os
 import pathlib
 import sys
+
+from lab import arguments
 
 PAGE = 4096
 
@@ -124,7 +125,7 @@ def compare(report, arrived):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser = arguments(__doc__)
     parser.add_argument("--file", required=True)
     parser.add_argument("--arrived", required=True)
     parser.add_argument("--memory", nargs=2, required=True,

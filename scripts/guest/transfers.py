@@ -13,6 +13,8 @@ import subprocess
 import tempfile
 import time
 
+from lab import Skipped
+
 SLUICE = f"/sluice/build/{os.environ.get('USERSPACE', 'userspace')}/cli/sluice"
 ADDRESS = "10.77.0.2"
 MIB = 1 << 20
@@ -24,10 +26,6 @@ STOCK = os.environ.get("KERNEL") == "stock"
 
 OUTPUT, PEER_LOST, TIMEOUT, NO_PATH, PEER_ERROR, DENIED = 9, 5, 6, 11, 14, 15
 USAGE, INPUT, DEVICE, CORRUPT, PROTOCOL = 2, 3, 4, 7, 8
-
-
-class Skipped(Exception):
-    """Why a test cannot be made here."""
 
 
 def wants_series(test):
