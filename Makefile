@@ -44,7 +44,7 @@ help: ## list the targets
 	@echo 'Variables: FILE= KV=1 TOPOLOGY=unreachable (demo), KDIR= or LINUX_TARBALL= (base kernel),'
 	@echo 'FLAVOUR=debug (kernel, vm, cluster), GPUS= ENGINES= CMD= (vm, cluster), NODES= (cluster),'
 	@echo 'KERNEL=stock (test), SUITE= (test, test-debug),'
-	@echo 'CLOCK=wall (bench), SECONDS= (fuzz), FAULTS= SEED= (faults), MUTATIONS=, MUTANTS=, GATES= (check-series),'
+	@echo 'CLOCK=wall (bench), SECONDS= (fuzz), FAULTS= SEED= (faults), MUTATIONS= LIST=1 (mutations), MUTANTS=, GATES= (check-series),'
 	@echo 'SERIES= (tree, kernel, vm, test, test-debug, apply, mbox, check-series, check-bisect),'
 	@echo 'PREFIX= DESTDIR= (install), MIRROR= JOBS= SLUICE_CACHE=; see docs/lab.md.'
 
@@ -120,8 +120,8 @@ fuzz: buildroot ## fuzz what reads others' bytes, SECONDS= for each target (defa
 faults: kernel ## break FAULTS= transfers at random moments (default 1000), SEED=
 	@$(ENTER) env FAULTS=$(or $(FAULTS),1000) SEED=$(or $(SEED),1) scripts/test/run test faults
 
-mutations: whole-tree ## break each guard once and see its test fail
-	@$(WHOLE) scripts/test/mutate $(MUTATIONS)
+mutations: $(if $(LIST),buildroot,whole-tree) ## break each guard once and see its test fail (LIST=1: list them)
+	@$(WHOLE) scripts/test/mutate $(if $(LIST),--list) $(MUTATIONS)
 
 mutants: whole-tree ## change each condition, bound and call of the pure code once
 	@$(WHOLE) scripts/test/mutants $(MUTANTS)

@@ -3,7 +3,7 @@
 # Sourced, after common.sh, by scripts that take options. Which ones, the comment at the
 # head of the script says, and nothing else: a line "#   --name VALUE  text" is an option
 # with a value (a number, if VALUE is N, MB or SEC), "#   --name  text" one without. If
-# the comment says "Options of scripts/FILE are passed on", those are taken, too.
+# the comment says "Options of scripts/NAME are passed on", those are taken, too.
 
 # options_in SCRIPT: "--name VALUE" or "--name", a line each
 options_in() { head_of "$1" | sed -nE 's/^  (--[a-z-]+)( [A-Z]+)?(  .*|$)/\1\2/p'; }
@@ -66,8 +66,8 @@ set_option()
 	local variable=${1#--}
 	variable=${variable//-/_}
 	if [[ $(declare -p "$variable" 2>/dev/null) == "declare -a"* ]]; then
-		local -n list=$variable
-		list+=("$2")
+		local -n array=$variable
+		array+=("$2")
 	else
 		printf -v "$variable" %s "${2-1}"
 	fi
