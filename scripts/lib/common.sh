@@ -57,11 +57,11 @@ follow()
 {
 	local what=$1 log=$2 start=$SECONDS every=60 sleeper=
 	! on_terminal || every=1
-	trap 'kill $sleeper; exit' TERM
+	trap 'kill $sleeper 2>/dev/null; exit' TERM
 	while :; do
 		sleep $every &
 		sleeper=$!
-		wait $sleeper
+		wait $sleeper || :
 		if on_terminal; then
 			printf '\r\033[K  %4ds  %.90s' $((SECONDS - start)) \
 				"$(last_line "$log")" >&2
