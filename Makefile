@@ -19,7 +19,7 @@ endif
 # KDIR or LINUX_TARBALL name the base kernel on the host.
 INPUT   := $(or $(KDIR),$(LINUX_TARBALL))
 
-# What "make test" boots, and the flavour of scripts/kernel that it is.
+# What "make test" boots, and the flavour of scripts/build/kernel that it is.
 tested-series := test
 tested-stock  := test-stock
 TESTED := $(tested-$(KERNEL))
@@ -44,56 +44,56 @@ help: ## list the targets
 	@echo 'Variables: FILE= KV=1 TOPOLOGY=unreachable (demo), KDIR= or LINUX_TARBALL= (base kernel),'
 	@echo 'FLAVOUR=debug (kernel, vm, cluster), GPUS= ENGINES= CMD= (vm, cluster), NODES= (cluster),'
 	@echo 'KERNEL=stock (test), SUITE= (test, test-debug),'
-	@echo 'CLOCK=wall (bench), SECONDS= (fuzz), FAULTS= SEED= (faults), MUTATIONS=, MUTANTS=, GATES= (check-series),'
+	@echo 'CLOCK=wall (bench), SECONDS= (fuzz), FAULTS= SEED= (faults), MUTATIONS= LIST=1 (mutations), MUTANTS=, GATES= (check-series),'
 	@echo 'SERIES= (tree, kernel, vm, test, test-debug, apply, mbox, check-series, check-bisect),'
 	@echo 'PREFIX= DESTDIR= (install), MIRROR= JOBS= SLUICE_CACHE=; see docs/lab.md.'
 
 buildroot:
-	@scripts/buildroot >/dev/null
+	@scripts/build/buildroot >/dev/null
 
 whole-tree: buildroot
-	@INPUT='$(INPUT)' $(WHOLE) env FORCE='$(FORCE)' scripts/tree
+	@INPUT='$(INPUT)' $(WHOLE) env FORCE='$(FORCE)' scripts/series/tree
 
 ##@ try
 
 demo: kernel userspace ## send FILE= through the memory of two GPUs, or a KV cache (KV=1)
-	@scripts/demo $(if $(TOPOLOGY),--topology $(TOPOLOGY)) $(if $(KV),--kv) $(DEMO_ARGS) $(if $(FILE),'$(FILE)')
+	@scripts/boot/demo $(if $(TOPOLOGY),--topology $(TOPOLOGY)) $(if $(KV),--kv) $(DEMO_ARGS) $(if $(FILE),'$(FILE)')
 
 vm: kernel ## boot it, with GPUS= emulated GPUs, and open a shell or run CMD=
-	@$(ENTER) $(if $(GPUS),scripts/gpu-vm --gpus $(GPUS) --engines $(or $(ENGINES),2) \
+	@$(ENTER) $(if $(GPUS),scripts/boot/gpu-vm --gpus $(GPUS) --engines $(or $(ENGINES),2) \
 		--topology $(or $(TOPOLOGY),gpu) --memory 8G \
-		--setup 'userspace/emu/guest/run true',scripts/vm --topology $(or $(TOPOLOGY),bridge)) \
+		--setup 'userspace/emu/guest/run true',scripts/boot/vm --topology $(or $(TOPOLOGY),bridge)) \
 		--flavour $(FLAVOUR) $(if $(CMD),-- bash -c "$$CMD")
 
 cluster: kernel userspace ## boot NODES= guests (2), open a shell on the first or run CMD= on all
-	@$(ENTER) scripts/cluster --nodes $(or $(NODES),2) --gpus $(or $(GPUS),1) \
+	@$(ENTER) scripts/boot/cluster --nodes $(or $(NODES),2) --gpus $(or $(GPUS),1) \
 		--engines $(or $(ENGINES),2) --flavour $(FLAVOUR) $(if $(CMD),-- all bash -c "$$CMD")
 
 docs: userspace ## make the documentation a site: build/docs/html
-	@$(ENTER) scripts/docs
+	@$(ENTER) scripts/build/docs
 
 ##@ develop
 
 tree: buildroot ## unpack the base kernel and apply the series: build/linux
-	@INPUT='$(INPUT)' $(ENTER) env FORCE='$(FORCE)' scripts/tree
+	@INPUT='$(INPUT)' $(ENTER) env FORCE='$(FORCE)' scripts/series/tree
 
 kernel: tree ## build the patched kernel (FLAVOUR=test or debug)
-	@$(ENTER) scripts/kernel $(FLAVOUR)
+	@$(ENTER) scripts/build/kernel $(FLAVOUR)
 
 userspace: buildroot ## build the library, the program and their tests
-	@$(ENTER) scripts/userspace
+	@$(ENTER) scripts/build/userspace
 
 export: ## write patches/ and mirrors from the commits of build/linux
-	@$(WHOLE) scripts/export
+	@$(WHOLE) scripts/series/export
 
 apply: ## apply all, or SERIES= and what that needs, to the kernel tree KDIR=
-	@scripts/apply '$(KDIR)' '$(SERIES)'
+	@scripts/series/apply '$(KDIR)' '$(SERIES)'
 
 check-series: whole-tree ## each series by itself, or SERIES=, GATES=: see the script
-	@$(WHOLE) env GATES='$(GATES)' scripts/check-series $(SERIES)
+	@$(WHOLE) env GATES='$(GATES)' scripts/check/series $(SERIES)
 
 check-bisect: whole-tree ## compile what each series, or SERIES=, touches after each patch
-	@$(WHOLE) scripts/check-bisect $(SERIES)
+	@$(WHOLE) scripts/check/bisect $(SERIES)
 
 clean: ## remove build/ (the cache stays)
 	rm -rf build
@@ -101,47 +101,47 @@ clean: ## remove build/ (the cache stays)
 ##@ test
 
 test: tree ## every test, or SUITE=, on the plain kernel (KERNEL=stock: the base's)
-	@$(ENTER) scripts/kernel $(TESTED)
-	@$(ENTER) scripts/test $(TESTED) $(SUITE)
+	@$(ENTER) scripts/build/kernel $(TESTED)
+	@$(ENTER) scripts/test/run $(TESTED) $(SUITE)
 
 test-debug: tree ## the same under KASAN, lockdep and friends, with fault injection
-	@$(ENTER) scripts/kernel debug
-	@$(ENTER) scripts/test debug $(SUITE)
+	@$(ENTER) scripts/build/kernel debug
+	@$(ENTER) scripts/test/run debug $(SUITE)
 
 lint: buildroot ## look for mistakes in shell scripts and in Python
-	@$(ENTER) scripts/lint
+	@$(ENTER) scripts/check/lint
 
 sanitize: SUITE = $(foreach kind,address thread,userspace-$(kind) library-$(kind))
 sanitize: test-debug ## the library's tests with sanitizers of addresses and of threads
 
 fuzz: buildroot ## fuzz what reads others' bytes, SECONDS= for each target (default 600)
-	@$(ENTER) scripts/fuzz $(SECONDS)
+	@$(ENTER) scripts/test/fuzz $(SECONDS)
 
 faults: kernel ## break FAULTS= transfers at random moments (default 1000), SEED=
-	@$(ENTER) env FAULTS=$(or $(FAULTS),1000) SEED=$(or $(SEED),1) scripts/test test faults
+	@$(ENTER) env FAULTS=$(or $(FAULTS),1000) SEED=$(or $(SEED),1) scripts/test/run test faults
 
-mutations: whole-tree ## break each guard once and see its test fail
-	@$(WHOLE) scripts/mutate $(MUTATIONS)
+mutations: $(if $(LIST),buildroot,whole-tree) ## break each guard once and see its test fail (LIST=1: list them)
+	@$(WHOLE) scripts/test/mutate $(if $(LIST),--list) $(MUTATIONS)
 
 mutants: whole-tree ## change each condition, bound and call of the pure code once
-	@$(WHOLE) scripts/mutants $(MUTANTS)
+	@$(WHOLE) scripts/test/mutants $(MUTANTS)
 
 bench: kernel userspace ## figures: throughput, latency, instruction counts
-	@$(ENTER) env CLOCK='$(CLOCK)' scripts/bench $(BENCH_ARGS)
+	@$(ENTER) env CLOCK='$(CLOCK)' scripts/test/bench $(BENCH_ARGS)
 
 ##@ package
 
 install: buildroot ## install user space at PREFIX= (/usr/local), below DESTDIR= if set
-	@scripts/install '$(DESTDIR)' '$(PREFIX)'
+	@scripts/package/install '$(DESTDIR)' '$(PREFIX)'
 
 deb: buildroot ## Debian packages of user space and of the emulator: build/deb/
-	@$(WHOLE) scripts/deb-tools scripts/deb
+	@$(WHOLE) scripts/fetch/deb-tools scripts/package/deb
 
 check-deb: deb ## try them: lintian, install, use and remove, build again
-	@$(WHOLE) scripts/deb-tools scripts/check-deb
+	@$(WHOLE) scripts/fetch/deb-tools scripts/package/check
 
 deb-kernel: tree ## a Debian package of the kernel of the lab: build/deb-kernel/
-	@$(WHOLE) scripts/deb-tools scripts/deb-kernel
+	@$(WHOLE) scripts/fetch/deb-tools scripts/package/deb-kernel
 
 mbox: ## mailboxes to send, of all series or SERIES=: build/mbox/
-	@scripts/mbox $(SERIES)
+	@scripts/series/mbox $(SERIES)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""How Sphinx makes the site. scripts/docs puts the pages in one directory and runs it."""
+"""How Sphinx makes the site. scripts/build/docs puts the pages in one directory and runs it."""
 
 import os
 import pathlib

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The C API on GPUs, from C. scripts/guest-c-api runs it. */
+/* The C API on GPUs, from C. scripts/guest/c-api runs it. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The C API between two nodes with soft RoCE, from C: each test has a process for
- * each end. scripts/guest-c-api makes the nodes a and b.
+ * each end. scripts/guest/c-api makes the nodes a and b.
  */
 #define _GNU_SOURCE
 #include <errno.h>

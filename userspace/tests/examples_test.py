@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The programs of examples/, as they were built in the directory that EXAMPLES names. The
-class Host needs no device: installed_test.py runs it. For the others, scripts/guest-examples
+class Host needs no device: installed_test.py runs it. For the others, scripts/guest/examples
 makes the nodes a and b, and there are two GPUs."""
 
 import hashlib

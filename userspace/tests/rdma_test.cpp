@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Endpoints on two cards in two network namespaces. The tests are the node a; their
-// peers are processes in the node b. Run by scripts/guest-rdma.
+// peers are processes in the node b. Run by scripts/guest/rdma.
 #include "base_kernel.hpp"
 #include "rdma_fixture.hpp"
 

@@ -16,7 +16,7 @@ namespace rdma_tests {
 
 using namespace std::chrono_literals;
 
-// The two nodes of scripts/guest-lib.sh: the tests run in a, peers in b.
+// The two nodes of scripts/guest/nodes.sh: the tests run in a, peers in b.
 inline constexpr const char *address_a = "10.77.0.1";
 inline constexpr const char *card_a = "rxe-a", *card_b = "rxe-b";
 inline constexpr const char *node_b = "/var/run/netns/b";

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The module sluice on GPUs: scripts/guest-python runs it."""
+"""The module sluice on GPUs: scripts/guest/python runs it."""
 
 import asyncio
 import gc

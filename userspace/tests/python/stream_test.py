@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The module sluice between two nodes with soft RoCE: scripts/guest-python makes the
+"""The module sluice between two nodes with soft RoCE: scripts/guest/python makes the
 nodes a and b, and runs it in a. The other end is a process in b."""
 
 import asyncio

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What the scripts in Python share: where this clone is, their arguments, and results of
+tests as KTAP. Its folder is on PYTHONPATH in the build root and in guests."""
+
+import argparse
+import os
+import pathlib
+
+TOP = pathlib.Path(__file__).resolve().parents[2]
+
+
+def arguments(doc):
+    """A parser whose help is what the script says of itself."""
+    return argparse.ArgumentParser(
+        usage=argparse.SUPPRESS, description=doc,
+        formatter_class=argparse.RawDescriptionHelpFormatter)
+
+
+class Skipped(Exception):
+    """Why a test cannot be made here."""
+
+
+class Ktap:
+    """Results of tests, one after the other."""
+
+    def __init__(self):
+        self.lines, self.count, self.good = [], 0, True
+
+    def add(self, name, good=True, notes=(), skip=None):
+        """A result. Notes, which say why, go in front of it."""
+        self.count += 1
+        self.good = self.good and good
+        self.lines += [f"# {note}" for note in notes]
+        self.lines.append(f"{'ok' if good else 'not ok'} {self.count} {name}"
+                          + ("" if skip is None else f" # SKIP {skip}".rstrip()))
+
+    def run(self, test):
+        """Call a test, which fails by an exception, and tell at once how it went."""
+        before = len(self.lines)
+        try:
+            test()
+            self.add(test.__name__)
+        except Skipped as why:
+            self.add(test.__name__, skip=why)
+        except Exception as why:  # each test ends by itself
+            self.add(test.__name__, False, f"{type(why).__name__} {why}".splitlines())
+        print(*self.lines[before:][-2:], sep="\n", flush=True)
+
+    def __str__(self):
+        return "\n".join(["KTAP version 1", f"1..{self.count}", *self.lines])
+
+    def keep(self, name):
+        """In a guest: where its suite looks for results."""
+        out = pathlib.Path(os.environ["OUT"]) / "ktap"
+        out.mkdir(parents=True, exist_ok=True)
+        (out / name).write_text(f"{self}\n")
+
+
+def chosen(tests):
+    """Those that ONLY="name name" names, in that order, or all."""
+    known = {test.__name__: test for test in tests}
+    names = os.environ.get("ONLY", "").split() or list(known)
+    for name in set(names) - set(known):
+        raise SystemExit(f"ONLY={name}: there is no such test; there are {' '.join(known)}")
+    return [known[name] for name in names]
