@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <bit>
 #include <format>
+#include <map>
 
 #include "try.hpp"
 
@@ -11,9 +12,9 @@ namespace sluice::detail {
 
 namespace {
 
-/// Bytes that rank @p by has for another.
+/// Bytes that rank @p by has for rank @p receiver.
 struct transfer {
-	unsigned by;
+	unsigned by, receiver;
 	slice to, from;
 };
 
@@ -165,6 +166,28 @@ void add_steps(plan &p, const transfers &all)
 		add_copies(p, all);
 }
 
+question question_of(pattern kind, bool in_place, bool prelaunch, const transfers &all)
+{
+	question q{kind, in_place, prelaunch, 0, 0, 0, 0};
+	std::map<unsigned, std::map<unsigned, size_t>> copies; // by whom, for whom
+
+	for (const transfer &t : all) {
+		copies[t.by][t.receiver]++;
+		q.block = std::max<uint64_t>(q.block, t.to.size());
+	}
+	q.senders = copies.size();
+	for (const auto &[by, receivers] : copies) {
+		size_t sum = 0;
+
+		for (const auto &[receiver, count] : receivers) {
+			sum += count;
+			q.for_one = std::max(q.for_one, count);
+		}
+		q.copies = std::max(q.copies, sum);
+	}
+	return q;
+}
+
 result<plan> plan_of(pattern kind, unsigned ranks, bool in_place, transfers all,
 		     const collective_options &how)
 {
@@ -176,12 +199,9 @@ result<plan> plan_of(pattern kind, unsigned ranks, bool in_place, transfers all,
 		return fail(errc::usage, name(kind), std::format(
 			"{}has no variant {}", in_place ? "in place it " : "",
 			sluice::name(how.how)));
-	uint64_t largest = 0;
-	for (const transfer &t : all)
-		largest = std::max<uint64_t>(largest, t.to.size());
 	plan p{kind, how.how, std::vector<std::vector<step>>(ranks)};
 	if (p.how == variant::automatic)
-		p.how = choose({kind, in_place, how.prelaunch, largest});
+		p.how = choose(question_of(kind, in_place, how.prelaunch, all));
 	add_steps(p, all);
 	SLUICE_CHECK(check_overlaps(p));
 	return p;
@@ -209,8 +229,11 @@ result<plan> plan_all_gather(unsigned ranks, std::span<const slice> to,
 	SLUICE_CHECK(check_block(kind, bytes));
 	SLUICE_CHECK(check_all(kind, ranks, to, ranks * bytes));
 	for (unsigned r = 0; r < ranks; r++)
-		for (unsigned d = 1; d <= ranks; d++)
-			all.push_back({r, block(to[(r + d) % ranks], r, bytes), from[r]});
+		for (unsigned d = 1; d <= ranks; d++) {
+			unsigned peer = (r + d) % ranks;
+
+			all.push_back({r, peer, block(to[peer], r, bytes), from[r]});
+		}
 	return plan_of(kind, ranks, false, std::move(all), how);
 }
 
@@ -231,7 +254,7 @@ result<plan> plan_all_to_all(unsigned ranks, std::span<const slice> to,
 		for (unsigned d = 1; d <= ranks; d++) {
 			unsigned peer = (r + d) % ranks;
 
-			all.push_back({r, block(to[peer], r, bytes),
+			all.push_back({r, peer, block(to[peer], r, bytes),
 				       block(from[r], peer, bytes)});
 		}
 	return plan_of(kind, ranks, std::ranges::equal(to, from, same_place),
@@ -248,8 +271,11 @@ result<plan> plan_broadcast(unsigned ranks, unsigned root, std::span<const slice
 	SLUICE_CHECK(check_root(kind, ranks, root));
 	SLUICE_CHECK(check_all(kind, ranks, memory, bytes));
 	SLUICE_CHECK(check_block(kind, bytes));
-	for (unsigned d = 1; d < ranks; d++)
-		all.push_back({root, memory[(root + d) % ranks], memory[root]});
+	for (unsigned d = 1; d < ranks; d++) {
+		unsigned peer = (root + d) % ranks;
+
+		all.push_back({root, peer, memory[peer], memory[root]});
+	}
 	return plan_of(kind, ranks, false, std::move(all), how);
 }
 
@@ -265,7 +291,7 @@ result<plan> plan_gather(unsigned ranks, unsigned root, const slice &to,
 	SLUICE_CHECK(check_block(kind, bytes));
 	SLUICE_CHECK(check_size(kind, root, to, ranks * bytes));
 	for (unsigned r = 0; r < ranks; r++)
-		all.push_back({r, block(to, r, bytes), from[r]});
+		all.push_back({r, root, block(to, r, bytes), from[r]});
 	return plan_of(kind, ranks, false, std::move(all), how);
 }
 
@@ -281,7 +307,7 @@ result<plan> plan_scatter(unsigned ranks, unsigned root, std::span<const slice> 
 	SLUICE_CHECK(check_block(kind, bytes));
 	SLUICE_CHECK(check_size(kind, root, from, ranks * bytes));
 	for (unsigned r = 0; r < ranks; r++)
-		all.push_back({root, to[r], block(from, r, bytes)});
+		all.push_back({root, r, to[r], block(from, r, bytes)});
 	return plan_of(kind, ranks, false, std::move(all), how);
 }
 
@@ -299,9 +325,14 @@ result<plan> plan_send(unsigned ranks, std::span<const message> all,
 		SLUICE_CHECK(check_block(kind, m.source.size()));
 		SLUICE_CHECK(check_size(kind, m.from, m.source, m.source.size()));
 		SLUICE_CHECK(check_size(kind, m.to, m.target, m.source.size()));
-		moved.push_back({m.from, m.target, m.source});
+		moved.push_back({m.from, m.to, m.target, m.source});
 	}
 	return plan_of(kind, ranks, false, std::move(moved), how);
+}
+
+unsigned engines_wanted(variant how, std::span<const step> steps) noexcept
+{
+	return how == variant::b2b ? 1u : static_cast<unsigned>(steps.size());
 }
 
 uint32_t pick_engines(uint32_t usable, uint32_t avoid, unsigned count,
