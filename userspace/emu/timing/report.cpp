@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "report.hpp"
 
-#include "batch.hpp"
+#include "exchange.hpp"
+#include "fetch.hpp"
 #include "paper.hpp"
 
 #include <cmath>
@@ -38,12 +39,6 @@ std::string column_name(Collective c, std::size_t column)
 	auto [way, prelaunch] = paper_columns[column];
 
 	return way_name(c, way) + (prelaunch ? "+PL" : "");
-}
-
-std::string heading(std::string_view what)
-{
-	return std::format("{}\nMODEL: virtual time of docs/model.md; no MI300X was "
-			   "used.\n\n", what);
 }
 
 std::string cells_row(const PaperRow &row, const Machine &m)
@@ -85,9 +80,15 @@ std::string score_line(std::string_view what, Cells which, const Machine &m)
 
 } // namespace
 
+std::string model_heading(std::string_view what)
+{
+	return std::format("{}\nMODEL: virtual time of docs/model.md; no MI300X was "
+			   "used.\n\n", what);
+}
+
 std::string cells_table(const Machine &m)
 {
-	std::string out = heading("Speed-up over pcpy, 8 GPUs: model / DMA-Latte, error");
+	std::string out = model_heading("Speed-up over pcpy, 8 GPUs: model / DMA-Latte, error");
 
 	for (Collective c : collectives) {
 		out += cells_head(c);
@@ -103,7 +104,7 @@ std::string cells_table(const Machine &m)
 
 std::string winners_table(const Machine &m)
 {
-	std::string out = heading("The quickest prelaunched variant: model / DMA-Latte");
+	std::string out = model_heading("The quickest prelaunched variant: model / DMA-Latte");
 	unsigned right = 0, all = 0;
 
 	for (Collective c : collectives)
@@ -125,7 +126,7 @@ std::string winners_table(const Machine &m)
 
 std::string phases_table(const Machine &m)
 {
-	std::string out = heading("Phases of one copy between two GPUs, %: "
+	std::string out = model_heading("Phases of one copy between two GPUs, %: "
 				  "model / DMA-Latte");
 	double squares = 0, count = 0;
 
@@ -151,9 +152,9 @@ std::string phases_table(const Machine &m)
 
 std::string batches_table(const Machine &m)
 {
-	std::string out = heading(
-		"Collectives by Sluice's batches, with the packets of the kernel's planner, "
-		"us: DMA-Latte's program / ours");
+	std::string out = model_heading(
+		"Collectives of libsluice's group, by its planner and the kernel's, us: "
+		"DMA-Latte's program / ours");
 
 	for (Collective c : collectives) {
 		out += std::format("{:10} {:>6}  {:^15}", "", "size",
@@ -167,10 +168,12 @@ std::string batches_table(const Machine &m)
 			out += std::format("{:10} {:>6}", collective_name(c),
 					   size_name(row.size));
 			auto both = [&](Way w, bool prelaunch) {
-				Variant v{c, w, prelaunch};
-				out += std::format("  {:7.1f}/{:7.1f}",
-						   latte_time(v, row.size, m) / 1e3,
-						   batch_time(v, row.size, m) / 1e3);
+				Time theirs = latte_time({c, w, prelaunch}, row.size, m);
+				Time ours = exchange_time(
+					exchange_of(c, w, prelaunch, row.size),
+					variant_of(c, w), m);
+				out += std::format("  {:7.1f}/{:7.1f}", theirs / 1e3,
+						   ours / 1e3);
 			};
 			both(Way::pcpy, false);
 			for (auto [way, prelaunch] : paper_columns)
@@ -198,7 +201,7 @@ constexpr std::array<Published, 3> vllm{{
 
 std::string fetch_table(const Machine &m)
 {
-	std::string out = heading("Blocks of a KV cache to host memory, ms");
+	std::string out = model_heading("Blocks of a KV cache to host memory, ms");
 	auto ms = [&](Fetch how, u32 blocks, u64 bytes) {
 		return fetch_time(how, blocks, bytes, m) / 1e6;
 	};
@@ -222,7 +225,7 @@ std::string fetch_table(const Machine &m)
 
 std::string parameters_table(const MachineFile &f)
 {
-	std::string out = heading("Parameters");
+	std::string out = model_heading("Parameters");
 
 	for (std::size_t i = 0; i < parameters.size(); i++)
 		out += std::format("{:14} {:8.3f} {:5} {:9}  {}\n", parameters[i].key,
@@ -233,7 +236,7 @@ std::string parameters_table(const MachineFile &f)
 
 std::string batches_of(const Program &p, const Result &r)
 {
-	std::string out = heading("Batches, us of virtual time");
+	std::string out = model_heading("Batches, us of virtual time");
 	std::vector<std::pair<u64, u32>> sums(p.steps.size());
 
 	for (const Step &s : p.steps)

@@ -9,6 +9,7 @@
 
 namespace sluice::timing {
 
+std::string model_heading(std::string_view what);
 std::string cells_table(const Machine &m);   // beside DMA-Latte's speed-ups
 std::string winners_table(const Machine &m);
 std::string phases_table(const Machine &m);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The packets of the kernel's own planner, as steps.
-#include "batch.hpp"
+#include "exchange.hpp"
+#include "fetch.hpp"
 #include "simple.hpp"
 
 #include <gtest/gtest.h>
@@ -22,20 +23,25 @@ std::vector<Kind> kinds_of_lane(const Program &p, u32 lane)
 	return out;
 }
 
+Program batches(Collective c, Way w, bool prelaunch, u64 size)
+{
+	return exchange_program(exchange_of(c, w, prelaunch, size), variant_of(c, w));
+}
+
 u64 bytes_over_links(const Program &p)
 {
 	u64 sum = 0;
 
 	for (const Step &s : p.steps)
-		for (const Place &to : {s.to, s.to2})
-			if (to.path == Path::xgmi)
+		for (const Place &end : {s.from, s.to, s.to2})
+			if (end.path == Path::xgmi)
 				sum += s.bytes * (s.kind == Kind::swap ? 2 : 1);
 	return sum;
 }
 
 TEST(Batch, BackToBackIsOneJobOfSevenCopies)
 {
-	Program p = batch_program({Collective::all_gather, Way::b2b, false}, 64 << 10);
+	Program p = batches(Collective::all_gather, Way::b2b, false, 64 << 10);
 	std::vector<Kind> expected{Kind::indirect};
 
 	expected.insert(expected.end(), 7, Kind::copy);
@@ -51,8 +57,8 @@ TEST(Batch, EveryByteCrossesALinkOnce)
 	for (auto c : {Collective::all_gather, Collective::all_to_all})
 		for (auto w : {Way::pcpy, Way::pair, Way::b2b})
 			for (bool prelaunch : {false, true})
-				EXPECT_EQ(bytes_over_links(batch_program(
-						  {c, w, prelaunch}, 8 << 20)),
+				EXPECT_EQ(bytes_over_links(batches(c, w, prelaunch,
+									 8 << 20)),
 					  56u << 20);
 }
 
@@ -60,7 +66,7 @@ TEST(Batch, EveryByteCrossesALinkOnce)
 // and a poll for it.
 TEST(Batch, WaitsAreReleasedByTheHostAndBarriersByFences)
 {
-	Program p = batch_program({Collective::all_gather, Way::b2b, true}, 64 << 10);
+	Program p = batches(Collective::all_gather, Way::b2b, true, 64 << 10);
 	std::vector<Kind> after;
 
 	for (const Step &s : p.steps)
