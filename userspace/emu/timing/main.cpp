@@ -2,6 +2,7 @@
 // sluice-model: virtual time of what SDMA engines execute.
 #include "exchange.hpp"
 #include "paper.hpp"
+#include "regret.hpp"
 #include "report.hpp"
 #include "trace.hpp"
 
@@ -117,6 +118,8 @@ void add_commands(CLI::App &app, Options &o)
 	r->add_option("--trace", o.trace, "write Chrome trace JSON here");
 	r->callback([&o] { replay(o); });
 	add_collective(app, o);
+	app.add_subcommand("regret", "what is chosen automatically, beside the best")
+		->callback([&o] { std::cout << regret_table(o.read().machine); });
 	app.add_subcommand("parameters", "with their sources")
 		->callback([&o] { std::cout << parameters_table(o.read()); });
 	app.add_subcommand("fit", "find the fitted parameters again")
