@@ -9,10 +9,15 @@ namespace sluice::timing {
 enum class Fetch : u8 {
 	loop,	    // a submission for each block, which waits for the one before
 	batch,	    // one batch, placed by AUTO
-	prelaunched // the same, behind a wait
+	prepared,   // the same, of which packets are there already
+	prelaunched // the same, behind a wait, from its release on
 };
 
 Program fetch_program(Fetch how, u32 blocks, u64 bytes);
+// Before the engines begin, of a batch: the instructions of docs/uapi.md at the rate of
+// the parameter host_instruction.
+Time host_time(Fetch how, u32 blocks, const Machine &m);
+// Of host and engines.
 Time fetch_time(Fetch how, u32 blocks, u64 bytes, const Machine &m);
 
 } // namespace sluice::timing

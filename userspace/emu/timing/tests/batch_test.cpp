@@ -88,6 +88,24 @@ TEST(Batch, HostBlocksGoToTheEnginesThatFaceTheHost)
 	EXPECT_EQ(std::ranges::count(p.steps, Kind::copy, &Step::kind), 512);
 }
 
+// What is prepared costs the host no more for more copies, and the engines the same.
+TEST(Batch, ThatIsPreparedIsCheaperForTheHostOnly)
+{
+	auto time = [](Fetch how, u32 blocks) {
+		return fetch_time(how, blocks, 4 << 10, simple());
+	};
+	auto host = [](Fetch how, u32 blocks) {
+		return host_time(how, blocks, simple());
+	};
+
+	EXPECT_EQ(host(Fetch::batch, 64), (11100 + 121 * 64) * 0.5);
+	EXPECT_EQ(host(Fetch::prepared, 64), host(Fetch::prepared, 4096));
+	EXPECT_EQ(time(Fetch::batch, 64) - time(Fetch::prepared, 64),
+		  host(Fetch::batch, 64) - host(Fetch::prepared, 64));
+	EXPECT_EQ(host(Fetch::loop, 64), 0);
+	EXPECT_EQ(host(Fetch::prelaunched, 64), 0);
+}
+
 // Two copies of 1000 bytes, each after the other's atomic: 113 fetched, poll 183, 200
 // for the bytes, 200 latency, 300: 883; then 70, 400 and 300 again: 1653, seen 1656.
 TEST(Batch, LoopByHand)
