@@ -63,6 +63,21 @@ std::string microseconds(const std::optional<double> &us)
 	return us ? std::format("{:.1f}", *us) : "-";
 }
 
+std::string energy_lines(const figures &all)
+{
+	std::string lines;
+
+	for (const figure &f : all.rows)
+		if (f.energy)
+			lines += hanging("  ", std::format("{} {}: {}", f.what, f.bytes,
+							   energy_text(*f.energy)));
+	if (!lines.empty())
+		lines = "energy\n" + lines + hanging("  ", "of all that the GPUs did in the "
+			"rounds, idling too; +-: how much may be of before and after. NOT "
+			"verified on hardware.");
+	return all.no_energy.empty() ? lines : lines + hanging("  ", all.no_energy);
+}
+
 } // namespace
 
 result<std::vector<uint64_t>> parse_sizes(std::string_view text)
@@ -168,12 +183,22 @@ std::string figures_text(const figures &all)
 		else if (other)
 			table.back().insert(table.back().end(), {"-", "-"});
 	}
-	return hanging("", all.title) + aligned(table) + hanging("  ", std::format(
+	return hanging("", all.title) + aligned(table) + energy_lines(all) +
+	       hanging("  ", std::format(
 		"MB/s: 10^6 bytes a second of whole time, median of n rounds, {} "
 		"under way at once. us: one at a time; \"-\": n is too small.",
 		all.depth)) +
 	       hanging("  ", environment_text() +
 			       (all.note.empty() ? "" : "; " + all.note));
+}
+
+nlohmann::ordered_json energy_json(const energy_used &of)
+{
+	return {{"window_s", of.seconds},
+		{"uncertainty", of.uncertainty},
+		{"joules", {{"xcd", of.xcd}, {"aid", of.aid}, {"hbm", of.hbm},
+			    {"socket", of.socket}}},
+		{"verified_on_hardware", false}};
 }
 
 nlohmann::ordered_json figures_json(const figures &all)
@@ -191,6 +216,7 @@ nlohmann::ordered_json figures_json(const figures &all)
 					{"p99_9", nullptr}, {"n", p.n}}},
 			{"system_calls", f.calls},
 			{"cpu_us", f.cpu_us},
+			{"energy", nullptr},
 		};
 
 		for (double r : f.rates)
@@ -205,12 +231,15 @@ nlohmann::ordered_json figures_json(const figures &all)
 			row["ib_write_bw"] = {{"mb_per_s", *f.other_rate() / 1e6},
 					      {"n", f.other_rates.size()},
 					      {"ratio", *r}};
+		if (f.energy)
+			row["energy"] = energy_json(*f.energy);
 		rows.push_back(std::move(row));
 	}
 	return {{"title", all.title},
 		{"environment", environment_text()},
 		{"note", all.note},
 		{"depth", all.depth},
+		{"no_energy", all.no_energy},
 		{"results", std::move(rows)}};
 }
 
