@@ -9,6 +9,7 @@
 #include <sys/utsname.h>
 #include <thread>
 
+#include "svg_plot.hpp"
 #include "text.hpp"
 
 namespace sluice::cli {
@@ -61,6 +62,14 @@ std::string megabytes(double bytes_per_second)
 std::string microseconds(const std::optional<double> &us)
 {
 	return us ? std::format("{:.1f}", *us) : "-";
+}
+
+plot_line &named(std::vector<plot_line> &lines, const std::string &name)
+{
+	for (plot_line &line : lines)
+		if (line.name == name)
+			return line;
+	return lines.emplace_back(plot_line{.name = name, .points = {}});
 }
 
 std::string energy_lines(const figures &all)
@@ -155,6 +164,32 @@ std::string environment_text()
 	return std::format("Linux {}, {}, {} CPUs", system.release,
 			   first_of(cpus, "model name"),
 			   std::thread::hardware_concurrency());
+}
+
+std::string svg_of(const figures &all)
+{
+	plot_panel rates{"MB/s (10^6 bytes a second of whole time)", {}, false};
+	plot_panel times{"microseconds, one at a time", {}, true};
+
+	for (const figure &f : all.rows) {
+		auto size = static_cast<double>(f.bytes);
+		auto p = percentiles_of(f.latencies);
+		auto add = [&](plot_panel &to, const std::string &name, double value) {
+			named(to.lines, name).points.emplace_back(size, value);
+		};
+
+		add(rates, f.what, f.rate() / 1e6);
+		if (auto other = f.other_rate())
+			add(rates, "ib_write_bw", *other / 1e6);
+		if (p.n)
+			add(times, f.what + " p50", p.p50);
+		if (p.p99)
+			add(times, f.what + " p99", *p.p99);
+		if (p.p999)
+			add(times, f.what + " p99.9", *p.p999);
+	}
+	return svg_plot(all.title, {rates, times}, environment_text() +
+			(all.note.empty() ? "" : "; " + all.note));
 }
 
 std::string figures_text(const figures &all)

@@ -66,6 +66,9 @@ std::string first_of(std::istream &from, std::string_view key);
 /// The kernel and the CPU: a figure without them says nothing.
 std::string environment_text();
 
+/// A plot: throughput above, latency below.
+std::string svg_of(const figures &all);
+
 std::string figures_text(const figures &all);
 nlohmann::ordered_json energy_json(const energy_used &of);
 nlohmann::ordered_json figures_json(const figures &all);

@@ -118,6 +118,8 @@ void add_commands(CLI::App &app, Options &o)
 	r->add_option("--trace", o.trace, "write Chrome trace JSON here");
 	r->callback([&o] { replay(o); });
 	add_collective(app, o);
+	app.add_subcommand("plot", "as SVG: speed-ups by size, predicted and published")
+		->callback([&o] { std::cout << speedup_plot(o.read().machine); });
 	app.add_subcommand("regret", "what is chosen automatically, beside the best")
 		->callback([&o] { std::cout << regret_table(o.read().machine); });
 	app.add_subcommand("parameters", "with their sources")

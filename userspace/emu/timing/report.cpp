@@ -4,6 +4,7 @@
 #include "exchange.hpp"
 #include "fetch.hpp"
 #include "paper.hpp"
+#include "svg_plot.hpp"
 
 #include <cmath>
 #include <format>
@@ -100,6 +101,60 @@ std::string cells_table(const Machine &m)
 	return out + score_line("parameters fitted to", Cells::fitted, m) +
 	       score_line("* kept back", Cells::judge, m) +
 	       score_line("all", Cells::all, m);
+}
+
+namespace {
+
+// As in a row of the paper, and pcpy itself, which is 1.
+using Columns = std::array<cli::plot_line, paper_columns.size() + 1>;
+
+Columns empty_columns(Collective c, std::string_view prefix, bool dots_only)
+{
+	Columns out;
+
+	out[0] = {std::format("{}pcpy", prefix), {}, dots_only};
+	for (std::size_t i = 0; i < paper_columns.size(); i++)
+		out[i + 1] = {std::format("{}{}", prefix, column_name(c, i)), {},
+			      dots_only};
+	return out;
+}
+
+void add_row(Columns &to, u64 size, const std::array<double, 5> &speedup)
+{
+	auto x = static_cast<double>(size);
+
+	to[0].points.emplace_back(x, 1);
+	for (std::size_t i = 0; i < speedup.size(); i++)
+		to[i + 1].points.emplace_back(x, speedup[i]);
+}
+
+cli::plot_panel panel(Collective c, const Machine &m)
+{
+	Columns model = empty_columns(c, "", false);
+	Columns paper = empty_columns(c, "paper: ", true);
+	cli::plot_panel out{std::format("{}: speed-up over pcpy", collective_name(c)),
+			    {}, false};
+
+	for (u64 size = smallest; size <= largest; size *= 2)
+		add_row(model, size, model_row({c, size, {}, false}, m));
+	for (const PaperRow &row : paper_rows())
+		if (row.collective == c)
+			add_row(paper, row.size, row.speedup);
+	// in this order a variant has one colour
+	out.lines.insert(out.lines.end(), model.begin(), model.end());
+	out.lines.insert(out.lines.end(), paper.begin(), paper.end());
+	return out;
+}
+
+} // namespace
+
+std::string speedup_plot(const Machine &m)
+{
+	return cli::svg_plot("Collectives of eight GPUs by their copy engines",
+			     {panel(Collective::all_gather, m),
+			      panel(Collective::all_to_all, m)},
+			     "Lines: MODEL (docs/model.md), no MI300X was used. Dots: "
+			     "DMA-Latte. PL: prelaunched.");
 }
 
 std::string winners_table(const Machine &m)
