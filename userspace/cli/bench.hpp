@@ -39,6 +39,7 @@ struct bench_options {
 	unsigned rounds = 5, depth = 16;
 	unsigned timeout_s = 30;
 	std::string note, plot;
+	std::vector<std::string> metered;	///< GPUs of which the energy is told
 
 	uint64_t largest() const;
 	/// Operations of a round: enough to fill the depth, too.
@@ -107,6 +108,9 @@ private:
 	std::optional<Operation> what_;
 	uint64_t bytes_ = 0;
 };
+
+/// Why the energy of the GPUs of @p o is not told; empty: it is, or there are none.
+std::string why_no_energy(const bench_options &o);
 
 /// Another way to do the same: bytes per second of @p count operations.
 using bench_other = std::function<result<double>(uint64_t bytes, uint64_t count)>;

@@ -140,10 +140,13 @@ result<figures> collective_bench::run()
 			"{} has no variant {}", options_.collective, options_.variant));
 	SLUICE_CHECK(open());
 	SLUICE_TRY(auto by, group::make(context_, gpus_));
+	for (const device &gpu : gpus_)
+		options_.metered.push_back(gpu.info().address);
 	figures all{.title = std::format("{} of {} GPUs{}, bytes of all",
 					 options_.collective, by.ranks(),
 					 options_.prelaunch ? ", prelaunched" : ""),
-		    .note = options_.note, .depth = 1, .rows = {}};
+		    .note = options_.note, .depth = 1, .rows = {},
+		    .no_energy = why_no_energy(options_)};
 	for (uint64_t block : options_.sizes)
 		SLUICE_CHECK(measure_size(all, by, block));
 	return all;

@@ -269,7 +269,7 @@ private:
 	result<void> run_file(figures &to);
 	result<void> run_gather(figures &to, const slice &target, const slice &source);
 
-	const bench_options &options_;
+	bench_options options_;
 	context &context_;
 	device *gpu_;
 };
@@ -345,8 +345,11 @@ result<figures> local_bench::run()
 
 	if (options_.gather)
 		all.title += std::format(", {} blocks gathered", options_.gather);
-	if (gpu_)
+	if (gpu_) {
 		all.title += ", GPU " + gpu_->info().address;
+		options_.metered = {gpu_->info().address};
+		all.no_energy = why_no_energy(options_);
+	}
 	if (is_memory(options_.from) && is_memory(options_.to))
 		SLUICE_CHECK(run_memory(all));
 	else

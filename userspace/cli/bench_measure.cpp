@@ -143,6 +143,14 @@ result<void> bench_memory::verify() const
 	return {};
 }
 
+std::string why_no_energy(const bench_options &o)
+{
+	for (const std::string &gpu : o.metered)
+		if (auto sample = read_energy("/", gpu); !sample)
+			return std::string(sample.error().message());
+	return {};
+}
+
 result<figure> measure(context &in, bench_work &work, const std::string &what,
 		       uint64_t bytes, const bench_options &o, const bench_other &other)
 {
@@ -151,6 +159,7 @@ result<figure> measure(context &in, bench_work &work, const std::string &what,
 
 	// Each slot once: pages are found, and queues are awake.
 	SLUICE_CHECK(round_of(work, o.depth, o.depth));
+	energy_meter meter("/", o.metered);
 	for (unsigned i = 0; i < o.rounds; i++) {
 		uint64_t before = in.system_calls();
 		SLUICE_TRY(auto took, round_of(work, count, o.depth));
@@ -162,6 +171,8 @@ result<figure> measure(context &in, bench_work &work, const std::string &what,
 		SLUICE_TRY(auto rate, other(bytes, count));
 		f.other_rates.push_back(rate);
 	}
+	if (auto used = meter.used(); used && !o.metered.empty())
+		f.energy = *used;
 	f.calls = static_cast<double>(calls) / static_cast<double>(count * o.rounds);
 	double began = cpu_us();
 	SLUICE_TRY(f.latencies, singles_of(work, o.singles(bytes)));

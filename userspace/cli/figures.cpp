@@ -9,6 +9,7 @@
 #include <sys/utsname.h>
 #include <thread>
 
+#include "svg_plot.hpp"
 #include "text.hpp"
 
 namespace sluice::cli {
@@ -61,6 +62,29 @@ std::string megabytes(double bytes_per_second)
 std::string microseconds(const std::optional<double> &us)
 {
 	return us ? std::format("{:.1f}", *us) : "-";
+}
+
+plot_line &named(std::vector<plot_line> &lines, const std::string &name)
+{
+	for (plot_line &line : lines)
+		if (line.name == name)
+			return line;
+	return lines.emplace_back(plot_line{.name = name, .points = {}});
+}
+
+std::string energy_lines(const figures &all)
+{
+	std::string lines;
+
+	for (const figure &f : all.rows)
+		if (f.energy)
+			lines += hanging("  ", std::format("{} {}: {}", f.what, f.bytes,
+							   energy_text(*f.energy)));
+	if (!lines.empty())
+		lines = "energy\n" + lines + hanging("  ", "of all that the GPUs did in the "
+			"rounds, idling too; +-: how much may be of before and after. NOT "
+			"verified on hardware.");
+	return all.no_energy.empty() ? lines : lines + hanging("  ", all.no_energy);
 }
 
 } // namespace
@@ -142,6 +166,32 @@ std::string environment_text()
 			   std::thread::hardware_concurrency());
 }
 
+std::string svg_of(const figures &all)
+{
+	plot_panel rates{"MB/s (10^6 bytes a second of whole time)", {}, false};
+	plot_panel times{"microseconds, one at a time", {}, true};
+
+	for (const figure &f : all.rows) {
+		auto size = static_cast<double>(f.bytes);
+		auto p = percentiles_of(f.latencies);
+		auto add = [&](plot_panel &to, const std::string &name, double value) {
+			named(to.lines, name).points.emplace_back(size, value);
+		};
+
+		add(rates, f.what, f.rate() / 1e6);
+		if (auto other = f.other_rate())
+			add(rates, "ib_write_bw", *other / 1e6);
+		if (p.n)
+			add(times, f.what + " p50", p.p50);
+		if (p.p99)
+			add(times, f.what + " p99", *p.p99);
+		if (p.p999)
+			add(times, f.what + " p99.9", *p.p999);
+	}
+	return svg_plot(all.title, {rates, times}, environment_text() +
+			(all.note.empty() ? "" : "; " + all.note));
+}
+
 std::string figures_text(const figures &all)
 {
 	bool other = std::ranges::any_of(all.rows, [](const figure &f) {
@@ -168,12 +218,22 @@ std::string figures_text(const figures &all)
 		else if (other)
 			table.back().insert(table.back().end(), {"-", "-"});
 	}
-	return hanging("", all.title) + aligned(table) + hanging("  ", std::format(
+	return hanging("", all.title) + aligned(table) + energy_lines(all) +
+	       hanging("  ", std::format(
 		"MB/s: 10^6 bytes a second of whole time, median of n rounds, {} "
 		"under way at once. us: one at a time; \"-\": n is too small.",
 		all.depth)) +
 	       hanging("  ", environment_text() +
 			       (all.note.empty() ? "" : "; " + all.note));
+}
+
+nlohmann::ordered_json energy_json(const energy_used &of)
+{
+	return {{"window_s", of.seconds},
+		{"uncertainty", of.uncertainty},
+		{"joules", {{"xcd", of.xcd}, {"aid", of.aid}, {"hbm", of.hbm},
+			    {"socket", of.socket}}},
+		{"verified_on_hardware", false}};
 }
 
 nlohmann::ordered_json figures_json(const figures &all)
@@ -191,6 +251,7 @@ nlohmann::ordered_json figures_json(const figures &all)
 					{"p99_9", nullptr}, {"n", p.n}}},
 			{"system_calls", f.calls},
 			{"cpu_us", f.cpu_us},
+			{"energy", nullptr},
 		};
 
 		for (double r : f.rates)
@@ -205,12 +266,15 @@ nlohmann::ordered_json figures_json(const figures &all)
 			row["ib_write_bw"] = {{"mb_per_s", *f.other_rate() / 1e6},
 					      {"n", f.other_rates.size()},
 					      {"ratio", *r}};
+		if (f.energy)
+			row["energy"] = energy_json(*f.energy);
 		rows.push_back(std::move(row));
 	}
 	return {{"title", all.title},
 		{"environment", environment_text()},
 		{"note", all.note},
 		{"depth", all.depth},
+		{"no_energy", all.no_energy},
 		{"results", std::move(rows)}};
 }
 

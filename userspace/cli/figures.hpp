@@ -11,6 +11,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "power.hpp"
 #include "sluice/error.hpp"
 
 namespace sluice::cli {
@@ -41,6 +42,7 @@ struct figure {
 	double calls = 0;		///< entries of the ring for an operation
 	double cpu_us = 0;		///< of this process, for an operation alone
 	std::vector<double> other_rates;	///< of ib_write_bw, one a round
+	std::optional<energy_used> energy{};	///< of the GPUs, in all rounds
 
 	double rate() const { return rates.empty() ? 0 : quantile(rates, 0.5); }
 	std::optional<double> other_rate() const;
@@ -54,6 +56,7 @@ struct figures {
 	std::string note;		///< what the user says of the machine
 	unsigned depth = 0;
 	std::vector<figure> rows;
+	std::string no_energy{};	///< why rows have none; empty: no GPU was used
 };
 
 /// The value of the first line "key: value" of a file such as /proc/cpuinfo; empty if
@@ -63,7 +66,11 @@ std::string first_of(std::istream &from, std::string_view key);
 /// The kernel and the CPU: a figure without them says nothing.
 std::string environment_text();
 
+/// A plot: throughput above, latency below.
+std::string svg_of(const figures &all);
+
 std::string figures_text(const figures &all);
+nlohmann::ordered_json energy_json(const energy_used &of);
 nlohmann::ordered_json figures_json(const figures &all);
 
 } // namespace sluice::cli

@@ -157,10 +157,11 @@ std::string drawn(const plot_line &line, const axes &on, size_t number, double o
 	double key = offset + top + 10 + 20 * static_cast<double>(number);
 
 	for (auto [bytes, value] : line.points) {
-		points += std::format("{:.1f},{:.1f} ", on.x(bytes), on.y(value));
-		dots += std::format("<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"3\" "
+		if (!line.dots_only)
+			points += std::format("{:.1f},{:.1f} ", on.x(bytes), on.y(value));
+		dots += std::format("<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"{}\" "
 				    "fill=\"{}\"/>\n", on.x(bytes), on.y(value),
-				    colour);
+				    line.dots_only ? 5 : 3, colour);
 	}
 	return std::format("<polyline points=\"{}\" fill=\"none\" stroke=\"{}\" "
 			   "stroke-width=\"2\"/>\n{}"
@@ -168,14 +169,6 @@ std::string drawn(const plot_line &line, const axes &on, size_t number, double o
 			   "fill=\"{}\"/>\n", points, colour, dots,
 			   width - right + 16, key - 10, colour) +
 	       words(width - right + 34, key, line.name);
-}
-
-plot_line &named(std::vector<plot_line> &lines, const std::string &name)
-{
-	for (plot_line &line : lines)
-		if (line.name == name)
-			return line;
-	return lines.emplace_back(plot_line{.name = name, .points = {}});
 }
 
 } // namespace
@@ -204,32 +197,6 @@ std::string svg_plot(const std::string &title, const std::vector<plot_panel> &pa
 	}
 	return all + words(left, height - 12, environment, "start", " fill=\"#555\"") +
 	       "</svg>\n";
-}
-
-std::string svg_of(const figures &all)
-{
-	plot_panel rates{"MB/s (10^6 bytes a second of whole time)", {}, false};
-	plot_panel times{"microseconds, one at a time", {}, true};
-
-	for (const figure &f : all.rows) {
-		auto size = static_cast<double>(f.bytes);
-		auto p = percentiles_of(f.latencies);
-		auto add = [&](plot_panel &to, const std::string &name, double value) {
-			named(to.lines, name).points.emplace_back(size, value);
-		};
-
-		add(rates, f.what, f.rate() / 1e6);
-		if (auto other = f.other_rate())
-			add(rates, "ib_write_bw", *other / 1e6);
-		if (p.n)
-			add(times, f.what + " p50", p.p50);
-		if (p.p99)
-			add(times, f.what + " p99", *p.p99);
-		if (p.p999)
-			add(times, f.what + " p99.9", *p.p999);
-	}
-	return svg_plot(all.title, {rates, times}, environment_text() +
-			(all.note.empty() ? "" : "; " + all.note));
 }
 
 } // namespace sluice::cli

@@ -7,13 +7,12 @@
 #include <utility>
 #include <vector>
 
-#include "figures.hpp"
-
 namespace sluice::cli {
 
 struct plot_line {
 	std::string name;
 	std::vector<std::pair<double, double>> points;	///< bytes and value
+	bool dots_only = false;
 };
 
 struct plot_panel {
@@ -25,8 +24,5 @@ struct plot_panel {
 /// Panels below each other, and the environment under them.
 std::string svg_plot(const std::string &title, const std::vector<plot_panel> &panels,
 		     const std::string &environment);
-
-/// Throughput above, latency below.
-std::string svg_of(const figures &all);
 
 } // namespace sluice::cli

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "command.hpp"
+#include "figures.hpp"
 #include "json_text.hpp"
 #include "sluice/unique_fd.hpp"
 #include "text.hpp"
@@ -49,12 +50,13 @@ std::string percent(const gpu_rates &of, const char *engine)
 
 std::string gpu_table(const usage_rates &of)
 {
-	rows table{{"pid", "command", "gpu", "batches/s", "B/s", "dma %", "vram"}};
+	rows table{{"pid", "command", "gpu", "batches/s", "B/s", "dma %", "W", "vram"}};
 
 	for (const gpu_rates &r : of.gpus)
 		table.push_back({std::to_string(r.pid), r.command.substr(0, 15), r.gpu,
 				 or_dash(r.batches), or_dash(r.batch_bytes),
-				 percent(r, "dma"), size_text(r.vram)});
+				 percent(r, "dma"), or_dash(r.copy_watts),
+				 size_text(r.vram)});
 	if (of.gpus.empty())
 		return "  no process that may be seen has a GPU of amdgpu open\n";
 	return aligned(table);
@@ -79,6 +81,35 @@ std::string nic_table(const usage_rates &of)
 		return "  no card counts anything\n";
 	return aligned(table);
 }
+
+std::string watts(double joules, double seconds)
+{
+	return std::format("{:.1f}", joules / seconds);
+}
+
+std::string power_table(const usage_rates &of)
+{
+	rows table{{"gpu", "XCD W", "AID W", "HBM W", "socket W", "of ms", "+- %",
+		    "J/GB"}};
+	std::string why;
+
+	for (const gpu_power &p : of.power) {
+		const energy_used &e = p.used;
+
+		table.push_back({p.gpu, watts(e.xcd, e.seconds), watts(e.aid, e.seconds),
+				 watts(e.hbm, e.seconds), watts(e.socket, e.seconds),
+				 std::format("{:.1f}", e.seconds * 1e3),
+				 std::format("{:.2g}", e.uncertainty * 100),
+				 or_dash(p.joules_per_gb)});
+	}
+	for (const std::string &reason : of.no_energy)
+		why += hanging("  ", reason);
+	return (table.size() > 1 ? aligned(table) : "") + why;
+}
+
+constexpr const char *power_note =
+	"W of a process: what AIDs and HBM took, by its part of all batch bytes; J/GB: "
+	"the same of all. Idling and others' work are in it. NOT verified on hardware.";
 
 class top : public command {
 public:
@@ -142,14 +173,18 @@ result<exit_status> top::run(const settings &with)
 
 std::string top_text(const usage_rates &of)
 {
-	return std::format("GPUs, over {:.2f} s\n{}\nNICs\n{}", of.seconds,
-			   gpu_table(of), nic_table(of));
+	std::string all = std::format("GPUs, over {:.2f} s\n{}\nNICs\n{}", of.seconds,
+				      gpu_table(of), nic_table(of));
+
+	if (auto power = power_table(of); !power.empty())
+		all += "\nPower\n" + power;
+	return of.power.empty() ? all : all + hanging("  ", power_note);
 }
 
 nlohmann::ordered_json top_json(const usage_rates &of)
 {
 	using json = nlohmann::ordered_json;
-	json gpus = json::array(), nics = json::array();
+	json gpus = json::array(), nics = json::array(), power = json::array();
 	auto or_null = [](const std::optional<double> &n) {
 		return n ? json(*n) : json();
 	};
@@ -160,14 +195,23 @@ nlohmann::ordered_json top_json(const usage_rates &of)
 				{"gpu", r.gpu},
 				{"batches_per_s", or_null(r.batches)},
 				{"batch_bytes_per_s", or_null(r.batch_bytes)},
+				{"copy_watts_at_most", or_null(r.copy_watts)},
 				{"engines_busy", r.busy},
 				{"vram_bytes", r.vram},
 				{"gtt_bytes", r.gtt}});
 	for (const nic_rate &r : of.nics)
 		nics.push_back({{"nic", r.nic}, {"counter", r.counter},
 				{"per_s", r.a_second}, {"total", r.total}});
+	for (const gpu_power &p : of.power) {
+		json row{{"gpu", p.gpu}};
+
+		row.update(energy_json(p.used));
+		row["joules_per_gb"] = or_null(p.joules_per_gb);
+		power.push_back(std::move(row));
+	}
 	return {{"seconds", of.seconds}, {"gpus", std::move(gpus)},
-		{"nics", std::move(nics)}};
+		{"nics", std::move(nics)}, {"power", std::move(power)},
+		{"no_energy", of.no_energy}};
 }
 
 std::unique_ptr<command> make_top()

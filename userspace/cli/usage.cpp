@@ -148,6 +148,38 @@ std::vector<gpu_rates> gpu_rates_of(const usage &before, const usage &now,
 	return all;
 }
 
+void add_power(const usage &before, const usage &now, usage_rates &to)
+{
+	for (const energy_sample &s : now.energy) {
+		auto was = std::ranges::find(before.energy, s.gpu, &energy_sample::gpu);
+
+		if (was == before.energy.end())
+			continue;
+		if (auto used = energy_between(*was, s))
+			to.power.push_back({s.gpu, *used});
+		else
+			to.no_energy.push_back(s.gpu + ": the firmware has added up no "
+					       "energy meanwhile");
+	}
+}
+
+/// By the bytes of batches.
+void share_power(gpu_power &of, double seconds, std::vector<gpu_rates> &rows)
+{
+	double bytes = 0;
+
+	for (const gpu_rates &r : rows)
+		if (r.gpu == of.gpu)
+			bytes += r.batch_bytes.value_or(0);
+	if (bytes <= 0)
+		return;
+	of.joules_per_gb = of.used.copies() / (bytes * seconds / 1e9);
+	for (gpu_rates &r : rows)
+		if (r.gpu == of.gpu && r.batch_bytes)
+			r.copy_watts = of.used.copies() / of.used.seconds *
+				       *r.batch_bytes / bytes;
+}
+
 } // namespace
 
 std::optional<gpu_client> parse_fdinfo(std::string_view text)
@@ -193,6 +225,11 @@ usage read_usage(std::string_view root)
 		if (auto pid = pid_of(at->path()))
 			add_process(at->path(), *pid, seen, all);
 	all.counters = read_nic_counters(root);
+	for (const std::string &gpu : amdgpu_addresses(root))
+		if (auto sample = read_energy(root, gpu))
+			all.energy.push_back(*std::move(sample));
+		else
+			all.no_energy.emplace_back(sample.error().message());
 	return all;
 }
 
@@ -202,6 +239,10 @@ usage_rates rates_between(const usage &before, const usage &now)
 	std::map<std::pair<std::string, std::string>, uint64_t> old;
 
 	all.gpus = gpu_rates_of(before, now, all.seconds);
+	all.no_energy = now.no_energy;
+	add_power(before, now, all);
+	for (gpu_power &p : all.power)
+		share_power(p, all.seconds, all.gpus);
 	for (const nic_sample &s : before.counters)
 		old[{s.nic, s.counter}] = s.value;
 	for (const nic_sample &s : now.counters) {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "nic_counters.hpp"
+#include "power.hpp"
 
 namespace sluice::cli {
 
@@ -35,6 +36,8 @@ struct usage {
 	double us = 0;			///< CLOCK_MONOTONIC
 	std::vector<gpu_client> clients;	///< each file once
 	std::vector<nic_sample> counters;
+	std::vector<energy_sample> energy{};
+	std::vector<std::string> no_energy{};	///< why, of each other GPU of amdgpu
 };
 
 /// Of other users' processes only root is told.
@@ -48,6 +51,16 @@ struct gpu_rates {
 	std::map<std::string, double> busy;	///< 1: one engine, all the time
 	uint64_t vram = 0, gtt = 0;
 	std::optional<double> batches, batch_bytes;	///< a second
+	/// Of the power of AIDs and HBM the part that its batch bytes are of all batches':
+	/// what its copies took at most, as the rest and idling are in it.
+	std::optional<double> copy_watts{};
+};
+
+struct gpu_power {
+	std::string gpu;
+	energy_used used;
+	/// Of AIDs and HBM, for what batches moved. None: they moved nothing.
+	std::optional<double> joules_per_gb{};
 };
 
 struct nic_rate {
@@ -60,6 +73,8 @@ struct usage_rates {
 	double seconds = 0;
 	std::vector<gpu_rates> gpus;	///< most batches first
 	std::vector<nic_rate> nics;
+	std::vector<gpu_power> power{};
+	std::vector<std::string> no_energy{};
 };
 
 /// What was not there before has begun at 0. Files of a process on a GPU are one row.

@@ -54,7 +54,7 @@ TEST_P(GroupOperationTest, DoesWhatItIsDefinedToDo)
 // What automatic chooses for much.
 TEST_F(GroupTest, MovesMuch)
 {
-	constexpr size_t block = (512 << 10) + 3;
+	constexpr size_t block = (1 << 20) + 3;
 	const auto noise = random_bytes(block, 1);
 	std::vector<buffer> all_memory;
 	slices to, from;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 // sluice-model: virtual time of what SDMA engines execute.
-#include "batch.hpp"
+#include "exchange.hpp"
 #include "paper.hpp"
+#include "regret.hpp"
 #include "report.hpp"
 #include "trace.hpp"
 
@@ -74,9 +75,10 @@ void collective(const Options &o)
 	auto c = o.collective == "all-gather" ? Collective::all_gather :
 						Collective::all_to_all;
 	Way w = o.way == "pcpy" ? Way::pcpy : o.way == "b2b" ? Way::b2b : Way::pair;
-	Variant v{c, w, o.prelaunch};
 
-	show(o, o.batches ? batch_program(v, o.size) : latte_program(v, o.size));
+	show(o, o.batches ? exchange_program(exchange_of(c, w, o.prelaunch, o.size),
+					     variant_of(c, w)) :
+			    latte_program({c, w, o.prelaunch}, o.size));
 }
 
 void print_fit(const Options &o)
@@ -99,7 +101,7 @@ void add_collective(CLI::App &app, Options &o)
 		->required()->check(CLI::Range(u64{512}, u64{1} << 32))
 		->transform(CLI::AsSizeValue(false));
 	c->add_flag("--prelaunch", o.prelaunch, "enqueue early, release by a store");
-	c->add_flag("--batches", o.batches, "by Sluice's batches");
+	c->add_flag("--batches", o.batches, "by libsluice's group");
 	c->add_option("--trace", o.trace, "write Chrome trace JSON here");
 	c->callback([&o] { collective(o); });
 }
@@ -116,6 +118,10 @@ void add_commands(CLI::App &app, Options &o)
 	r->add_option("--trace", o.trace, "write Chrome trace JSON here");
 	r->callback([&o] { replay(o); });
 	add_collective(app, o);
+	app.add_subcommand("plot", "as SVG: speed-ups by size, predicted and published")
+		->callback([&o] { std::cout << speedup_plot(o.read().machine); });
+	app.add_subcommand("regret", "what is chosen automatically, beside the best")
+		->callback([&o] { std::cout << regret_table(o.read().machine); });
 	app.add_subcommand("parameters", "with their sources")
 		->callback([&o] { std::cout << parameters_table(o.read()); });
 	app.add_subcommand("fit", "find the fitted parameters again")

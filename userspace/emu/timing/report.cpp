@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT
 #include "report.hpp"
 
-#include "batch.hpp"
+#include "exchange.hpp"
+#include "fetch.hpp"
 #include "paper.hpp"
+#include "svg_plot.hpp"
 
 #include <cmath>
 #include <format>
@@ -38,12 +40,6 @@ std::string column_name(Collective c, std::size_t column)
 	auto [way, prelaunch] = paper_columns[column];
 
 	return way_name(c, way) + (prelaunch ? "+PL" : "");
-}
-
-std::string heading(std::string_view what)
-{
-	return std::format("{}\nMODEL: virtual time of docs/model.md; no MI300X was "
-			   "used.\n\n", what);
 }
 
 std::string cells_row(const PaperRow &row, const Machine &m)
@@ -85,9 +81,15 @@ std::string score_line(std::string_view what, Cells which, const Machine &m)
 
 } // namespace
 
+std::string model_heading(std::string_view what)
+{
+	return std::format("{}\nMODEL: virtual time of docs/model.md; no MI300X was "
+			   "used.\n\n", what);
+}
+
 std::string cells_table(const Machine &m)
 {
-	std::string out = heading("Speed-up over pcpy, 8 GPUs: model / DMA-Latte, error");
+	std::string out = model_heading("Speed-up over pcpy, 8 GPUs: model / DMA-Latte, error");
 
 	for (Collective c : collectives) {
 		out += cells_head(c);
@@ -101,9 +103,63 @@ std::string cells_table(const Machine &m)
 	       score_line("all", Cells::all, m);
 }
 
+namespace {
+
+// As in a row of the paper, and pcpy itself, which is 1.
+using Columns = std::array<cli::plot_line, paper_columns.size() + 1>;
+
+Columns empty_columns(Collective c, std::string_view prefix, bool dots_only)
+{
+	Columns out;
+
+	out[0] = {std::format("{}pcpy", prefix), {}, dots_only};
+	for (std::size_t i = 0; i < paper_columns.size(); i++)
+		out[i + 1] = {std::format("{}{}", prefix, column_name(c, i)), {},
+			      dots_only};
+	return out;
+}
+
+void add_row(Columns &to, u64 size, const std::array<double, 5> &speedup)
+{
+	auto x = static_cast<double>(size);
+
+	to[0].points.emplace_back(x, 1);
+	for (std::size_t i = 0; i < speedup.size(); i++)
+		to[i + 1].points.emplace_back(x, speedup[i]);
+}
+
+cli::plot_panel panel(Collective c, const Machine &m)
+{
+	Columns model = empty_columns(c, "", false);
+	Columns paper = empty_columns(c, "paper: ", true);
+	cli::plot_panel out{std::format("{}: speed-up over pcpy", collective_name(c)),
+			    {}, false};
+
+	for (u64 size = smallest; size <= largest; size *= 2)
+		add_row(model, size, model_row({c, size, {}, false}, m));
+	for (const PaperRow &row : paper_rows())
+		if (row.collective == c)
+			add_row(paper, row.size, row.speedup);
+	// in this order a variant has one colour
+	out.lines.insert(out.lines.end(), model.begin(), model.end());
+	out.lines.insert(out.lines.end(), paper.begin(), paper.end());
+	return out;
+}
+
+} // namespace
+
+std::string speedup_plot(const Machine &m)
+{
+	return cli::svg_plot("Collectives of eight GPUs by their copy engines",
+			     {panel(Collective::all_gather, m),
+			      panel(Collective::all_to_all, m)},
+			     "Lines: MODEL (docs/model.md), no MI300X was used. Dots: "
+			     "DMA-Latte. PL: prelaunched.");
+}
+
 std::string winners_table(const Machine &m)
 {
-	std::string out = heading("The quickest prelaunched variant: model / DMA-Latte");
+	std::string out = model_heading("The quickest prelaunched variant: model / DMA-Latte");
 	unsigned right = 0, all = 0;
 
 	for (Collective c : collectives)
@@ -125,7 +181,7 @@ std::string winners_table(const Machine &m)
 
 std::string phases_table(const Machine &m)
 {
-	std::string out = heading("Phases of one copy between two GPUs, %: "
+	std::string out = model_heading("Phases of one copy between two GPUs, %: "
 				  "model / DMA-Latte");
 	double squares = 0, count = 0;
 
@@ -151,9 +207,9 @@ std::string phases_table(const Machine &m)
 
 std::string batches_table(const Machine &m)
 {
-	std::string out = heading(
-		"Collectives by Sluice's batches, with the packets of the kernel's planner, "
-		"us: DMA-Latte's program / ours");
+	std::string out = model_heading(
+		"Collectives of libsluice's group, by its planner and the kernel's, us: "
+		"DMA-Latte's program / ours");
 
 	for (Collective c : collectives) {
 		out += std::format("{:10} {:>6}  {:^15}", "", "size",
@@ -167,10 +223,12 @@ std::string batches_table(const Machine &m)
 			out += std::format("{:10} {:>6}", collective_name(c),
 					   size_name(row.size));
 			auto both = [&](Way w, bool prelaunch) {
-				Variant v{c, w, prelaunch};
-				out += std::format("  {:7.1f}/{:7.1f}",
-						   latte_time(v, row.size, m) / 1e3,
-						   batch_time(v, row.size, m) / 1e3);
+				Time theirs = latte_time({c, w, prelaunch}, row.size, m);
+				Time ours = exchange_time(
+					exchange_of(c, w, prelaunch, row.size),
+					variant_of(c, w), m);
+				out += std::format("  {:7.1f}/{:7.1f}", theirs / 1e3,
+						   ours / 1e3);
 			};
 			both(Way::pcpy, false);
 			for (auto [way, prelaunch] : paper_columns)
@@ -198,31 +256,37 @@ constexpr std::array<Published, 3> vllm{{
 
 std::string fetch_table(const Machine &m)
 {
-	std::string out = heading("Blocks of a KV cache to host memory, ms");
+	std::string out = model_heading("Blocks of a KV cache to host memory, ms");
 	auto ms = [&](Fetch how, u32 blocks, u64 bytes) {
 		return fetch_time(how, blocks, bytes, m) / 1e6;
 	};
 
-	out += std::format("{:>7} {:>7} {:>9} {:>9} {:>12}   {}\n", "block", "blocks",
-			   "loop", "batch", "prelaunched", "vLLM: loop, batch");
+	out += std::format("{:>7} {:>7} {:>9} {:>9} {:>9} {:>12}   {}\n", "block",
+			   "blocks", "loop", "batch", "prepared", "prelaunched",
+			   "vLLM: loop, batch");
 	for (const Published &p : vllm)
 		for (u32 blocks : {64u, 512u, 4096u}) {
-			out += std::format("{:>7} {:>7} {:9.3f} {:9.3f} {:12.3f}",
+			out += std::format("{:>7} {:>7} {:9.3f} {:9.3f} {:9.3f} {:12.3f}",
 					   size_name(p.bytes), blocks,
 					   ms(Fetch::loop, blocks, p.bytes),
 					   ms(Fetch::batch, blocks, p.bytes),
+					   ms(Fetch::prepared, blocks, p.bytes),
 					   ms(Fetch::prelaunched, blocks, p.bytes));
 			if (blocks == 4096)
 				out += std::format("   {:.1f}, {:.1f}", p.loop, p.batch);
 			out += "\n";
 		}
-	return out + "vLLM's figures are of HIP, whose runtime is not modelled; ours are "
-		     "of the packets alone.\n";
+	return out + std::format(
+		"batch and prepared have the host's part, too: instructions of "
+		"docs/uapi.md, {} ns each.\nThe loop has none but doorbells. "
+		"prelaunched is from the release on, when the host's part\nis over. "
+		"vLLM's figures are of HIP, whose runtime is not modelled.\n",
+		m.host_instruction);
 }
 
 std::string parameters_table(const MachineFile &f)
 {
-	std::string out = heading("Parameters");
+	std::string out = model_heading("Parameters");
 
 	for (std::size_t i = 0; i < parameters.size(); i++)
 		out += std::format("{:14} {:8.3f} {:5} {:9}  {}\n", parameters[i].key,
@@ -233,7 +297,7 @@ std::string parameters_table(const MachineFile &f)
 
 std::string batches_of(const Program &p, const Result &r)
 {
-	std::string out = heading("Batches, us of virtual time");
+	std::string out = model_heading("Batches, us of virtual time");
 	std::vector<std::pair<u64, u32>> sums(p.steps.size());
 
 	for (const Step &s : p.steps)

@@ -94,18 +94,19 @@ private:
 
 	Span host(LaneState &l, const Step &s)
 	{
-		Time end = now_;
+		Time start = now_, end;
 
 		switch (s.kind) {
 		case Kind::submit:
 			return submit(l, s);
 		case Kind::store:
-			end += m_.host_store;
-			return {now_, end, end};
+			start = released(s);
+			end = start + m_.host_store;
+			return {start, end, end};
 		case Kind::await:
-			return await(s);
+			return see(s, 0);
 		default: // sleep
-			return lasts(released(s), m_.interrupt);
+			return see(s, m_.interrupt);
 		}
 	}
 
@@ -120,8 +121,9 @@ private:
 		return {now_, rung, l.rung};
 	}
 
-	// The thread looks at the words in turn, until it has seen each.
-	Span await(const Step &s)
+	// The thread looks at the words in turn, until it has seen each; or the
+	// driver does for it, which an interrupt tells of each.
+	Span see(const Step &s, Time told) const
 	{
 		std::vector<Time> written;
 		Time t = now_;
@@ -130,7 +132,7 @@ private:
 			written.push_back(spans_[a].effect);
 		std::ranges::sort(written);
 		for (Time w : written)
-			t = std::max(t, w) + m_.host_word;
+			t = std::max(t, w + told) + m_.host_word;
 		return {now_, t, t};
 	}
 
@@ -164,7 +166,7 @@ private:
 		return p.path != Path::vram && p.path != Path::none;
 	}
 
-	// When the word that is polled has been written.
+	// When what it comes after has happened: the word of a poll is written.
 	Time released(const Step &s) const
 	{
 		Time t = now_;

@@ -17,19 +17,13 @@ namespace {
 // an engine makes one wait at a time.
 std::atomic<unsigned> engines_given;
 
-/// How many engines @p steps want.
-unsigned engines_wanted(variant how, std::span<const detail::step> steps)
-{
-	return how == variant::b2b ? 1u : static_cast<unsigned>(steps.size());
-}
-
 /// Of each GPU the same number of engines is passed by.
 unsigned first_engine(const detail::plan &what)
 {
 	unsigned most = 0;
 
 	for (const auto &steps : what.ranks)
-		most = std::max(most, engines_wanted(what.how, steps));
+		most = std::max(most, detail::engines_wanted(what.how, steps));
 	return engines_given.fetch_add(most);
 }
 
@@ -89,7 +83,7 @@ result<prepared_batch> prepare_rank(device &gpu, std::span<const detail::step> s
 	for (const detail::step &s : steps)
 		add_step(all, s);
 	all.placed(with.how == variant::b2b ? place::one_engine : place::fan_out);
-	all.engines(choose_engines(gpu, engines_wanted(with.how, steps), word,
+	all.engines(choose_engines(gpu, detail::engines_wanted(with.how, steps), word,
 				   with.first_engine));
 	return gpu.prepare(all);
 }

@@ -35,44 +35,64 @@ namespace sluice::detail {
 
 namespace {
 
-/// For blocks of up to so many bytes.
-struct until {
-	uint64_t block;
-	variant how;
-};
+// Estimates, in bytes that an engine moves in the time. The numbers are those of the
+// model of eight MI300X in docs/model.md, whose engines move 48 GB/s; docs/collectives.md
+// tells how far the choice is from the best one by that model. Nothing is measured here.
+constexpr double KiB = 1024;
+constexpr double per_packet = 16 * KiB;	  ///< 0.34 us: no packet takes less
+constexpr double per_doorbell = 30 * KiB; ///< 0.62 us: the next one waits so long
+constexpr double per_end = 8 * KiB;	  ///< 0.17 us: to see that an engine is done
+/// Of a packet for two destinations, in copies: 2.55 by the model, and less by the
+/// paper, in whose all-gather of 4 MB it is still the quicker one.
+constexpr double broadcast_cost = 2.4;
+constexpr size_t most_engines = 16;
 
-using row = std::array<until, 3>;
-
-constexpr uint64_t any = UINT64_MAX;
-constexpr uint64_t KiB = 1024;
-
-// The one place that knows sizes. A model of the engines' time is to replace it.
-//
-// Source: tables of speed-up on eight MI300X, arXiv 2511.06605 and its artifact, in
-// which a block is an eighth of the size that they name. Between two sizes of a table
-// it is the nearer one's. Not measured here, and not for other numbers of GPUs: both
-// what a variant saves and what it costs grow with the number of peers.
-//
-// Same bytes for all: all-gather.
-constexpr row same = {{{64 * KiB, variant::b2b}, {512 * KiB, variant::bcst},
-		       {any, variant::pcpy}}};
-constexpr row same_prelaunched = {{{16 * KiB, variant::b2b}, {64 * KiB, variant::bcst},
-				   {any, variant::pcpy}}};
-// Other bytes for each: all-to-all without swaps. Those tables meet between 64 KB, where
-// b2b is quicker, and 1 MB, where pcpy is.
-constexpr row other = {{{128 * KiB, variant::b2b}, {any, variant::pcpy},
-			{any, variant::pcpy}}};
-constexpr row other_prelaunched = {{{16 * KiB, variant::b2b}, {any, variant::pcpy},
-				    {any, variant::pcpy}}};
-
-const row &row_for(const question &about) noexcept
+constexpr double rounded_up(size_t n, size_t by)
 {
-	bool has_same = about.kind == pattern::all_gather ||
-			about.kind == pattern::broadcast;
+	return static_cast<double>((n + by - 1) / by);
+}
 
-	if (has_same)
-		return about.prelaunch ? same_prelaunched : same;
-	return about.prelaunch ? other_prelaunched : other;
+/// What one engine more costs: its doorbell. When a prelaunched collective is released
+/// that is over, and what remains is to see the engine's end.
+double per_engine(const question &about)
+{
+	return about.prelaunch ? per_end : per_doorbell;
+}
+
+/// One thread starts @p engines of each GPU, one after the other; so long does it take
+/// until the last has made its @p packets.
+double until_last(const question &about, double engines, double packets, double bytes)
+{
+	return static_cast<double>(about.senders) * engines * per_engine(about) +
+	       packets * std::max(bytes, per_packet);
+}
+
+double time_b2b(const question &about)
+{
+	return until_last(about, 1, static_cast<double>(about.copies),
+			  static_cast<double>(about.block));
+}
+
+double time_bcst(const question &about)
+{
+	return until_last(about, rounded_up(about.copies, 2), 1,
+			  static_cast<double>(about.block) *
+				  (about.copies > 1 ? broadcast_cost : 1));
+}
+
+/// The engines' time, or that of a link: what is for one rank shares it. The last GPU's
+/// links are idle until its first doorbell. One rank alone may have nothing to copy.
+double time_pcpy(const question &about)
+{
+	const size_t used = std::clamp<size_t>(about.copies, 1, most_engines);
+	const auto engines = static_cast<double>(used);
+	const auto senders = static_cast<double>(about.senders);
+	const auto block = static_cast<double>(about.block);
+	double begun = about.prelaunch ? senders : (senders - 1) * engines + 1;
+
+	return std::max(until_last(about, engines, rounded_up(about.copies, used), block),
+			begun * per_engine(about) +
+				static_cast<double>(about.for_one) * block);
 }
 
 } // namespace
@@ -81,8 +101,19 @@ variant choose(const question &about) noexcept
 {
 	if (about.kind == pattern::all_to_all && about.in_place)
 		return variant::swap;
-	return std::ranges::find_if(row_for(about), [&](const until &u) {
-		return about.block <= u.block; })->how;
+	// of two that are as quick, the one with fewer engines
+	variant best = variant::b2b;
+	double least = time_b2b(about);
+	auto consider = [&](variant how, double time) {
+		if (allows(about.kind, about.in_place, how) && time < least) {
+			best = how;
+			least = time;
+		}
+	};
+
+	consider(variant::bcst, time_bcst(about));
+	consider(variant::pcpy, time_pcpy(about));
+	return best;
 }
 
 bool allows(pattern kind, bool in_place, variant how) noexcept

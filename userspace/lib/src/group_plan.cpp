@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <bit>
 #include <format>
+#include <map>
 
 #include "try.hpp"
 
@@ -11,9 +12,9 @@ namespace sluice::detail {
 
 namespace {
 
-/// Bytes that rank @p by has for rank @p peer, which may be itself.
+/// Bytes that rank @p by has for rank @p receiver, which may be itself.
 struct transfer {
-	unsigned by, peer;
+	unsigned by, receiver;
 	slice to, from;
 };
 
@@ -165,21 +166,40 @@ void add_steps(plan &p, const transfers &all)
 		add_copies(p, all);
 }
 
+question question_of(pattern kind, bool in_place, bool prelaunch, const transfers &all)
+{
+	question q{kind, in_place, prelaunch, 0, 0, 0, 0};
+	std::map<unsigned, std::map<unsigned, size_t>> copies; // by whom, for whom
+
+	for (const transfer &t : all) {
+		copies[t.by][t.receiver]++;
+		q.block = std::max<uint64_t>(q.block, t.to.size());
+	}
+	q.senders = copies.size();
+	for (const auto &[by, receivers] : copies) {
+		size_t sum = 0;
+
+		for (const auto &[receiver, count] : receivers) {
+			sum += count;
+			q.for_one = std::max(q.for_one, count);
+		}
+		q.copies = std::max(q.copies, sum);
+	}
+	return q;
+}
+
 result<plan> plan_of(pattern kind, unsigned ranks, bool in_place, transfers all,
 		     const collective_options &how)
 {
 	std::erase_if(all, [](const transfer &t) {
-		return t.by == t.peer && same_place(t.to, t.from); });
+		return t.by == t.receiver && same_place(t.to, t.from); });
 	if (!allows(kind, in_place, how.how))
 		return fail(errc::usage, name(kind), std::format(
 			"{}has no variant {}", in_place ? "in place it " : "",
 			sluice::name(how.how)));
-	uint64_t largest = 0;
-	for (const transfer &t : all)
-		largest = std::max<uint64_t>(largest, t.to.size());
 	plan p{kind, how.how, std::vector<std::vector<step>>(ranks)};
 	if (p.how == variant::automatic)
-		p.how = choose({kind, in_place, how.prelaunch, largest});
+		p.how = choose(question_of(kind, in_place, how.prelaunch, all));
 	add_steps(p, all);
 	SLUICE_CHECK(check_overlaps(p));
 	return p;
@@ -306,6 +326,11 @@ result<plan> plan_send(unsigned ranks, std::span<const message> all,
 		moved.push_back({m.from, m.to, m.target, m.source});
 	}
 	return plan_of(kind, ranks, false, std::move(moved), how);
+}
+
+unsigned engines_wanted(variant how, std::span<const step> steps) noexcept
+{
+	return how == variant::b2b ? 1u : static_cast<unsigned>(steps.size());
 }
 
 uint32_t pick_engines(uint32_t usable, uint32_t avoid, unsigned count,

@@ -34,7 +34,10 @@ struct question {
 	pattern kind;
 	bool in_place;
 	bool prelaunch;
-	uint64_t block;		///< bytes that one rank has for another, at most
+	size_t senders;		///< ranks that have something for others
+	size_t copies;		///< of one rank, at most
+	size_t for_one;		///< of these, for the same rank
+	uint64_t block;		///< bytes of a copy, at most
 };
 
 /// Which variant is the quickest.
@@ -59,6 +62,9 @@ result<plan> plan_scatter(unsigned ranks, unsigned root, std::span<const slice> 
 			  const slice &from, const collective_options &how);
 result<plan> plan_send(unsigned ranks, std::span<const message> all,
 		       const collective_options &how);
+
+/// How many engines of a GPU @p steps want.
+unsigned engines_wanted(variant how, std::span<const step> steps) noexcept;
 
 /// Engines for @p count operations at once, of the mask @p usable: those not of @p avoid
 /// first, beginning behind the first @p skip of them, round and round. All of them if

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The packets of the kernel's own planner, as steps.
-#include "batch.hpp"
+#include "exchange.hpp"
+#include "fetch.hpp"
 #include "simple.hpp"
 
 #include <gtest/gtest.h>
@@ -22,20 +23,25 @@ std::vector<Kind> kinds_of_lane(const Program &p, u32 lane)
 	return out;
 }
 
+Program batches(Collective c, Way w, bool prelaunch, u64 size)
+{
+	return exchange_program(exchange_of(c, w, prelaunch, size), variant_of(c, w));
+}
+
 u64 bytes_over_links(const Program &p)
 {
 	u64 sum = 0;
 
 	for (const Step &s : p.steps)
-		for (const Place &to : {s.to, s.to2})
-			if (to.path == Path::xgmi)
+		for (const Place &end : {s.from, s.to, s.to2})
+			if (end.path == Path::xgmi)
 				sum += s.bytes * (s.kind == Kind::swap ? 2 : 1);
 	return sum;
 }
 
 TEST(Batch, BackToBackIsOneJobOfSevenCopies)
 {
-	Program p = batch_program({Collective::all_gather, Way::b2b, false}, 64 << 10);
+	Program p = batches(Collective::all_gather, Way::b2b, false, 64 << 10);
 	std::vector<Kind> expected{Kind::indirect};
 
 	expected.insert(expected.end(), 7, Kind::copy);
@@ -51,8 +57,8 @@ TEST(Batch, EveryByteCrossesALinkOnce)
 	for (auto c : {Collective::all_gather, Collective::all_to_all})
 		for (auto w : {Way::pcpy, Way::pair, Way::b2b})
 			for (bool prelaunch : {false, true})
-				EXPECT_EQ(bytes_over_links(batch_program(
-						  {c, w, prelaunch}, 8 << 20)),
+				EXPECT_EQ(bytes_over_links(batches(c, w, prelaunch,
+									 8 << 20)),
 					  56u << 20);
 }
 
@@ -60,7 +66,7 @@ TEST(Batch, EveryByteCrossesALinkOnce)
 // and a poll for it.
 TEST(Batch, WaitsAreReleasedByTheHostAndBarriersByFences)
 {
-	Program p = batch_program({Collective::all_gather, Way::b2b, true}, 64 << 10);
+	Program p = batches(Collective::all_gather, Way::b2b, true, 64 << 10);
 	std::vector<Kind> after;
 
 	for (const Step &s : p.steps)
@@ -80,6 +86,24 @@ TEST(Batch, HostBlocksGoToTheEnginesThatFaceTheHost)
 	for (std::size_t i = 1; i < p.lanes.size(); i++)
 		EXPECT_LT(p.lanes[i].engine, 2u);
 	EXPECT_EQ(std::ranges::count(p.steps, Kind::copy, &Step::kind), 512);
+}
+
+// What is prepared costs the host no more for more copies, and the engines the same.
+TEST(Batch, ThatIsPreparedIsCheaperForTheHostOnly)
+{
+	auto time = [](Fetch how, u32 blocks) {
+		return fetch_time(how, blocks, 4 << 10, simple());
+	};
+	auto host = [](Fetch how, u32 blocks) {
+		return host_time(how, blocks, simple());
+	};
+
+	EXPECT_EQ(host(Fetch::batch, 64), (11100 + 121 * 64) * 0.5);
+	EXPECT_EQ(host(Fetch::prepared, 64), host(Fetch::prepared, 4096));
+	EXPECT_EQ(time(Fetch::batch, 64) - time(Fetch::prepared, 64),
+		  host(Fetch::batch, 64) - host(Fetch::prepared, 64));
+	EXPECT_EQ(host(Fetch::loop, 64), 0);
+	EXPECT_EQ(host(Fetch::prelaunched, 64), 0);
 }
 
 // Two copies of 1000 bytes, each after the other's atomic: 113 fetched, poll 183, 200

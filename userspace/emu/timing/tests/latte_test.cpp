@@ -8,7 +8,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <fstream>
 #include <map>
+#include <sstream>
 
 using namespace sluice::timing;
 using namespace sluice::timing::test;
@@ -146,6 +148,16 @@ TEST(Paper, FitFindsNothingBetter)
 	double before = score(Cells::fitted, f.machine).rms;
 
 	EXPECT_NEAR(score(Cells::fitted, fit(f)).rms, before, 0.0005);
+}
+
+// docs/collectives.md shows what the model says: "sluice-model plot" draws it anew.
+TEST(Report, ThePlotOfTheDocumentationIsTheModels)
+{
+	std::ifstream file(PLOT);
+	std::ostringstream text;
+
+	text << file.rdbuf();
+	EXPECT_EQ(text.str(), speedup_plot(mi300x().machine));
 }
 
 TEST(Report, EveryTableSaysThatItIsAModel)

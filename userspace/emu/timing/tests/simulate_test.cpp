@@ -168,7 +168,7 @@ TEST(Simulate, FencesAndSmallPackets)
 	EXPECT_EQ(r.spans[2].effect, 450);
 	EXPECT_EQ(r.spans[3].end, 500);
 	EXPECT_EQ(r.spans[t].end, 520);
-	EXPECT_EQ(r.spans[sleep].end, 1520);
+	EXPECT_EQ(r.spans[sleep].end, 1523);
 }
 
 // Words that are written while the thread looks elsewhere cost it 3 each.
@@ -183,6 +183,19 @@ TEST(Simulate, LooksAtWords)
 	p.add({.kind = Kind::await, .after = syncs});
 
 	EXPECT_EQ(simulate(p, simple()).end, 110 + 300 + 3 + 3);
+}
+
+// An interrupt for each comes 1000 later, and then the driver looks, too.
+TEST(Simulate, SleepsUntilTheDriverHasLookedAtAllWords)
+{
+	Program p = program({2, 3});
+	u32 s = p.add(submit());
+	std::vector<u32> traps;
+	for (u32 lane : {1, 2})
+		traps.push_back(p.add({.kind = Kind::trap, .lane = lane, .batch = s}));
+	p.add({.kind = Kind::sleep, .after = traps});
+
+	EXPECT_EQ(simulate(p, simple()).end, 110 + 20 + 1000 + 3 + 3);
 }
 
 TEST(Simulate, ACircleIsRefused)

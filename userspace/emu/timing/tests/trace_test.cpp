@@ -129,7 +129,7 @@ TEST(Trace, WhatTheEmulatorExecuted)
 	EXPECT_EQ(r.spans[1].start, 112);
 	EXPECT_EQ(r.spans[1].end, 212);
 	EXPECT_EQ(r.spans[2].end, 232);
-	EXPECT_EQ(r.spans[3].end, 1232);
+	EXPECT_EQ(r.spans[3].end, 1235);
 }
 
 TEST(Trace, Written)

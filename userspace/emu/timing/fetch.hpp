@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: MIT
+// Blocks of a KV cache, from the GPU to host memory.
+#pragma once
+
+#include "simulate.hpp"
+
+namespace sluice::timing {
+
+enum class Fetch : u8 {
+	loop,	    // a submission for each block, which waits for the one before
+	batch,	    // one batch, placed by AUTO
+	prepared,   // the same, of which packets are there already
+	prelaunched // the same, behind a wait, from its release on
+};
+
+Program fetch_program(Fetch how, u32 blocks, u64 bytes);
+// Before the engines begin, of a batch: the instructions of docs/uapi.md at the rate of
+// the parameter host_instruction.
+Time host_time(Fetch how, u32 blocks, const Machine &m);
+// Of host and engines.
+Time fetch_time(Fetch how, u32 blocks, u64 bytes, const Machine &m);
+
+} // namespace sluice::timing

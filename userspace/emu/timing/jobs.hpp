@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: MIT
+// Batches of Sluice, of which the kernel's own code makes the packets, as steps of a
+// program.
+#pragma once
+
+#include "plan.h"
+#include "program.hpp"
+
+#include <map>
+#include <span>
+
+namespace sluice::emu::sdma {
+struct Packet;
+struct Poll;
+} // namespace sluice::emu::sdma
+
+namespace sluice::timing {
+
+// Where things are in the addresses of these batches. Behind what is a GPU's data, and
+// in host memory, there is as much room again.
+constexpr u64 gpu_memory(unsigned gpu) { return u64{gpu + 1} << 40; }
+constexpr u64 host_memory = u64{64} << 40;
+constexpr u64 own_memory = u64{1} << 39;
+
+// Of an MI300X: a bit for each engine, and for those that face the host.
+constexpr u32 all_engines = 0xffff, host_engines = 3;
+
+// What the planner is told besides descriptors.
+struct Placing {
+	plan_placement placement;
+	u32 engines = all_engines;
+	bool to_host = false;
+};
+
+// One thread hands over batches one after the other, and then sleeps until the last
+// job's interrupt. Batches that wait do so for a word that the thread writes when all
+// engines have got there.
+class Jobs {
+public:
+	Jobs();
+	void submit(unsigned gpu, std::vector<plan_desc> descs, const Placing &how,
+		    bool prelaunch);
+	Program finish();
+
+private:
+	void add_job(unsigned gpu, u32 engine, std::span<const u32> words);
+	void add_packet(unsigned gpu, u32 lane, u32 submit,
+			const emu::sdma::Packet &packet);
+	void bind(unsigned gpu, u32 step, const emu::sdma::Poll &poll);
+	u32 lane(unsigned gpu, u32 engine);
+	void release();
+
+	Program p_;
+	std::map<std::pair<unsigned, u32>, u32> lanes_;
+	std::map<u64, u32> fences_;
+	std::map<unsigned, std::vector<u32>> held_;
+	std::vector<u32> traps_;
+};
+
+} // namespace sluice::timing

@@ -1,0 +1,320 @@
+// SPDX-License-Identifier: MIT
+#include "regret.hpp"
+
+#include "jobs.hpp"
+#include "paper.hpp"
+#include "report.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <format>
+#include <random>
+
+namespace sluice::timing {
+
+namespace {
+
+using detail::pattern;
+
+constexpr std::array variants{variant::pcpy, variant::bcst, variant::swap, variant::b2b};
+constexpr u64 KiB = 1 << 10;
+
+// Blocks of KV caches.
+constexpr u64 least_block = 4 * KiB, most_block = 128 * KiB;
+constexpr u32 least_count = 64, most_count = 4096;
+
+class Random {
+public:
+	// Of standard distributions the numbers differ from library to library.
+	u64 below(u64 n) { return engine_() % n; }
+	// As often between 1 and 2 as between 1000 and 2000.
+	u64 between(u64 least, u64 most)
+	{
+		double part = static_cast<double>(below(1 << 20)) / (1 << 20);
+		double ratio = static_cast<double>(most) / static_cast<double>(least);
+
+		return static_cast<u64>(static_cast<double>(least) *
+					std::pow(ratio, part));
+	}
+
+private:
+	std::mt19937_64 engine_{18};
+};
+
+// Inference engines move whole KiB.
+u64 random_block(Random &random)
+{
+	return random.between(least_block / KiB, most_block / KiB) * KiB;
+}
+
+Exchange random_exchange(Random &random)
+{
+	Exchange e{.kind = static_cast<pattern>(random.below(6)),
+		   .ranks = static_cast<unsigned>(2 + random.below(7)),
+		   .block = random_block(random)};
+	auto count = static_cast<u32>(random.between(least_count, most_count));
+
+	e.prelaunch = random.below(2);
+	if (e.kind == pattern::send) {
+		e.messages = std::min(count, 512u); // of each sender: time to compute
+		e.senders = random.below(2) ? e.ranks : 1;
+		e.receivers = static_cast<unsigned>(1 + random.below(e.ranks - 1));
+	} else {
+		e.in_place = e.kind == pattern::all_gather && random.below(2);
+		e.block = random.below(2) ? e.block : e.block * count / e.ranks;
+	}
+	return e;
+}
+
+Regret library_regret(const Exchange &e, const Machine &m)
+{
+	const variant how = chosen(e);
+	Regret r{name(e), sluice::name(how), "", exchange_time(e, how, m), 0};
+
+	for (variant v : variants) {
+		if (!detail::allows(e.kind, e.in_place, v))
+			continue;
+		Time t = v == how ? r.took : exchange_time(e, v, m);
+		if (r.best.empty() || t < r.least) {
+			r.best = sluice::name(v);
+			r.least = t;
+		}
+	}
+	return r;
+}
+
+// Speed-ups of a row by variant, as the columns of the paper have them.
+double published(const PaperRow &row, Way way, bool prelaunch)
+{
+	if (way == Way::pcpy && !prelaunch)
+		return 1;
+	auto column = std::ranges::find(paper_columns, std::pair{way, prelaunch});
+	return row.speedup[static_cast<std::size_t>(column - paper_columns.begin())];
+}
+
+// A swap is no choice: memory is in place or not.
+std::vector<Way> ways(Collective c)
+{
+	if (c == Collective::all_gather)
+		return {Way::pcpy, Way::pair, Way::b2b};
+	return {Way::pcpy, Way::b2b};
+}
+
+Regret published_regret(const PaperRow &row, bool prelaunch)
+{
+	Exchange e = exchange_of(row.collective, Way::pcpy, prelaunch, row.size);
+	Regret r{name(e), sluice::name(chosen(e)), "", 0, 0};
+
+	for (Way w : ways(row.collective)) {
+		const variant v = variant_of(row.collective, w);
+		Time t = 1 / published(row, w, prelaunch);
+
+		if (sluice::name(v) == r.chosen)
+			r.took = t;
+		if (r.best.empty() || t < r.least) {
+			r.best = sluice::name(v);
+			r.least = t;
+		}
+	}
+	return r;
+}
+
+} // namespace
+
+std::vector<Exchange> paper_exchanges()
+{
+	std::vector<Exchange> out;
+
+	for (auto kind : {pattern::all_gather, pattern::all_to_all})
+		for (bool in_place : {false, true})
+			for (bool prelaunch : {false, true})
+				for (u64 size = KiB; size <= KiB * KiB * KiB; size *= 2)
+					out.push_back({kind, latte_gpus, size / latte_gpus,
+						       in_place, prelaunch});
+	return out;
+}
+
+std::vector<Exchange> random_exchanges(unsigned count)
+{
+	Random random;
+	std::vector<Exchange> out;
+
+	while (out.size() < count)
+		out.push_back(random_exchange(random));
+	return out;
+}
+
+std::vector<Regret> library_regrets(const std::vector<Exchange> &all, const Machine &m)
+{
+	std::vector<Regret> out;
+
+	for (const Exchange &e : all)
+		out.push_back(library_regret(e, m));
+	return out;
+}
+
+std::vector<Regret> published_regrets()
+{
+	std::vector<Regret> out;
+
+	for (const PaperRow &row : paper_rows())
+		for (bool prelaunch : {false, true})
+			out.push_back(published_regret(row, prelaunch));
+	return out;
+}
+
+namespace {
+
+constexpr u32 fabric_engines = all_engines & ~host_engines;
+
+const char *name(Copies::To to)
+{
+	constexpr std::array names{"itself", "a peer", "seven peers", "the host"};
+
+	return names[static_cast<std::size_t>(to)];
+}
+
+// No two copies are neighbours, or the planner would join them.
+plan_desc copy_of(const Copies &c, u32 i)
+{
+	u64 at = 2 * i * c.bytes, there = own_memory / 2 + at;
+
+	switch (c.to) {
+	case Copies::To::own: there += gpu_memory(0); break;
+	case Copies::To::peer: there += gpu_memory(1); break;
+	case Copies::To::peers: there += gpu_memory(1 + i % (latte_gpus - 1)); break;
+	case Copies::To::host: there += host_memory; break;
+	}
+	return {PLAN_COPY, gpu_memory(0) + at, there, 0, c.bytes};
+}
+
+Program copies_program(const Copies &c, const Placing &how)
+{
+	Jobs jobs;
+	std::vector<plan_desc> descs;
+
+	for (u32 i = 0; i < c.count; i++)
+		descs.push_back(copy_of(c, i));
+	jobs.submit(0, std::move(descs), how, false);
+	return jobs.finish();
+}
+
+u32 lowest(u32 of, unsigned count)
+{
+	u32 out = 0;
+
+	for (; count; count--) {
+		out |= of & -of;
+		of &= of - 1;
+	}
+	return out;
+}
+
+Regret kernel_regret(const Copies &c, const Machine &m)
+{
+	const bool to_host = c.to == Copies::To::host;
+	const u32 good = to_host ? host_engines : fabric_engines;
+	const Program by_auto = copies_program(c, {PLAN_AUTO, all_engines, to_host});
+	Regret r{std::format("{} copies of {} bytes to {}", c.count, c.bytes, name(c.to)),
+		 std::format("{}", by_auto.lanes.size() - 1), "",
+		 measured(by_auto, m), 0};
+
+	for (int n = 1; n <= std::popcount(good); n++) {
+		Placing how{PLAN_FAN_OUT, lowest(good, static_cast<unsigned>(n)), to_host};
+		Time t = measured(copies_program(c, how), m);
+
+		if (r.best.empty() || t < r.least) {
+			r.best = std::format("{}", n);
+			r.least = t;
+		}
+	}
+	return r;
+}
+
+constexpr std::array all_places{Copies::To::own, Copies::To::peer, Copies::To::peers,
+				Copies::To::host};
+
+} // namespace
+
+std::vector<Copies> kv_copies()
+{
+	std::vector<Copies> out;
+
+	for (auto to : all_places)
+		for (u64 bytes : {4, 8, 32, 128})
+			for (u32 count : {7, 64, 512, 4096})
+				out.push_back({to, count, bytes * KiB});
+	return out;
+}
+
+std::vector<Copies> random_copies(unsigned count)
+{
+	Random random;
+	std::vector<Copies> out;
+
+	while (out.size() < count)
+		out.push_back({all_places[random.below(all_places.size())],
+			       static_cast<u32>(random.between(1, most_count)),
+			       random_block(random)});
+	return out;
+}
+
+std::vector<Regret> kernel_regrets(const std::vector<Copies> &all, const Machine &m)
+{
+	std::vector<Regret> out;
+
+	for (const Copies &c : all)
+		out.push_back(kernel_regret(c, m));
+	return out;
+}
+
+namespace {
+
+std::string summary(std::string_view what, const std::vector<Regret> &all)
+{
+	double sum = 0;
+
+	for (const Regret &r : all)
+		sum += r.value();
+	return std::format("{}: {}, mean {:.1f} %, worst {:.1f} %\n", what, all.size(),
+			   100 * sum / static_cast<double>(all.size()),
+			   100 * std::ranges::max(all, {}, &Regret::value).value());
+}
+
+// The worst ones, if they are above 1 %.
+std::string worst(std::vector<Regret> all, std::size_t most)
+{
+	std::string out;
+
+	std::ranges::stable_sort(all, std::greater(), &Regret::value);
+	for (const Regret &r : all)
+		if (most && r.value() >= 0.01) {
+			out += std::format("  {:+5.1f} %  {}: {}, best {}\n",
+					   100 * r.value(), r.what, r.chosen, r.best);
+			most--;
+		}
+	return out + "\n";
+}
+
+} // namespace
+
+std::string regret_table(const Machine &m)
+{
+	constexpr unsigned randomly = 500;
+	auto part = [](std::string_view what, const std::vector<Regret> &all) {
+		return summary(what, all) + worst(all, 8);
+	};
+
+	return model_heading("Time of what is chosen automatically, over the best choice's") +
+	       part("libsluice, collectives of the paper", library_regrets(
+			paper_exchanges(), m)) +
+	       part("libsluice, random shapes", library_regrets(
+			random_exchanges(randomly), m)) +
+	       part("libsluice, by the paper's own figures", published_regrets()) +
+	       part("AUTO of the kernel (engines), blocks of KV caches", kernel_regrets(
+			kv_copies(), m)) +
+	       part("AUTO of the kernel (engines), random shapes", kernel_regrets(
+			random_copies(randomly), m));
+}
+
+} // namespace sluice::timing
