@@ -210,25 +210,46 @@ u32 lowest(u32 of, unsigned count)
 	return out;
 }
 
-Regret kernel_regret(const Copies &c, const Machine &m)
+// Of the batch on one engine, two, and so on, as many as AUTO may use.
+std::vector<Time> times_by_engines(const Copies &c, const Machine &m)
 {
 	const bool to_host = c.to == Copies::To::host;
 	const u32 good = to_host ? host_engines : fabric_engines;
-	const Program by_auto = copies_program(c, {PLAN_AUTO, all_engines, to_host});
-	Regret r{std::format("{} copies of {} bytes to {}", c.count, c.bytes, name(c.to)),
-		 std::format("{}", by_auto.lanes.size() - 1), "",
-		 measured(by_auto, m), 0};
+	std::vector<Time> out;
 
-	for (int n = 1; n <= std::popcount(good); n++) {
-		Placing how{PLAN_FAN_OUT, lowest(good, static_cast<unsigned>(n)), to_host};
-		Time t = measured(copies_program(c, how), m);
+	for (int n = 1; n <= std::popcount(good); n++)
+		out.push_back(measured(
+			copies_program(c, {PLAN_FAN_OUT,
+					   lowest(good, static_cast<unsigned>(n)),
+					   to_host}), m));
+	return out;
+}
 
-		if (r.best.empty() || t < r.least) {
-			r.best = std::format("{}", n);
-			r.least = t;
-		}
-	}
-	return r;
+Regret over_best(const Copies &c, std::size_t engines, Time took,
+		 const std::vector<Time> &by_engines)
+{
+	auto best = std::ranges::min_element(by_engines);
+
+	return {std::format("{} copies of {} bytes to {}", c.count, c.bytes, name(c.to)),
+		std::format("{}", engines),
+		std::format("{}", best - by_engines.begin() + 1), took, *best};
+}
+
+Regret kernel_regret(const Copies &c, const Machine &m)
+{
+	const Program p = copies_program(
+		c, {PLAN_AUTO, all_engines, c.to == Copies::To::host});
+
+	return over_best(c, p.lanes.size() - 1, measured(p, m), times_by_engines(c, m));
+}
+
+Regret rule_regret(const Rule &by, const Copies &c, const Machine &m)
+{
+	auto times = times_by_engines(c, m);
+	u64 shares = c.count * std::max(c.bytes, by.copy) / by.share;
+	std::size_t engines = std::clamp<u64>(shares, 1, times.size());
+
+	return over_best(c, engines, times[engines - 1], times);
 }
 
 constexpr std::array all_places{Copies::To::own, Copies::To::peer, Copies::To::peers,
@@ -268,6 +289,16 @@ std::vector<Regret> kernel_regrets(const std::vector<Copies> &all, const Machine
 	return out;
 }
 
+std::vector<Regret> rule_regrets(const Rule &by, const std::vector<Copies> &all,
+				 const Machine &m)
+{
+	std::vector<Regret> out;
+
+	for (const Copies &c : all)
+		out.push_back(rule_regret(by, c, m));
+	return out;
+}
+
 namespace {
 
 std::string summary(std::string_view what, const std::vector<Regret> &all)
@@ -301,6 +332,8 @@ std::string worst(std::vector<Regret> all, std::size_t most)
 std::string regret_table(const Machine &m)
 {
 	constexpr unsigned randomly = 500;
+	// by the model a packet takes as long as 16 KiB, and a doorbell as long as 30
+	constexpr Rule other{16 * KiB, 96 * KiB};
 	auto part = [](std::string_view what, const std::vector<Regret> &all) {
 		return summary(what, all) + worst(all, 8);
 	};
@@ -314,7 +347,9 @@ std::string regret_table(const Machine &m)
 	       part("AUTO of the kernel (engines), blocks of KV caches", kernel_regrets(
 			kv_copies(), m)) +
 	       part("AUTO of the kernel (engines), random shapes", kernel_regrets(
-			random_copies(randomly), m));
+			random_copies(randomly), m)) +
+	       part("the same, if it took 16 KiB a copy and 96 KiB a share", rule_regrets(
+			other, random_copies(randomly), m));
 }
 
 } // namespace sluice::timing
