@@ -27,6 +27,12 @@ std::vector<char *> pointers(const std::vector<std::string> &words)
 	return all;
 }
 
+error not_run(const std::string &program, int err)
+{
+	return error(err == ENOENT ? errc::input : errc::system, program,
+		     "cannot be run", err);
+}
+
 /// Standard output and standard error go there.
 int redirect(posix_spawn_file_actions_t &actions, int to)
 {
@@ -58,13 +64,18 @@ result<child> child::start(const std::vector<std::string> &words, options with)
 	posix_spawn_file_actions_destroy(&actions);
 	if (err) {
 		c.pid_ = -1;
-		return fail_errno(words[0], "cannot be run", err,
-				  err == ENOENT ? errc::input : errc::system);
+		return std::unexpected(not_run(words[0], err));
 	}
 	c.pidfd_ = unique_fd(static_cast<int>(::syscall(SYS_pidfd_open, c.pid_, 0)));
 	if (!c.pidfd_)
 		return fail_errno(words[0], "pidfd_open");
 	return c;
+}
+
+error become(const std::vector<std::string> &words)
+{
+	::execvp(words[0].c_str(), pointers(words).data());
+	return not_run(words[0], errno);
 }
 
 child::~child()

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Another program: started, watched by its pidfd, ended at the latest with this.
+// Another program: started, watched by its pidfd, ended at the latest with this. Or
+// instead of this.
 #pragma once
 
 #include <string>
@@ -51,5 +52,9 @@ private:
 	int pid_ = -1;
 	unique_fd pidfd_, output_;	///< output is a file without a name
 };
+
+/// This process goes on as another program, with this environment. Returns if it does
+/// not: errc::input if there is none.
+error become(const std::vector<std::string> &words);
 
 } // namespace sluice::cli

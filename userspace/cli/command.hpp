@@ -44,5 +44,6 @@ std::unique_ptr<command> make_bench();
 std::unique_ptr<command> make_trace();
 std::unique_ptr<command> make_top();
 std::unique_ptr<command> make_env();
+std::unique_ptr<command> make_run();
 
 } // namespace sluice::cli

@@ -30,6 +30,7 @@ constexpr std::array table = {
 	      make_trace},
 	entry{"top", "who uses the GPUs and the cards, now", make_top},
 	entry{"env", "what UCX, Open MPI and libfabric must be told", make_env},
+	entry{"run", "a program of others, with its memory in a GPU", make_run},
 };
 
 void add_common(CLI::App &app, settings &common)

@@ -275,21 +275,32 @@ result<buffer> import_dmabuf(gpu_node &node, int dmabuf)
 				     seen));
 }
 
-result<buffer> make_svm(gpu_node &node, size_t size)
+result<void> can_share(const gpu_node &node) noexcept
+{
+	if (node.shares())
+		return {};
+	return fail(errc::unsupported, node.name(), node.kfd < 0 ?
+		    "amdkfd does not share memory of this process" :
+		    "amdkfd cannot share memory with it");
+}
+
+result<void> prefer_gpu(gpu_node &node, uint64_t address, size_t size) noexcept
 {
 	const std::array<kfd_ioctl_svm_attribute, 2> attributes{{
 		{KFD_IOCTL_SVM_ATTR_PREFERRED_LOC, node.what.kfd_id},
 		{KFD_IOCTL_SVM_ATTR_ACCESS, node.what.kfd_id}}};
 
-	if (!node.shares())
-		return fail(errc::unsupported, node.name(), node.kfd < 0 ?
-			    "amdkfd does not share memory of this process" :
-			    "amdkfd cannot share memory with it");
+	return set_svm(node, address, size, attributes);
+}
+
+result<buffer> make_svm(gpu_node &node, size_t size)
+{
+	SLUICE_CHECK(can_share(node));
 	// What is not there yet could not be moved. The kernel moves small pages.
 	SLUICE_TRY(auto memory, buffer::host(size, {.huge_pages = false}));
 	if (::madvise(memory.data(), memory.size(), MADV_POPULATE_WRITE) < 0)
 		return fail_errno("buffer", "populate");
-	SLUICE_CHECK(set_svm(node, memory.address(), memory.size(), attributes));
+	SLUICE_CHECK(prefer_gpu(node, memory.address(), memory.size()));
 	buffer shared(new svm_block(std::move(memory)));
 	shared.block()->attach(std::make_unique<attachment>(&node));
 	return shared;
@@ -358,17 +369,15 @@ result<size_t> misplaced_pages(uint64_t address, size_t size, bool in_gpu) noexc
 // Migration is best effort: a page that somebody looks at in passing stays behind,
 // and nothing tells but a look at where the pages are. Try again then, for about a
 // second; a page that does not move by then is held for good.
-result<void> move_pages_of(gpu_node &node, const slice &memory, bool to_gpu)
+result<void> move_pages(gpu_node &node, uint64_t address, size_t size, bool to_gpu)
 {
 	using namespace std::chrono_literals;
-	uint64_t start = memory.address() & ~(page_size - 1);
-	size_t size = round_to_pages(memory.address() + memory.size()) - start;
 	const kfd_ioctl_svm_attribute where{KFD_IOCTL_SVM_ATTR_PREFETCH_LOC,
 					    to_gpu ? node.what.kfd_id : 0};
 
 	for (auto pause = 1ms;; pause *= 2) {
-		SLUICE_CHECK(set_svm(node, start, size, {&where, 1}));
-		SLUICE_TRY(size_t left, misplaced_pages(start, size, to_gpu));
+		SLUICE_CHECK(set_svm(node, address, size, {&where, 1}));
+		SLUICE_TRY(size_t left, misplaced_pages(address, size, to_gpu));
 		if (!left)
 			return {};
 		if (pause > 512ms)
@@ -378,6 +387,15 @@ result<void> move_pages_of(gpu_node &node, const slice &memory, bool to_gpu)
 				    EBUSY);
 		std::this_thread::sleep_for(pause);
 	}
+}
+
+result<void> move_pages_of(gpu_node &node, const slice &memory, bool to_gpu)
+{
+	uint64_t start = memory.address() & ~(page_size - 1);
+
+	return move_pages(node, start,
+			  round_to_pages(memory.address() + memory.size()) - start,
+			  to_gpu);
 }
 
 } // namespace sluice::detail

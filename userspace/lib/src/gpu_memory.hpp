@@ -72,7 +72,15 @@ result<void> attach_memory(gpu_node &node, const buffer &memory, bool as_object)
 /// The object that memory is in the node's file, or nullptr.
 const gem_mapping *object_of(gpu_node &node, memory_block &block) noexcept;
 
+/// Does the GPU share memory of the process? errc::unsupported.
+result<void> can_share(const gpu_node &node) noexcept;
+/// Have the GPU share memory of the process, which prefers to be there from now on.
+result<void> prefer_gpu(gpu_node &node, uint64_t address, size_t size) noexcept;
+
 /// Have the pages be in the GPU, or in the host, and look whether they are.
+/// @param address, size whole pages
+result<void> move_pages(gpu_node &node, uint64_t address, size_t size, bool to_gpu);
+/// The same of pages that a slice touches.
 result<void> move_pages_of(gpu_node &node, const slice &memory, bool to_gpu);
 
 /// Pages of @p range that are not where they are wanted: in any GPU, or in the

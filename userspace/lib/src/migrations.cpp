@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "call.hpp"
+#include "try.hpp"
 
 namespace sluice::detail {
 
@@ -92,8 +93,7 @@ migration_watch::migration_watch(engine &ring, unique_fd events,
 	ring_.watch(events_.get(), *this);
 }
 
-result<std::unique_ptr<migration_watch>> migration_watch::open(engine &ring,
-							       gpu_node &node)
+result<unique_fd> open_migrations(const gpu_node &node)
 {
 	uint64_t mask = KFD_SMI_EVENT_MASK_FROM_INDEX(KFD_SMI_EVENT_MIGRATE_START);
 	kfd_ioctl_smi_events_args args{};
@@ -106,6 +106,13 @@ result<std::unique_ptr<migration_watch>> migration_watch::open(engine &ring,
 	if (::write(events.get(), &mask, sizeof(mask)) < 0)
 		return fail_errno(node.name(), "events of amdkfd", errno,
 				  errc::device);
+	return events;
+}
+
+result<std::unique_ptr<migration_watch>> migration_watch::open(engine &ring,
+							       gpu_node &node)
+{
+	SLUICE_TRY(unique_fd events, open_migrations(node));
 	return std::unique_ptr<migration_watch>(
 		new migration_watch(ring, std::move(events), node.what.kfd_id));
 }

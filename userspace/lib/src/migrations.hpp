@@ -27,6 +27,9 @@ std::optional<migration> parse_migration(std::string_view line) noexcept;
 void count_migrations(device_counters &counters, std::string_view text,
 		      pid_t process, uint32_t gpu_id) noexcept;
 
+/// A file of the events. Reading does not wait.
+result<unique_fd> open_migrations(const gpu_node &node);
+
 /// Takes in events as they come. The kernel has room for 8 KiB of text, some
 /// hundred events, and drops what comes when that is full, without a word. Nothing
 /// else takes events out, so if some were dropped, the text is that long at the

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: MIT
+// sluice run: a program of others, with libsluice-preload.so before it.
+#include <cstdlib>
+#include <filesystem>
+#include <format>
+#include <unistd.h>
+
+#include "../preload/preload.hpp"
+#include "child.hpp"
+#include "command.hpp"
+#include "gpu_memory.hpp"
+#include "try.hpp"
+
+namespace sluice::cli {
+
+namespace {
+
+class run_command : public command {
+public:
+	void add_options(CLI::App &to) override;
+	result<exit_status> run(const settings &with) override;
+
+private:
+	result<void> set_up() const;
+
+	std::vector<std::string> words_;
+	bool device_memory_ = false, report_ = false;
+	std::string gpu_ = "0";
+	uint64_t min_ = 64 << 10;
+};
+
+/// Installed, or where both were built.
+result<std::string> find_preload()
+{
+	std::error_code none;
+	auto here = std::filesystem::read_symlink("/proc/self/exe", none).parent_path();
+
+	for (const char *directory : {"../" SLUICE_LIBDIR "/sluice", "../preload"}) {
+		auto file = here / directory / "libsluice-preload.so";
+		if (std::filesystem::exists(file, none))
+			return std::filesystem::weakly_canonical(file).string();
+	}
+	return fail(errc::input, "libsluice-preload.so",
+		    "it is not installed with this program, " + here.string());
+}
+
+void put(const char *variable, const std::string &value)
+{
+	::setenv(variable, value.c_str(), 1);
+}
+
+// What would be wrong in each process of the program is told once, and before.
+result<void> run_command::set_up() const
+{
+	SLUICE_TRY(std::string file, find_preload());
+	SLUICE_TRY(detail::gpu_node *node, detail::find_node(gpu_));
+	SLUICE_CHECK(detail::can_share(*node));
+	const char *others = std::getenv("LD_PRELOAD");
+
+	put("LD_PRELOAD", others && *others ? file + ":" + others : file);
+	put(preload::gpu, node->name());
+	put(preload::min, std::to_string(min_));
+	if (report_)
+		put(preload::report, "1");
+	return {};
+}
+
+void run_command::add_options(CLI::App &to)
+{
+	to.usage("Usage: sluice run --device-memory [OPTIONS] -- COMMAND...");
+	to.add_option("COMMAND", words_, "the program and its arguments")->required();
+	to.add_flag("--device-memory", device_memory_,
+		    "move memory to a GPU that the program registers on demand with an "
+		    "RDMA device")
+		->required();
+	to.add_option("--gpu", gpu_, "which")
+		->type_name("GPU")->capture_default_str();
+	to.add_option("--min", min_, "smaller memory stays where it is")
+		->type_name("SIZE")->transform(CLI::AsSizeValue(false))
+		->capture_default_str();
+	to.add_flag("--report", report_,
+		    "each process tells at its end what was moved, on standard error");
+}
+
+result<exit_status> run_command::run(const settings &)
+{
+	SLUICE_CHECK(set_up());
+	return std::unexpected(become(words_));
+}
+
+} // namespace
+
+std::unique_ptr<command> make_run()
+{
+	return std::make_unique<run_command>();
+}
+
+} // namespace sluice::cli

@@ -1,0 +1,330 @@
+// SPDX-License-Identifier: MIT
+// libsluice-preload.so: loaded before a program of others (see "sluice run"), it moves
+// memory of the program to a GPU, and the program need not know.
+//
+// It does so when the program registers the memory with a card, on demand, and once more
+// when a queue pair gets ready. Earlier would be in vain: programs fill a buffer before
+// they use it, and what the CPU touches comes back. Memory that is registered otherwise is pinned, which would bring it back, too; so
+// is what engines keep for themselves.
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <format>
+#include <memory>
+#include <mutex>
+#include <sys/mman.h>
+#include <unistd.h>
+#include <unordered_map>
+
+#include <infiniband/verbs.h>
+
+#include "gpu_memory.hpp"
+#include "migrations.hpp"
+#include "preload.hpp"
+#include "try.hpp"
+
+// Macros of the header, which choose between the functions.
+#undef ibv_reg_mr
+#undef ibv_reg_mr_iova
+
+namespace {
+
+using namespace sluice;
+using namespace sluice::detail;
+
+struct pages {
+	uint64_t start;
+	size_t size;
+};
+
+/// All that hold a byte of it. What else is in the first and the last goes along.
+pages pages_of(const void *at, size_t length)
+{
+	auto address = reinterpret_cast<uintptr_t>(at);
+	uint64_t start = address & ~(page_size - 1);
+
+	return {start, round_to_pages(address + length) - start};
+}
+
+void say(std::string_view words)
+{
+	std::fputs(std::format("libsluice-preload: {}\n", words).c_str(), stderr);
+}
+
+std::string text_of(const char *variable)
+{
+	const char *value = std::getenv(variable);
+
+	return value ? value : "";
+}
+
+/// What is not there yet does not migrate. To touch what is in a GPU would bring it back:
+/// so only pages of which there is nothing.
+result<void> populate(pages what)
+{
+	unique_fd map(::open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC));
+	std::array<uint64_t, 512> entries;
+
+	for (size_t done = 0; done < what.size;) {
+		uint64_t at = what.start + done;
+		size_t n = std::min((what.size - done) / page_size, entries.size());
+		auto bytes = static_cast<ssize_t>(n * sizeof(entries[0]));
+
+		if (::pread(map.get(), entries.data(), static_cast<size_t>(bytes),
+			    static_cast<off_t>(at / page_size * 8)) != bytes)
+			return fail_errno("/proc/self/pagemap", "read");
+		for (size_t i = 0; i < n; i++)
+			if (!entries[i] &&
+			    ::madvise(reinterpret_cast<void *>(at + i * page_size),
+				      page_size, MADV_POPULATE_WRITE) < 0)
+				return fail_errno("memory", "populate");
+		done += n * page_size;
+	}
+	return {};
+}
+
+/// Moves memory of this process to one GPU, and looks what becomes of it. Nothing large is
+/// freed under the lock: UCX hears of memory that goes, and would end a registration.
+class mover {
+public:
+	static result<std::unique_ptr<mover>> open(const std::string &gpu);
+
+	result<void> move(pages what);
+	void begin(const ibv_mr *of, pages what);
+	void end(const ibv_mr *of);
+	void move_again();
+	std::string report();
+
+private:
+	mover(gpu_node &node, unique_fd events) noexcept
+		: node_(node), events_(std::move(events)) {}
+
+	result<void> put(pages what);
+	void look(device_counters &to) noexcept;
+	void judge(pages what);
+
+	gpu_node &node_;
+	const unique_fd events_;
+	std::mutex lock_;
+	std::unordered_map<const ibv_mr *, pages> registered_;
+	device_counters seen_;
+	size_t moved_ = 0, bytes_ = 0, refused_ = 0, again_ = 0, left_ = 0;
+};
+
+result<std::unique_ptr<mover>> mover::open(const std::string &gpu)
+{
+	SLUICE_TRY(gpu_node *node, find_node(gpu));
+	SLUICE_CHECK(can_share(*node));
+	SLUICE_TRY(unique_fd events, open_migrations(*node));
+	return std::unique_ptr<mover>(new mover(*node, std::move(events)));
+}
+
+result<void> mover::put(pages what)
+{
+	SLUICE_CHECK(populate(what));
+	SLUICE_CHECK(prefer_gpu(node_, what.start, what.size));
+	return move_pages(node_, what.start, what.size, true);
+}
+
+result<void> mover::move(pages what)
+{
+	std::lock_guard guard(lock_);
+	auto moved = put(what);
+
+	if (moved) {
+		moved_++;
+		bytes_ += what.size;
+	} else {
+		refused_++;
+	}
+	return moved;
+}
+
+// What comes back while nobody has registered memory is of no interest.
+void mover::begin(const ibv_mr *of, pages what)
+{
+	std::lock_guard guard(lock_);
+	device_counters before;
+
+	look(registered_.empty() ? before : seen_);
+	registered_[of] = what;
+}
+
+void mover::end(const ibv_mr *of)
+{
+	std::lock_guard guard(lock_);
+	auto found = registered_.find(of);
+
+	if (found == registered_.end())
+		return;
+	judge(found->second);
+	registered_.erase(found);
+}
+
+// Some programs fill a buffer after they have registered it.
+void mover::move_again()
+{
+	std::lock_guard guard(lock_);
+
+	for (const auto &[mr, what] : registered_) {
+		size_t back = misplaced_pages(what.start, what.size, true).value_or(0);
+
+		if (back && put(what))
+			again_ += back;
+	}
+}
+
+void mover::judge(pages what)
+{
+	look(seen_);
+	left_ += misplaced_pages(what.start, what.size, true).value_or(0);
+}
+
+void mover::look(device_counters &to) noexcept
+{
+	std::array<char, 8192> text;	// what amdkfd keeps
+	ssize_t n = ::read(events_.get(), text.data(), text.size());
+
+	if (n > 0)
+		count_migrations(to, {text.data(), static_cast<size_t>(n)}, ::getpid(),
+				 node_.what.kfd_id);
+}
+
+std::string mover::report()
+{
+	std::lock_guard guard(lock_);
+
+	for (const auto &[mr, what] : registered_)
+		judge(what);
+	return std::format("{} times memory went to {}, {} bytes, {} times not; "
+			   "{} pages came back while it was registered, {} "
+			   "of them went again, {} were elsewhere at the end",
+			   moved_, node_.name(), bytes_, refused_, seen_.migrated_out,
+			   again_, left_);
+}
+
+/// That of this process, or null: a child has none of its parent's. It is never freed, as
+/// a thread may still use it when the process ends.
+/// @param make open the GPU if that was not tried yet; it may be in vain
+mover *mover_of_process(bool make)
+{
+	static std::mutex lock;
+	static mover *one;
+	static pid_t owner;
+	std::lock_guard guard(lock);
+
+	if (owner == ::getpid())
+		return one;
+	if (!make)
+		return nullptr;
+	owner = ::getpid();
+	one = nullptr;
+	auto opened = mover::open(text_of(preload::gpu));
+	if (opened)
+		one = opened->release();
+	else
+		say(std::format("memory stays where it is: {}", opened.error().message()));
+	return one;
+}
+
+size_t least()
+{
+	static const size_t bytes = std::strtoull(text_of(preload::min).c_str(), nullptr, 0);
+
+	return std::max<size_t>(bytes, 1);
+}
+
+bool concerns_us(size_t length, unsigned access)
+{
+	return access & IBV_ACCESS_ON_DEMAND && length >= least() &&
+	       length != SIZE_MAX && !text_of(preload::gpu).empty();
+}
+
+/// A registration by @p real, of memory that is moved first.
+template <class Register>
+ibv_mr *with_memory_moved(void *at, size_t length, unsigned access, Register real)
+{
+	mover *to = concerns_us(length, access) ? mover_of_process(true) : nullptr;
+	pages what = pages_of(at, length);
+
+	if (!to)
+		return real();
+	if (auto moved = to->move(what); !moved)
+		say(std::format("{} bytes stay where they are: {}", length,
+				moved.error().message()));
+	ibv_mr *mr = real();
+	if (mr)
+		to->begin(mr, what);
+	return mr;
+}
+
+/// The function that the program would have called.
+template <class F>
+F *real(const char *name)
+{
+	return reinterpret_cast<F *>(::dlsym(RTLD_NEXT, name));
+}
+
+[[gnu::destructor]] void tell()
+{
+	if (!text_of(preload::report).empty())
+		if (mover *one = mover_of_process(false))
+			say(one->report());
+}
+
+} // namespace
+
+extern "C" {
+
+ibv_mr *ibv_reg_mr(ibv_pd *pd, void *at, size_t length, int access)
+{
+	static auto *const next = real<decltype(ibv_reg_mr)>("ibv_reg_mr");
+
+	return with_memory_moved(at, length, static_cast<unsigned>(access), [=] {
+		return next(pd, at, length, access);
+	});
+}
+
+ibv_mr *ibv_reg_mr_iova(ibv_pd *pd, void *at, size_t length, uint64_t iova, int access)
+{
+	static auto *const next = real<decltype(ibv_reg_mr_iova)>("ibv_reg_mr_iova");
+
+	return with_memory_moved(at, length, static_cast<unsigned>(access), [=] {
+		return next(pd, at, length, iova, access);
+	});
+}
+
+ibv_mr *ibv_reg_mr_iova2(ibv_pd *pd, void *at, size_t length, uint64_t iova,
+			 unsigned access)
+{
+	static auto *const next = real<decltype(ibv_reg_mr_iova2)>("ibv_reg_mr_iova2");
+
+	return with_memory_moved(at, length, access, [=] {
+		return next(pd, at, length, iova, access);
+	});
+}
+
+// What is registered is about to be used.
+int ibv_modify_qp(ibv_qp *qp, ibv_qp_attr *attributes, int mask)
+{
+	static auto *const next = real<decltype(ibv_modify_qp)>("ibv_modify_qp");
+	mover *one = mover_of_process(false);
+
+	if (one && mask & IBV_QP_STATE && attributes->qp_state == IBV_QPS_RTR)
+		one->move_again();
+	return next(qp, attributes, mask);
+}
+
+int ibv_dereg_mr(ibv_mr *mr)
+{
+	static auto *const next = real<decltype(ibv_dereg_mr)>("ibv_dereg_mr");
+
+	if (mover *one = mover_of_process(false))
+		one->end(mr);
+	return next(mr);
+}
+
+} // extern "C"

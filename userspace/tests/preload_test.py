@@ -1,0 +1,43 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""preload_test.py PRELOAD VERBS PROGRAM: what a program calls of libibverbs arrives there
+as it was, and what is returned comes back, with libsluice-preload.so in between. Where
+memory cannot be moved, it says so once; where none is to be moved, it opens no GPU."""
+
+import subprocess
+import sys
+
+PRELOAD, VERBS, PROGRAM = sys.argv[1:]
+LARGE, SMALL = 1 << 20, 4096
+ON_DEMAND, WRITE = 1 << 6, 1
+
+
+def said(*libraries, length, access, **environment):
+    ran = subprocess.run([PROGRAM, str(length), str(access)], capture_output=True, text=True,
+                         env={"LD_PRELOAD": ":".join(libraries), **environment},
+                         check=True)
+    return ran.stdout, ran.stderr
+
+
+def expect(holds, message):
+    if not holds:
+        sys.exit(message)
+
+
+def check(length, access, complains, **environment):
+    """Complaints are about a GPU that is not there, one for the process."""
+    plain, _ = said(VERBS, length=length, access=access)
+    out, err = said(PRELOAD, VERBS, length=length, access=access, **environment)
+    expect(len(plain.splitlines()) == 11 and f" {length} " in plain, plain)
+    expect(out == plain, f"{plain}\n{out}")
+    lines = err.splitlines()
+    expect(len(lines) == complains, f"{length} {access} {environment}: {err}")
+    expect(all("memory stays where it is: no-such-gpu: " in line for line in lines), err)
+
+
+wanted = {"SLUICE_PRELOAD_GPU": "no-such-gpu", "SLUICE_PRELOAD_MIN": str(SMALL + 1),
+          "SLUICE_PRELOAD_REPORT": "1"}
+check(LARGE, ON_DEMAND | WRITE, 1, **wanted)
+check(LARGE, WRITE, 0, **wanted)
+check(SMALL, ON_DEMAND | WRITE, 0, **wanted)
+check(LARGE, ON_DEMAND | WRITE, 0)
