@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // What only the running kernel and its devices can tell.
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
 #include <liburing.h>
@@ -12,6 +13,7 @@
 
 #include "command.hpp"
 #include "doctor.hpp"
+#include "env.hpp"
 #include "odp_trial.hpp"
 #include "sluice/unique_fd.hpp"
 #include "sysfs.hpp"
@@ -136,6 +138,17 @@ void ask_nics(facts &to)
 		ibv_free_device_list(list);
 }
 
+std::map<std::string, std::string> ask_environment()
+{
+	std::map<std::string, std::string> found;
+
+	for (const std::string &engine : engines())
+		for (const variable &v : variables_for(engine, "", true))
+			if (const char *value = std::getenv(v.name.c_str()))
+				found[v.name] = value;
+	return found;
+}
+
 /// "always [madvise] never": what is in brackets.
 std::string chosen(const std::string &words)
 {
@@ -173,6 +186,7 @@ result<facts> ask(const settings &with)
 	for (size_t i = 0; i < found.gpus.size(); i++)
 		found.gpus[i] = ask_gpu(found.machine.gpus()[i]);
 	ask_nics(found);
+	found.environment = ask_environment();
 	return found;
 }
 

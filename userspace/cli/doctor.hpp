@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -40,6 +41,8 @@ struct facts {
 	std::optional<uint64_t> memlock;	///< bytes; UINT64_MAX: no limit
 	std::string huge_pages;			///< "always", "madvise", "never"
 	std::optional<uint64_t> numa_balancing;	///< 0: off
+	/// Variables that engines of others heed, of those that sluice env knows.
+	std::map<std::string, std::string> environment;
 };
 
 /// Look at the machine, and, if @p with says so, ask its devices.
@@ -72,5 +75,7 @@ void check_gpus(const facts &of, checks &to);
 void check_nics(const facts &of, checks &to);
 /// The paths between GPUs and the rest, and how data will move in the end.
 void check_paths(const facts &of, checks &to);
+/// What UCX, Open MPI and libfabric are told.
+void check_engines(const facts &of, checks &to);
 
 } // namespace sluice::cli

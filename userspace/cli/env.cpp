@@ -53,6 +53,10 @@ constexpr std::array table = {
 	row{libfabric, "FI_VERBS_DEVICE_NAME", "@", "this card and no other"},
 	row{libfabric, "FI_VERBS_USE_ODP", "1",
 	    "memory is registered on demand. To pin it would bring it to the host"},
+	row{libfabric, "FI_UNIVERSE_SIZE", "32",
+	    "so many peers: completion queues of soft RoCE have no room for those of 256, "
+	    "which libfabric expects",
+	    true},
 };
 
 /// A shell will read the name, and lists of the engines are separated by such signs.

@@ -9,7 +9,9 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "child.hpp"
 #include "doctor.hpp"
+#include "env.hpp"
 #include "exit_status.hpp"
 #include "fake_machine.hpp"
 #include "part_file.hpp"
@@ -121,6 +123,7 @@ checks all_of(const facts &of)
 	check_gpus(of, all);
 	check_nics(of, all);
 	check_paths(of, all);
+	check_engines(of, all);
 	return all;
 }
 
@@ -368,6 +371,8 @@ TEST_F(CommandLineTest, EnvOfSoftRoceHasOneMore)
 	EXPECT_FALSE(has());
 	EXPECT_TRUE(std::ranges::contains(exported(out.str()),
 					  "UCX_NET_DEVICES=mlx5_0:1"));
+	run({"env", "libfabric", "--nic", "rxe0"});
+	EXPECT_TRUE(std::ranges::contains(exported(out.str()), "FI_UNIVERSE_SIZE=32"));
 }
 
 TEST_F(CommandLineTest, EnvGivesAReasonForEach)
@@ -511,6 +516,63 @@ TEST_F(CommandLineTest, DoctorFindsEachFault)
 		EXPECT_EQ(found.is, each.is) << each.name;
 		EXPECT_FALSE(found.remedy.empty()) << each.name;
 	}
+}
+
+TEST_F(CommandLineTest, DoctorSeesWhatEnginesAreTold)
+{
+	two_sockets();
+	facts of = well(machine);
+	auto tell = [&](const char *engine) {
+		of.environment.clear();
+		for (const variable &v : variables_for(engine, "", false))
+			of.environment[v.name] = v.value;
+	};
+
+	for (const char *engine : {"ucx", "openmpi", "libfabric"}) {
+		tell(engine);
+		EXPECT_EQ(find(of, engine).is, verdict::ok) << find(of, engine).found;
+		for (const variable &v : variables_for(engine, "", false)) {
+			of.environment[v.name] = "something";
+			check found = find(of, engine);
+			EXPECT_EQ(found.is, verdict::slower) << v.name;
+			EXPECT_NE(found.found.find(v.name + " is something and not " +
+						   v.value), std::string::npos)
+				<< found.found;
+			EXPECT_EQ(found.remedy, std::string("eval \"$(sluice env ") +
+						engine + ")\"");
+			tell(engine);
+		}
+	}
+	// with soft RoCE there is one more
+	tell("ucx");
+	machine.soft_nic("rxe0", "eth0");
+	of.machine = *topology::read(machine.root());
+	of.nics.resize(of.machine.nics().size());
+	EXPECT_NE(find(of, "ucx").found.find("UCX_UD_VERBS_ETH_DGID_CHECK is not set"),
+		  std::string::npos) << find(of, "ucx").found;
+	// what was told for UCX says nothing of Open MPI
+	EXPECT_EQ(find(of, "openmpi").is, verdict::ok);
+}
+
+TEST_F(CommandLineTest, RunRefusesWhatItCannotDo)
+{
+	EXPECT_EQ(run({"run", "--", "true"}), 2);
+	EXPECT_NE(err.str().find("--device-memory"), std::string::npos) << err.str();
+	EXPECT_EQ(run({"run", "--device-memory"}), 2);
+	EXPECT_NE(err.str().find("COMMAND"), std::string::npos) << err.str();
+	EXPECT_EQ(run({"run", "--device-memory", "--min", "-1", "--", "true"}), 2);
+	EXPECT_NE(err.str().find("--min"), std::string::npos) << err.str();
+	EXPECT_EQ(run({"run", "--device-memory", "--gpu", "ffff:ff:1f.7", "--", "true"}),
+		  4);
+	EXPECT_NE(err.str().find("ffff:ff:1f.7"), std::string::npos) << err.str();
+}
+
+TEST(Child, BecomesNothingThatIsNotThere)
+{
+	error why = become({"/no/such/program"});
+
+	EXPECT_EQ(why.code(), errc::input);
+	EXPECT_NE(why.message().find("/no/such/program"), std::string::npos);
 }
 
 TEST_F(CommandLineTest, DoctorTellsThatOdpMovesWrongBytes)
