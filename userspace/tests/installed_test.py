@@ -187,7 +187,9 @@ def check_man(tree):
     wanted = {"sluice.1", "libsluice.3", *(f"sluice-{name}.1" for name in commands)}
     expect(set(pages) == wanted, f"pages: {sorted(set(pages) ^ wanted)}")
     common = options_in(tree.help())
-    known = common.union(*commands.values(), options_in(tree.help("trace", "merge")))
+    of_perftest = {"--odp"}     # the page of "run" names it
+    known = common.union(*commands.values(), options_in(tree.help("trace", "merge")),
+                         of_perftest)
     for name, page in pages.items():
         text = page.read_text().replace("\\-", "-")
         expect("@" not in text, f"{name}: something was not put in")
