@@ -44,7 +44,7 @@ help: ## list the targets
 	@echo 'Variables: FILE= KV=1 TOPOLOGY=unreachable (demo), KDIR= or LINUX_TARBALL= (base kernel),'
 	@echo 'FLAVOUR=debug (kernel, vm, cluster), GPUS= ENGINES= CMD= (vm, cluster), NODES= (cluster),'
 	@echo 'KERNEL=stock (test), SUITE= (test, test-debug),'
-	@echo 'CLOCK=wall (bench), SECONDS= (fuzz), FAULTS= SEED= (faults), MUTATIONS= LIST=1 (mutations), MUTANTS=, GATES= (check-series),'
+	@echo 'CLOCK=wall (bench), SECONDS= (fuzz), FAULTS= SEED= (faults), MUTATIONS= LIST=1 (mutations), TIDY=1 (lint), MUTANTS=, GATES= (check-series),'
 	@echo 'SERIES= (tree, kernel, vm, test, test-debug, apply, mbox, check-series, check-bisect),'
 	@echo 'PREFIX= DESTDIR= (install), MIRROR= JOBS= SLUICE_CACHE=; see docs/lab.md.'
 
@@ -108,8 +108,8 @@ test-debug: tree ## the same under KASAN, lockdep and friends, with fault inject
 	@$(ENTER) scripts/build/kernel debug
 	@$(ENTER) scripts/test/run debug $(SUITE)
 
-lint: buildroot ## look for mistakes in shell scripts and in Python
-	@$(ENTER) scripts/check/lint
+lint: $(if $(TIDY),userspace,buildroot) ## mistakes in scripts, layout of C++ (TIDY=1: defects in C++, slow)
+	@$(ENTER) scripts/check/lint $(if $(TIDY),--tidy)
 
 sanitize: SUITE = $(foreach kind,address thread,userspace-$(kind) library-$(kind))
 sanitize: test-debug ## the library's tests with sanitizers of addresses and of threads
