@@ -39,6 +39,8 @@ AT(sluice_report, bytes_by_path, 288);
 AT(sluice_report, sha256, 448);
 SIZE(sluice_progress, 24);
 SIZE(sluice_offer, 272);
+SIZE(sluice_kv_layout, 48);
+AT(sluice_kv_layout, block_bytes, 24);
 #endif
 _Static_assert(SLUICE_ERROR_CORRUPT == 16, "enum sluice_error_code");
 _Static_assert(SLUICE_PATH_STAGED == 4, "enum sluice_data_path");
@@ -310,6 +312,143 @@ static void a_batch_tells_its_first_mistake(void)
 	sluice_batch_free(batch);
 }
 
+static void many_copies_are_all_or_none(void)
+{
+	struct sluice_slice to = part(0, 4096), from = part(4096, 4096);
+	uint64_t there[3] = { 0, 4000, 96 }, here[3] = { 96, 0, 4000 };
+	uint64_t sizes[3] = { 96, 96, 96 };
+	sluice_batch *batch;
+
+	CHECK(!sluice_batch_create(4, &batch) && !sluice_batch_fill(batch, &to, 1));
+	CHECK(!sluice_batch_copy_many(batch, &to, there, &from, here, sizes, 3));
+	CHECK(!sluice_batch_copy_many(batch, &to, there, &from, here, sizes, 0));
+	CHECK(sluice_batch_count(batch) == 4 && sluice_batch_bytes(batch) == 4096 + 3 * 96);
+	FAILS(sluice_batch_copy_many(batch, &to, there, &from, NULL, sizes, 3), EINVAL,
+	      "from_offsets: it is NULL");
+	here[2] = 4001;
+	FAILS(sluice_batch_copy_many(batch, &to, there, &from, here, sizes, 3), EINVAL,
+	      "copy 2: 96 bytes at 4001 are outside of the 4096 bytes of `from`");
+	CHECK(sluice_last_error()->index == 4 + 2 && sluice_batch_count(batch) == 4);
+	CHECK(!sluice_batch_clear(batch));
+	there[1] = UINT64_MAX;
+	FAILS(sluice_batch_copy_many(batch, &to, there, &from, here, sizes, 3), EINVAL,
+	      "copy 1: 96 bytes at 18446744073709551615");
+	CHECK(sluice_last_error()->index == 1 && sluice_batch_count(batch) == 0);
+	sluice_batch_free(batch);
+}
+
+static void what_is_gathered_adds_up(void)
+{
+	struct sluice_slice parts[2] = { part(0, 100), part(4000, 28) };
+	struct sluice_slice row = part(8192, 128), less = part(8192, 127);
+	sluice_batch *batch;
+
+	CHECK(!sluice_batch_create(4, &batch));
+	CHECK(!sluice_batch_gather(batch, &row, parts, 2));
+	CHECK(!sluice_batch_scatter(batch, parts, 2, &row));
+	CHECK(sluice_batch_count(batch) == 4 && sluice_batch_bytes(batch) == 256);
+	FAILS(sluice_batch_gather(batch, &row, NULL, 2), EINVAL, "parts: it is NULL");
+	FAILS(sluice_batch_gather(batch, NULL, parts, 2), EINVAL, "to: it is NULL");
+	FAILS(sluice_batch_scatter(batch, parts, 2, NULL), EINVAL, "from: it is NULL");
+	FAILS(sluice_batch_gather(batch, &less, parts, 2), EINVAL,
+	      "2 parts have 128 bytes, and the memory in a row 127");
+	CHECK(!sluice_batch_clear(batch));
+	parts[1].offset = 12270;
+	FAILS(sluice_batch_scatter(batch, parts, 2, &row), EINVAL, "28 bytes at 12270");
+	CHECK(sluice_last_error()->index == 1);
+	sluice_batch_free(batch);
+}
+
+/* Two layers of K and V, with room behind each block. */
+static const struct sluice_kv_layout shape = {
+	.size = sizeof(shape), .layers = 2, .planes = 2, .blocks = 4, .block_bytes = 200,
+	.block_stride = 256
+};
+
+static void kv_shapes_are_compared(void)
+{
+	struct sluice_offer offer = { .size = sizeof(offer) };
+	struct sluice_kv_layout other = shape;
+	uint64_t n = 0;
+
+	CHECK(!sluice_kv_size(&shape, &n) && n == 3 * 1024 + 3 * 256 + 200);
+	CHECK(!sluice_kv_offer(&shape, 3, &offer) && offer.bytes == 3 * 4 * 200);
+	CHECK(!strcmp(offer.name, "kv 2 layers, 2 planes, 3 blocks of 200 bytes"));
+	other.blocks = 100;
+	other.block_stride = 0;
+	CHECK(!sluice_kv_fits(&other, 3, &offer));
+	FAILS(sluice_kv_fits(&shape, 4, &offer), EPROTO, "4 blocks of 200 bytes");
+	offer.bytes--;
+	FAILS(sluice_kv_fits(&shape, 3, &offer), EPROTO, "of 2399 bytes is offered");
+}
+
+static void kv_shapes_that_cannot_be(void)
+{
+	struct sluice_kv_layout bad_one = shape;
+	uint64_t n = 7;
+
+	FAILS(sluice_kv_size(NULL, &n), EINVAL, "layout: it is NULL");
+	FAILS(sluice_kv_size(&shape, NULL), EINVAL, "bytes: it is NULL");
+	bad_one.planes = 0;
+	FAILS(sluice_kv_size(&bad_one, &n), EINVAL, "must not be 0");
+	bad_one.planes = 2;
+	bad_one.block_stride = 199;
+	FAILS(sluice_kv_size(&bad_one, &n), EINVAL, "200 bytes each 199 bytes overlaps");
+	bad_one.block_stride = UINT64_MAX / 2;
+	FAILS(sluice_kv_size(&bad_one, &n), EINVAL, "64 bits");
+	bad_one = shape;
+	bad_one.reserved = 1;
+	FAILS(sluice_kv_size(&bad_one, &n), EINVAL, "`reserved` must be 0");
+	CHECK(n == 7);
+}
+
+static void kv_parts_are_where_they_should_be(void)
+{
+	struct sluice_slice cache = part(512, SLUICE_TO_END), parts[16];
+	struct sluice_kv_layout close = shape;
+	const uint32_t blocks[] = { 3, 0 };
+	size_t n = 0;
+
+	CHECK(!sluice_kv_parts(&shape, &cache, blocks, 2, SLUICE_KV_WRITE, NULL, 0, &n));
+	CHECK(n == 8);
+	CHECK(!sluice_kv_parts(&shape, &cache, blocks, 2, SLUICE_KV_READ, parts, 8, &n));
+	CHECK(n == 8);
+	for (size_t i = 0; i < n; i++)
+		CHECK(parts[i].buffer == memory && parts[i].length == 200 &&
+		      parts[i].offset == 512 + i / 2 * 1024 + blocks[i % 2] * 256);
+	close.block_stride = 0;
+	CHECK(!sluice_kv_parts(&close, &cache, (uint32_t[]){ 1, 2 }, 2, SLUICE_KV_READ,
+			       parts, 16, &n));
+	CHECK(n == 4 && parts[3].offset == 512 + 3 * 800 + 200 && parts[3].length == 400);
+}
+
+static void kv_blocks_at_fault_are_named(void)
+{
+	struct sluice_slice cache = part(0, SLUICE_TO_END), parts[16], less = part(0, 4039);
+	const uint32_t twice[] = { 1, 2, 1 }, beyond[] = { 0, 4 };
+	size_t n = 7;
+
+	FAILS(sluice_kv_parts(&shape, &cache, twice, 3, SLUICE_KV_WRITE, parts, 16, &n),
+	      EINVAL, "block 1 is named twice");
+	CHECK(sluice_last_error()->index == 2);
+	FAILS(sluice_kv_parts(&shape, &cache, beyond, 2, SLUICE_KV_READ, parts, 16, &n),
+	      EINVAL, "block 4 is none of 4");
+	CHECK(sluice_last_error()->index == 1);
+	FAILS(sluice_kv_parts(&shape, &cache, twice, 0, SLUICE_KV_READ, parts, 16, &n),
+	      EINVAL, "no block is named");
+	FAILS(sluice_kv_parts(&shape, &cache, NULL, 1, SLUICE_KV_READ, parts, 16, &n),
+	      EINVAL, "blocks: it is NULL");
+	FAILS(sluice_kv_parts(&shape, &less, twice, 2, SLUICE_KV_READ, parts, 16, &n),
+	      EINVAL, "the layout has 4040 bytes, the memory 4039");
+	FAILS(sluice_kv_parts(&shape, &cache, twice, 3, SLUICE_KV_READ, parts, 7, &n),
+	      EINVAL, "there is room for 7, and there are 12");
+	FAILS(sluice_kv_parts(&shape, &cache, twice, 1, 2, parts, 16, &n), EINVAL,
+	      "2 is no enum sluice_kv_use");
+	FAILS(sluice_kv_parts(&shape, &cache, twice, 1, SLUICE_KV_READ, parts, 16, NULL),
+	      EINVAL, "filled: it is NULL");
+	CHECK(n == 7);
+}
+
 static void buffers_are_what_they_say(void)
 {
 	CHECK(sluice_buffer_size(memory) == 12288 && sluice_buffer_size(NULL) == 0);
@@ -555,6 +694,12 @@ static const struct test tests[] = {
 	TEST(newer_structures_are_filled),
 	TEST(bad_values_are_named),
 	TEST(a_batch_tells_its_first_mistake),
+	TEST(many_copies_are_all_or_none),
+	TEST(what_is_gathered_adds_up),
+	TEST(kv_shapes_are_compared),
+	TEST(kv_shapes_that_cannot_be),
+	TEST(kv_parts_are_where_they_should_be),
+	TEST(kv_blocks_at_fault_are_named),
 	TEST(buffers_are_what_they_say),
 	TEST(a_file_is_read),
 	TEST(a_chain_writes_what_it_read),

@@ -201,6 +201,61 @@ static void all_operations_work(void)
 	CHECK(record->status == SLUICE_RECORD_DONE && record->end >= record->start);
 }
 
+/* Pages in reverse order go to video memory by one call, and back by another one. */
+static void many_copies_go_by_one_call(void)
+{
+	enum { pages = SIZE / 4096 };
+	struct sluice_slice from = all_of(host), to = all_of(vram), back = all_of(out);
+	uint64_t in_order[pages], reverse[pages], sizes[pages], n = 0;
+
+	WANTS_SERIES();
+	for (uint64_t i = 0; i < pages; i++) {
+		in_order[i] = i * 4096;
+		reverse[i] = SIZE - (i + 1) * 4096;
+		sizes[i] = 4096;
+	}
+	CHECK(!sluice_batch_copy_many(batch, &to, reverse, &from, in_order, sizes, pages));
+	CHECK(sluice_batch_count(batch) == pages && !run(&n) && n == SIZE);
+	CHECK(!sluice_batch_clear(batch) && !copy(out, vram) && !run(NULL));
+	for (size_t i = 0; i < pages; i++)
+		CHECK(!memcmp(out_bytes + reverse[i], host_bytes + in_order[i], 4096));
+	CHECK(!sluice_batch_clear(batch));
+	CHECK(!sluice_batch_copy_many(batch, &back, in_order, &to, reverse, sizes, pages));
+	CHECK(!run(NULL) && same());
+}
+
+/*
+ * Blocks of a cache in video memory are gathered, and scattered to other blocks, with
+ * guard bytes behind each that nobody writes to.
+ */
+static void blocks_are_gathered_and_scattered(void)
+{
+	const struct sluice_kv_layout shape = {
+		.size = sizeof(shape), .layers = 3, .planes = 2, .blocks = 16,
+		.block_bytes = 4000, .block_stride = 4096
+	};
+	const uint32_t from[] = { 7, 3, 4 }, to[] = { 0, 15, 9 };
+	struct sluice_slice cache = all_of(vram), parts[18], row = of(out, 0, 18 * 4000);
+	size_t n, i;
+
+	WANTS_SERIES();
+	CHECK(!copy(vram, host) && !run(NULL) && !sluice_batch_clear(batch));
+	CHECK(!sluice_kv_parts(&shape, &cache, from, 3, SLUICE_KV_READ, parts, 18, &n));
+	CHECK(n == 18 && !sluice_batch_gather(batch, &row, parts, n));
+	CHECK(!sluice_batch_barrier(batch));
+	CHECK(!sluice_kv_parts(&shape, &cache, to, 3, SLUICE_KV_WRITE, parts, 18, &n));
+	CHECK(n == 18 && !sluice_batch_scatter(batch, parts, n, &row) && !run(NULL));
+	/* the same by the CPU */
+	for (i = 0; i < n; i++) {
+		size_t plane = i / 3 * 16;
+
+		CHECK(!memcmp(out_bytes + i * 4000,
+			      host_bytes + (plane + from[i % 3]) * 4096, 4000));
+		memcpy(host_bytes + (plane + to[i % 3]) * 4096, out_bytes + i * 4000, 4000);
+	}
+	CHECK(!sluice_batch_clear(batch) && !copy(out, vram) && !run(NULL) && same());
+}
+
 static void waits_wait_or_give_up(void)
 {
 	struct sluice_slice word = of(out, 0, 4), done = of(out, 8, 8);
@@ -328,6 +383,8 @@ static const struct test tests[] = {
 	TEST(a_file_goes_to_vram_and_back),
 	TEST(a_batch_has_an_outcome),
 	TEST(all_operations_work),
+	TEST(many_copies_go_by_one_call),
+	TEST(blocks_are_gathered_and_scattered),
 	TEST(waits_wait_or_give_up),
 	TEST(the_failing_operation_is_named),
 	TEST(prepared_batches_run_often),

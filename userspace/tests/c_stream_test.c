@@ -231,6 +231,81 @@ static void receive_memory(void)
 	sluice_buffer_free(memory);
 }
 
+/*
+ * Blocks of a KV cache go to other blocks of another one, that has room behind each. A
+ * part is made of bytes that no other has.
+ */
+
+static const uint32_t kv_from[] = { 5, 2 }, kv_to[] = { 0, 7 };
+
+static struct sluice_kv_layout kv_shape(uint64_t stride)
+{
+	struct sluice_kv_layout l = { .size = sizeof(l), .layers = 3, .planes = 2,
+				      .blocks = 8, .block_bytes = 5000,
+				      .block_stride = stride };
+
+	return l;
+}
+
+static unsigned char *kv_part(unsigned char *cache, uint64_t stride, size_t plane,
+			      uint32_t block)
+{
+	return cache + (plane * 8 + block) * stride;
+}
+
+static void send_blocks(void)
+{
+	const struct sluice_kv_layout layout = kv_shape(0);
+	struct sluice_offer offer = { .size = sizeof(offer) };
+	struct sluice_slice cache = { .length = SLUICE_TO_END }, parts[12];
+	struct sluice_source source = { .size = sizeof(source), .memory = parts,
+					.name = offer.name };
+	unsigned char *bytes;
+	uint64_t size, n = 0;
+
+	CHECK(!sluice_kv_size(&layout, &size) && size == 6 * 8 * 5000);
+	cache.buffer = make(size, &bytes);
+	for (size_t i = 0; i < 12; i++)
+		memset(kv_part(bytes, 5000, i / 2, kv_from[i % 2]), (int)i + 1, 5000);
+	CHECK(!sluice_kv_offer(&layout, 2, &offer));
+	CHECK(!sluice_kv_parts(&layout, &cache, kv_from, 2, SLUICE_KV_READ, parts, 12,
+			       &source.count));
+	CHECK(!connect_with(NULL) && !sluice_sender_create(peer, NULL, &sender));
+	CHECK(!send_source(&source, &n) && n == offer.bytes && !send_finish());
+	sluice_buffer_free(cache.buffer);
+}
+
+static void receive_blocks(void)
+{
+	const struct sluice_kv_layout layout = kv_shape(5003);
+	struct sluice_offer offer = { .size = sizeof(offer) };
+	struct sluice_slice cache = { .length = SLUICE_TO_END }, parts[12];
+	struct sluice_sink sink = { .size = sizeof(sink), .memory = parts };
+	unsigned char *bytes, *part;
+	uint64_t size, n = 0, others = 0;
+
+	CHECK(!sluice_kv_size(&layout, &size));
+	cache.buffer = make(size, &bytes);
+	listen_with(NULL);
+	CHECK(!bad && !sluice_receiver_create(peer, NULL, &receiver));
+	CHECK(!next(&n) && n == 1 && !sluice_receiver_offer(receiver, &offer));
+	FAILS(sluice_kv_fits(&layout, 3, &offer), EPROTO, "2 blocks of 5000 bytes");
+	CHECK(!sluice_kv_fits(&layout, 2, &offer));
+	CHECK(!sluice_kv_parts(&layout, &cache, kv_to, 2, SLUICE_KV_WRITE, parts, 12,
+			       &sink.count));
+	CHECK(!receive(&sink, &n) && n == 60000 && !next(&n) && n == 0);
+	for (size_t i = 0; i < 12; i++) {
+		part = kv_part(bytes, 5003, i / 2, kv_to[i % 2]);
+		for (size_t at = 0; at < 5000; at++)
+			CHECK(part[at] == i + 1);
+		memset(part, 0, 5000);
+	}
+	for (size_t at = 0; at < size; at++)
+		others += bytes[at];
+	CHECK(!others);
+	sluice_buffer_free(cache.buffer);
+}
+
 /* File to video memory here, by RDMA in place, and there to video memory. */
 
 static int open_gpu(const char *name, sluice_device **gpu,
@@ -617,6 +692,7 @@ static void both(void (*a)(void), void (*b)(void))
 }
 
 static void memory_to_memory(void) { both(send_memory, receive_memory); }
+static void blocks_to_blocks(void) { both(send_blocks, receive_blocks); }
 static void gpu_to_gpu(void)
 {
 	WANTS_SERIES();
@@ -633,6 +709,7 @@ static void resumed(void) { both(send_the_rest, receive_the_rest); }
 
 static const struct test tests[] = {
 	TEST(memory_to_memory),
+	TEST(blocks_to_blocks),
 	TEST(gpu_to_gpu),
 	TEST(refused),
 	TEST(token_is_wrong),

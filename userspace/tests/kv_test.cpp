@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "sluice/batch.hpp"
 #include "sluice/kv.hpp"
 
 using namespace sluice;
@@ -77,6 +78,21 @@ TEST_F(KvTest, CountsFromWhereTheCacheBegins)
 
 	ASSERT_TRUE(sink);
 	EXPECT_EQ(sink->to[0].offset(), page_size + 256);
+}
+
+TEST_F(KvTest, IsGatheredByABatch)
+{
+	auto parts = kv_parts(small, cache, std::array<uint32_t, 2>{5, 2}, kv_use::read);
+	buffer row = *buffer::host(page_size);
+	batch b(16);
+
+	ASSERT_TRUE(parts);
+	b.gather(row.part(0, 2048), *parts).barrier().scatter(*parts, row.part(0, 2048));
+	ASSERT_TRUE(b.check());
+	EXPECT_EQ(b.size(), 16u);
+	EXPECT_EQ(b.bytes(), 4096u);
+	b.scatter(*parts, row.part(0, 2047));
+	EXPECT_TRUE(has(std::string(b.check().error().message()), "8 parts have 2048 bytes"));
 }
 
 TEST_F(KvTest, NamesTheBlockAtFault)

@@ -447,6 +447,29 @@ SLUICE_API int sluice_batch_copy(sluice_batch *batch, const struct sluice_slice 
 SLUICE_API int sluice_batch_swap(sluice_batch *batch, const struct sluice_slice *a,
 				 const struct sluice_slice *b);
 
+/*
+ * Many copies from one memory to another, each an operation: @sizes[i] bytes at
+ * @from_offsets[i] of @from go to @to_offsets[i] of @to.
+ * @count: how many numbers each of the three arrays has
+ * -EINVAL, with the index that the wrong one would have in the batch. None is added then.
+ */
+SLUICE_API int sluice_batch_copy_many(sluice_batch *batch, const struct sluice_slice *to,
+				      const uint64_t *to_offsets,
+				      const struct sluice_slice *from,
+				      const uint64_t *from_offsets,
+				      const uint64_t *sizes, size_t count);
+
+/*
+ * Copy scattered memory to one behind the other, or the reverse. Each of @parts is an
+ * operation; together they have as many bytes as @to or @from.
+ * -EINVAL, with the index of the part that is outside of its buffer.
+ */
+SLUICE_API int sluice_batch_gather(sluice_batch *batch, const struct sluice_slice *to,
+				   const struct sluice_slice *parts, size_t count);
+SLUICE_API int sluice_batch_scatter(sluice_batch *batch,
+				    const struct sluice_slice *parts, size_t count,
+				    const struct sluice_slice *from);
+
 struct sluice_rectangle {
 	size_t size;
 	uint64_t row_bytes;
@@ -852,6 +875,62 @@ SLUICE_API int sluice_receiver_report(const sluice_receiver *receiver,
 				      struct sluice_report *report);
 SLUICE_API int sluice_receiver_progress(const sluice_receiver *receiver,
 					struct sluice_progress *progress);
+
+/* -------------------------------------------------------------------- kv */
+
+/*
+ * Where the parts of the blocks of a KV cache are, as servers of language models have
+ * them: each block has a part in each plane of each layer. Block b of plane p of layer l
+ * begins at (l * planes + p) * plane_stride + b * block_stride.
+ */
+struct sluice_kv_layout {
+	size_t size;
+	uint32_t layers;
+	uint32_t planes;	/* K and V: 2; 1 where they are together */
+	uint32_t blocks;	/* in each plane */
+	uint32_t reserved;
+	uint64_t block_bytes;	/* of a block in one plane */
+	uint64_t block_stride;	/* 0: block_bytes, one behind the other */
+	uint64_t plane_stride;	/* 0: blocks * block_stride */
+};
+
+/* The bytes that a cache has at least. -EINVAL names what cannot be. Any thread. */
+SLUICE_API int sluice_kv_size(const struct sluice_kv_layout *layout, uint64_t *bytes);
+
+/*
+ * What a sender of @count blocks offers: the name of its source, which tells the shape,
+ * and the bytes. C++, Python and `sluice kv` give the same name. Any thread.
+ */
+SLUICE_API int sluice_kv_offer(const struct sluice_kv_layout *layout, size_t count,
+			       struct sluice_offer *offer);
+
+/*
+ * Is an offer that of @count blocks of this shape? The strides and the size of the cache
+ * may differ. -EPROTO says both shapes. Any thread.
+ */
+SLUICE_API int sluice_kv_fits(const struct sluice_kv_layout *layout, size_t count,
+			      const struct sluice_offer *offer);
+
+enum sluice_kv_use {
+	SLUICE_KV_READ,		/* a block may be named again */
+	SLUICE_KV_WRITE		/* a block may be named once */
+};
+
+/*
+ * The memory of blocks, layer by layer, each plane for itself, in the order of @blocks:
+ * for a source, a sink, or sluice_batch_gather() and sluice_batch_scatter(). Neighbours
+ * become one.
+ * @use: enum sluice_kv_use
+ * @parts: the caller's; they name the buffer of @cache. NULL: only count them
+ * @room: how many @parts has room for
+ * @filled: how many there are
+ * -EINVAL, with the index of the block that is at fault. Any thread.
+ */
+SLUICE_API int sluice_kv_parts(const struct sluice_kv_layout *layout,
+			       const struct sluice_slice *cache,
+			       const uint32_t *blocks, size_t count, int use,
+			       struct sluice_slice *parts, size_t room,
+			       size_t *filled);
 
 /* -------------------------------------------------------------- topology */
 

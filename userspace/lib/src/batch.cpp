@@ -30,11 +30,12 @@ namespace {
 
 using detail::batch_data;
 
-void mistake(batch_data &b, const char *what, std::string_view why)
+/// Of the next operation, or of one that would come so many later.
+void mistake(batch_data &b, const char *what, std::string_view why, size_t later = 0)
 {
 	if (b.right)
 		b.right = std::unexpected(error(errc::usage, what, why).at(
-			static_cast<uint32_t>(b.descs.size())));
+			static_cast<uint32_t>(b.descs.size() + later)));
 }
 
 /// May something be added that names @p memory?
@@ -103,6 +104,42 @@ bool holds(const slice &memory, const batch::rectangle &shape, uint64_t pitch)
 	       behind <= memory.size() - shape.row_bytes;
 }
 
+/// Do all these ranges lie inside of @p memory?
+bool hold_all(batch_data &b, const char *name, const slice &memory,
+	      std::span<const uint64_t> at, std::span<const uint64_t> sizes)
+{
+	uint64_t end = memory.size();
+
+	for (size_t i = 0; i < sizes.size(); i++) {
+		if (at[i] <= end && sizes[i] <= end - at[i])
+			continue;
+		mistake(b, "copy_many", std::format(
+			"copy {}: {} bytes at {} are outside of the {} bytes of `{}`",
+			i, sizes[i], at[i], end, name), i);
+		return false;
+	}
+	return true;
+}
+
+/// Copy each part of scattered memory to or from its place in a row.
+template <class Copy>
+void pair_up(batch_data &b, const char *what, std::span<const slice> parts,
+	     const slice &row, Copy &&copy)
+{
+	uint64_t bytes = 0;
+
+	for (const slice &part : parts)
+		bytes += part.size();
+	if (bytes != row.size())
+		return mistake(b, what, std::format(
+			"{} parts have {} bytes, and the memory in a row {}", parts.size(),
+			bytes, row.size()));
+	for (size_t at = 0; const slice &part : parts) {
+		copy(part, row.part(at, part.size()));
+		at += part.size();
+	}
+}
+
 void put_word(batch_data &b, const char *what, uint32_t op, const slice &word,
 	      uint64_t value)
 {
@@ -130,6 +167,50 @@ batch::~batch() = default;
 batch &batch::copy(const slice &to, const slice &from)
 {
 	put_pair(*data_, "copy", AMDGPU_SDMA_OP_COPY, to, from, 1);
+	return *this;
+}
+
+batch &batch::copy_many(const slice &to, std::span<const uint64_t> to_at,
+			const slice &from, std::span<const uint64_t> from_at,
+			std::span<const uint64_t> sizes)
+{
+	auto &b = *data_;
+
+	if (!allows(b, "copy_many", {to, from}))
+		return *this;
+	if (to_at.size() != sizes.size() || from_at.size() != sizes.size()) {
+		mistake(b, "copy_many", std::format(
+			"{} places to copy to, {} to copy from, and {} sizes", to_at.size(),
+			from_at.size(), sizes.size()));
+		return *this;
+	}
+	if (!hold_all(b, "to", to, to_at, sizes) ||
+	    !hold_all(b, "from", from, from_at, sizes))
+		return *this;
+	keep(b, to);
+	keep(b, from);
+	for (size_t i = 0; i < sizes.size(); i++) {
+		auto &d = put(b, AMDGPU_SDMA_OP_COPY, sizes[i]);
+		d.dst = to.address() + to_at[i];
+		d.src = from.address() + from_at[i];
+		d.size = sizes[i];
+	}
+	return *this;
+}
+
+batch &batch::gather(const slice &to, std::span<const slice> from)
+{
+	pair_up(*data_, "gather", from, to, [&](const slice &part, const slice &place) {
+		copy(place, part);
+	});
+	return *this;
+}
+
+batch &batch::scatter(std::span<const slice> to, const slice &from)
+{
+	pair_up(*data_, "scatter", to, from, [&](const slice &part, const slice &place) {
+		copy(part, place);
+	});
 	return *this;
 }
 

@@ -51,6 +51,19 @@ int add_two(sluice_batch *what, const sluice_slice *to, const sluice_slice *from
 	});
 }
 
+/// With scattered memory, and with as much in a row.
+template <class Add>
+int add_parts(sluice_batch *what, const sluice_slice *parts, size_t count,
+	      const sluice_slice *row, const char *name, Add &&add) noexcept
+{
+	return change(what, [&](batch &b) -> result<void> {
+		SLUICE_TRY(auto scattered, slices_of(parts, count, "parts"));
+		SLUICE_TRY(auto together, slice_of(row, name));
+		add(b, scattered, together);
+		return {};
+	});
+}
+
 /// Change how a batch runs.
 template <class Set> int set(sluice_batch *what, Set &&how) noexcept
 {
@@ -102,6 +115,38 @@ int sluice_batch_swap(sluice_batch *what, const struct sluice_slice *a,
 {
 	return add_two(what, a, b, [](batch &all, auto &one, auto &other) {
 		all.swap(one, other);
+	});
+}
+
+int sluice_batch_copy_many(sluice_batch *what, const struct sluice_slice *to,
+			   const uint64_t *to_offsets, const struct sluice_slice *from,
+			   const uint64_t *from_offsets, const uint64_t *sizes,
+			   size_t count)
+{
+	return change(what, [&](batch &b) -> result<void> {
+		SLUICE_TRY(auto there, slice_of(to, "to"));
+		SLUICE_TRY(auto here, slice_of(from, "from"));
+		SLUICE_CHECK(all_given("to_offsets from_offsets sizes", to_offsets,
+				       from_offsets, sizes));
+		b.copy_many(there, {to_offsets, count}, here, {from_offsets, count},
+			    {sizes, count});
+		return {};
+	});
+}
+
+int sluice_batch_gather(sluice_batch *what, const struct sluice_slice *to,
+			const struct sluice_slice *parts, size_t count)
+{
+	return add_parts(what, parts, count, to, "to", [](batch &b, auto &from, auto &row) {
+		b.gather(row, from);
+	});
+}
+
+int sluice_batch_scatter(sluice_batch *what, const struct sluice_slice *parts,
+			 size_t count, const struct sluice_slice *from)
+{
+	return add_parts(what, parts, count, from, "from", [](batch &b, auto &to, auto &row) {
+		b.scatter(to, row);
 	});
 }
 

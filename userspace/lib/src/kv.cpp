@@ -35,13 +35,6 @@ kv_layout with_strides(kv_layout l) noexcept
 	return l;
 }
 
-/// A name that tells the shape, so that the other end can compare.
-std::string shape(const kv_layout &l, size_t count)
-{
-	return std::format("kv {} layers, {} planes, {} blocks of {} bytes", l.layers,
-			   l.planes, count, l.block_bytes);
-}
-
 result<void> check_blocks(const kv_layout &l, std::span<const uint32_t> blocks,
 			  bool once)
 {
@@ -66,7 +59,6 @@ result<void> check_blocks(const kv_layout &l, std::span<const uint32_t> blocks,
 	return {};
 }
 
-/// The parts in the order in which they are sent. Neighbours become one.
 std::vector<slice> parts_of(const kv_layout &l, const slice &cache,
 			    std::span<const uint32_t> blocks)
 {
@@ -108,7 +100,7 @@ uint64_t kv_layout::size() const noexcept
 	       product({uint64_t{blocks} - 1, l.block_stride}) + block_bytes;
 }
 
-result<void> kv_layout::check(const slice &cache) const
+result<void> kv_layout::check() const
 {
 	kv_layout l = with_strides(*this);
 	uint64_t plane = product({blocks, l.block_stride});
@@ -126,41 +118,60 @@ result<void> kv_layout::check(const slice &cache) const
 		return bad(std::format("a plane of {} bytes each {} bytes overlaps",
 				       plane - l.block_stride + block_bytes,
 				       l.plane_stride));
+	return {};
+}
+
+result<void> kv_layout::check(const slice &cache) const
+{
+	SLUICE_CHECK(check());
 	if (!cache.valid() || size() > cache.size())
 		return bad(std::format("the layout has {} bytes, the memory {}", size(),
 				       cache.size()));
 	return {};
 }
 
+result<std::vector<slice>> kv_parts(const kv_layout &layout, const slice &cache,
+				    std::span<const uint32_t> blocks, kv_use use)
+{
+	SLUICE_CHECK(layout.check(cache));
+	SLUICE_CHECK(check_blocks(layout, blocks, use == kv_use::write));
+	return parts_of(with_strides(layout), cache, blocks);
+}
+
+stream_offer kv_offer(const kv_layout &layout, size_t count)
+{
+	return {.name = std::format("kv {} layers, {} planes, {} blocks of {} bytes",
+				    layout.layers, layout.planes, count,
+				    layout.block_bytes),
+		.size = product({layout.bytes_each(), count})};
+}
+
 result<stream_source> kv_source(const kv_layout &layout, const slice &cache,
 				std::span<const uint32_t> blocks)
 {
-	SLUICE_CHECK(layout.check(cache));
-	SLUICE_CHECK(check_blocks(layout, blocks, false));
-	return stream_source{.name = shape(layout, blocks.size()),
+	SLUICE_TRY(auto parts, kv_parts(layout, cache, blocks, kv_use::read));
+	auto offer = kv_offer(layout, blocks.size());
+	return stream_source{.name = std::move(offer.name),
 			     .file = -1,
-			     .from = parts_of(with_strides(layout), cache, blocks),
-			     .size = layout.bytes_each() * blocks.size()};
+			     .from = std::move(parts),
+			     .size = offer.size};
 }
 
 result<stream_sink> kv_sink(const kv_layout &layout, const slice &cache,
 			    std::span<const uint32_t> blocks)
 {
-	SLUICE_CHECK(layout.check(cache));
-	SLUICE_CHECK(check_blocks(layout, blocks, true));
-	return stream_sink{.file = -1,
-			   .to = parts_of(with_strides(layout), cache, blocks),
-			   .have = 0};
+	SLUICE_TRY(auto parts, kv_parts(layout, cache, blocks, kv_use::write));
+	return stream_sink{.file = -1, .to = std::move(parts), .have = 0};
 }
 
 result<void> kv_fits(const stream_offer &offer, const kv_layout &layout, size_t count)
 {
-	auto wanted = shape(layout, count);
+	auto wanted = kv_offer(layout, count);
 
-	if (offer.name != wanted || offer.size != layout.bytes_each() * count)
+	if (offer.name != wanted.name || offer.size != wanted.size)
 		return fail(errc::protocol, "KV cache", std::format(
 			"\"{}\" of {} bytes is offered, \"{}\" of {} is wanted",
-			offer.name, offer.size, wanted, layout.bytes_each() * count));
+			offer.name, offer.size, wanted.name, wanted.size));
 	return {};
 }
 

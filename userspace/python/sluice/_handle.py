@@ -9,6 +9,7 @@ an object in any thread: a handle that is not of that thread goes to its home, a
 freed when the right thread comes by.
 """
 
+import array
 import asyncio
 import collections
 import itertools
@@ -18,7 +19,7 @@ import select
 import threading
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Buffer, Callable, Sequence
 from functools import partial
 from typing import Any, Protocol, Self
 
@@ -46,6 +47,7 @@ class HasFileno(Protocol):
 
 
 type File = int | HasFileno
+type Integers = Buffer | Sequence[int]
 
 
 def this_thread() -> object:
@@ -326,3 +328,37 @@ def deadline(timeout: float | None) -> int:
 def fileno(file: File) -> int:
     """The descriptor of a file."""
     return file if isinstance(file, int) else file.fileno()
+
+
+# What array calls the integers of C, and memoryview those of as many bytes.
+_CODES = {"uint32_t": "I", "uint64_t": "Q"}
+_UNSIGNED, _SIGNED = "ILQ", "ilq"
+
+
+def integers(kind: str, values: Integers) -> Any:
+    """An array of C, for the time of a call. Memory that holds integers of this size is
+    used as it is, and all else is copied, by no loop of Python."""
+    seen = _seen_as(kind, values)
+    if seen is None:
+        try:
+            # by iter(): of bytes it would not take the numbers
+            numbers = iter(values)      # type: ignore[arg-type]
+            seen = memoryview(array.array(_CODES[kind], numbers))
+        except OverflowError as why:
+            raise ValueError(f"a number does not fit in {kind}: {why}") from why
+    return ffi.from_buffer(f"{kind}[]", seen)
+
+
+def _seen_as(kind: str, values: Integers) -> memoryview | None:
+    try:
+        seen = memoryview(values)   # type: ignore[arg-type]
+    except TypeError:
+        return None
+    if seen.ndim != 1:
+        raise ValueError(f"an array of {seen.ndim} dimensions, and not of one")
+    if seen.itemsize != ffi.sizeof(kind) or not seen.c_contiguous or \
+            seen.format not in [*_UNSIGNED, *_SIGNED]:
+        return None
+    if seen.format in _SIGNED and min(seen, default=0) < 0:
+        raise ValueError(f"a number is negative: {min(seen)}")
+    return seen

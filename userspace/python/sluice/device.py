@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from ._binding import ffi, lib
-from ._handle import (Bound, File, Home, OnRing, Ring, fileno, made, nanoseconds, options,
-                      values)
+from ._handle import (Bound, File, Home, Integers, OnRing, Ring, fileno, integers, made,
+                      nanoseconds, options, values)
 from .context import Context, Operation, same, start
 from .errors import checked
 from .memory import Buffer, Memory, slice_of, slices_of
@@ -162,6 +162,35 @@ class Batch(Bound):
     def copy(self, to: Memory, from_: Memory) -> None:
         """Both have the same length, at any alignment."""
         checked(lib.sluice_batch_copy(self._raw, slice_of(to), slice_of(from_)))
+
+    def copy_many(self, to: Memory, to_offsets: Integers, from_: Memory,
+                  from_offsets: Integers, sizes: Integers | int) -> None:
+        """Many copies from one memory to another, each an operation: sizes[i] bytes at
+        from_offsets[i] of from_ go to to_offsets[i] of to.
+
+        The arrays have the same length. NumPy's uint64 and array("Q") are used as they
+        are, other integers are copied. sizes: one number is that of all. UsageError, with
+        the index that the wrong one would have in the batch: none is added then.
+        """
+        there, here = integers("uint64_t", to_offsets), integers("uint64_t", from_offsets)
+        count = len(there)
+        each = integers("uint64_t", [sizes] * count if isinstance(sizes, int) else sizes)
+        if len(here) != count or len(each) != count:
+            raise ValueError(f"{count} offsets to copy to, {len(here)} to copy from, and "
+                             f"{len(each)} sizes")
+        checked(lib.sluice_batch_copy_many(self._raw, slice_of(to), there,
+                                           slice_of(from_), here, each, count))
+
+    def gather(self, to: Memory, parts: Sequence[Memory]) -> None:
+        """Copy scattered memory to one behind the other. Each part is an operation;
+        together they have as many bytes as to."""
+        checked(lib.sluice_batch_gather(self._raw, slice_of(to), slices_of(parts),
+                                        len(parts)))
+
+    def scatter(self, parts: Sequence[Memory], from_: Memory) -> None:
+        """The reverse."""
+        checked(lib.sluice_batch_scatter(self._raw, slices_of(parts), len(parts),
+                                         slice_of(from_)))
 
     def swap(self, a: Memory, b: Memory) -> None:
         """Exchange the bytes of both, which have the same length."""

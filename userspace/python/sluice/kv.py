@@ -5,12 +5,13 @@ read (prefill) to where answers are written (decode).
 The other end may be C++ (sluice/kv.hpp) or `sluice kv`: names and order are the same.
 """
 
-import errno
-from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from .errors import ProtocolError
-from .memory import Buffer, Memory, Slice
+from ._binding import ffi, lib
+from ._handle import Integers, integers, options, values
+from .errors import checked
+from .memory import Buffer, Memory, Slice, slice_of
 from .stream import Offer
 
 
@@ -24,7 +25,7 @@ class KVLayout:
     block_bytes       of a block in one plane
     block_stride      0: block_bytes, one behind the other
     plane_stride      0: blocks * block_stride
-    ValueError names what does not fit.
+    UsageError names what cannot be.
     """
 
     layers: int
@@ -35,26 +36,13 @@ class KVLayout:
     plane_stride: int = 0
 
     def __post_init__(self) -> None:
-        if min(self.layers, self.planes, self.blocks, self.block_bytes) < 1:
-            raise ValueError("layers, planes, blocks and their bytes must not be 0")
-        if self._block_stride < self.block_bytes:
-            raise ValueError(f"a block of {self.block_bytes} bytes each "
-                             f"{self._block_stride} bytes overlaps")
-        if self._plane_stride < self._plane_bytes:
-            raise ValueError(f"a plane of {self._plane_bytes} bytes each "
-                             f"{self._plane_stride} bytes overlaps")
+        _ = self.size
 
-    @property
-    def _block_stride(self) -> int:
-        return self.block_stride or self.block_bytes
-
-    @property
-    def _plane_stride(self) -> int:
-        return self.plane_stride or self.blocks * self._block_stride
-
-    @property
-    def _plane_bytes(self) -> int:
-        return (self.blocks - 1) * self._block_stride + self.block_bytes
+    def _raw(self) -> Any:
+        """A struct sluice_kv_layout, for the time of a call."""
+        return options("kv_layout", layers=self.layers, blocks=self.blocks,
+                       block_bytes=self.block_bytes, planes=self.planes,
+                       block_stride=self.block_stride, plane_stride=self.plane_stride)
 
     @property
     def bytes_each(self) -> int:
@@ -64,40 +52,36 @@ class KVLayout:
     @property
     def size(self) -> int:
         """Bytes that a cache has at least."""
-        return (self.layers * self.planes - 1) * self._plane_stride + self._plane_bytes
+        size = ffi.new("uint64_t *")
+        checked(lib.sluice_kv_size(self._raw(), size))
+        return int(size[0])
 
     def name(self, count: int) -> str:
         """What the receiver of so many blocks is told: the shape."""
-        return (f"kv {self.layers} layers, {self.planes} planes, {count} blocks of "
-                f"{self.block_bytes} bytes")
+        return str(values("offer", lib.sluice_kv_offer, self._raw(), count)["name"])
 
-    def parts(self, cache: Memory, blocks: Sequence[int]) -> list[Slice]:
+    def parts(self, cache: Memory, blocks: Integers, *, once: bool = False) -> list[Slice]:
         """The memory of these blocks, layer by layer, each plane for itself, in this
-        order: a source of Sender.send(), or a sink of Receiver.receive(), where a block
-        may be named once. Neighbours become one."""
-        if len(cache) < self.size:
-            raise ValueError(f"the layout has {self.size} bytes, the memory {len(cache)}")
-        for block in blocks:
-            if not 0 <= block < self.blocks:
-                raise ValueError(f"block {block} is none of {self.blocks}")
-        buffer, base = (cache, 0) if isinstance(cache, Buffer) else \
-            (cache.buffer, cache.offset)
-        ranges: list[list[int]] = []    # offset and length
-        for plane in range(self.layers * self.planes):
-            for block in blocks:
-                at = base + plane * self._plane_stride + block * self._block_stride
-                if ranges and sum(ranges[-1]) == at:
-                    ranges[-1][1] += self.block_bytes
-                else:
-                    ranges.append([at, self.block_bytes])
-        return [Slice(buffer, offset, length) for offset, length in ranges]
+        order: a source of Sender.send(), a sink of Receiver.receive(), or what
+        Batch.gather() and Batch.scatter() copy. Neighbours become one.
+
+        once: a block must not be named again, as where it is written to. UsageError, with
+        the index of the block that is at fault.
+        """
+        named = integers("uint32_t", blocks)
+        what = (self._raw(), slice_of(cache), named, len(named),
+                lib.SLUICE_KV_WRITE if once else lib.SLUICE_KV_READ)
+        count = ffi.new("size_t *")
+        checked(lib.sluice_kv_parts(*what, ffi.NULL, 0, count))
+        parts = ffi.new("struct sluice_slice[]", count[0])
+        checked(lib.sluice_kv_parts(*what, parts, count[0], count))
+        buffer = cache if isinstance(cache, Buffer) else cache.buffer
+        return [Slice(buffer, part.offset, part.length) for part in parts]
 
     def check(self, offer: Offer, count: int) -> None:
         """Is it that of so many blocks of this shape? The strides and the size of the
         cache may differ. ProtocolError says both shapes."""
-        wanted = Offer(self.name(count), self.bytes_each * count)
-        if offer != wanted:
-            raise ProtocolError(
-                errno.EPROTO, f'KV cache: "{offer.name}" of {offer.bytes} bytes is '
-                f'offered, "{wanted.name}" of {wanted.bytes} is wanted',
-                where="KV cache", remedy="configure both ends alike")
+        size = lib.SLUICE_UNKNOWN if offer.bytes is None else offer.bytes
+        # ours is shorter than what is cut
+        offered = options("offer", name=offer.name.encode()[:255], bytes=size)
+        checked(lib.sluice_kv_fits(self._raw(), count, offered))

@@ -107,6 +107,33 @@ class Device(Test):
         self.assertGreaterEqual(record.end, record.start)
 
     @series
+    def test_many_copies_go_by_one_call(self):
+        pages = numpy.arange(SIZE // 4096, dtype=numpy.uint64) * 4096
+        self.batch.copy_many(self.vram, pages[::-1], self.host, pages, 4096)
+        self.batch.barrier()
+        self.batch.copy(self.out, self.vram)
+        self.assertEqual(len(self.batch), len(pages) + 1)
+        self.run_batch()
+        numpy.testing.assert_array_equal(uint8(self.out).reshape(-1, 4096)[::-1],
+                                         uint8(self.host).reshape(-1, 4096))
+
+    @series
+    def test_blocks_are_gathered_and_scattered(self):
+        layout = sluice.KVLayout(layers=2, blocks=16, block_bytes=4096)
+        parts = layout.parts(self.vram, [7, 3])
+        row = self.out[:layout.bytes_each * 2]
+        self.batch.copy(self.vram, self.host)
+        self.batch.barrier()
+        self.batch.gather(row, parts)
+        self.batch.barrier()
+        self.batch.scatter(layout.parts(self.out[len(row):], [0, 9], once=True), row)
+        self.run_batch()
+        blocks = uint8(self.host)[:layout.size].reshape(4, 16, 4096)[:, [7, 3]]
+        numpy.testing.assert_array_equal(uint8(row), blocks.ravel())
+        cache = uint8(self.out)[len(row):][:layout.size].reshape(4, 16, 4096)
+        numpy.testing.assert_array_equal(cache[:, [0, 9]], blocks)
+
+    @series
     def test_waits_wait_or_give_up(self):
         self.batch.wait(self.out[:4], sluice.Compare.GREATER_EQUAL, 7, mask=0xff,
                         limit=self.gpu.limits.wait / 4)

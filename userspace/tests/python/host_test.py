@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The module sluice where there are neither GPUs nor RDMA devices."""
 
+import array
 import asyncio
 import gc
 import os
@@ -19,6 +20,7 @@ import weakref
 import numpy
 import sluice
 from sluice._binding import ffi, lib
+from sluice._handle import integers
 
 TEXT = b"what a file holds"
 
@@ -608,6 +610,78 @@ class Async(Test):
         self.assertFalse(self.run_it(go()))
 
 
+class Arrays(unittest.TestCase):
+    """What fills a batch by one call."""
+
+    def setUp(self):
+        self.to, self.from_ = sluice.Buffer.host(4096), sluice.Buffer.host(4096)
+        self.batch = sluice.Batch()
+
+    def copy_many(self, *arrays):
+        self.batch.copy_many(self.to, arrays[0], self.from_, *arrays[1:])
+
+    def refused(self, kind, why, *arrays):
+        with self.assertRaisesRegex(kind, why) as caught:
+            self.copy_many(*arrays)
+        self.assertEqual(len(self.batch), 0)
+        return caught.exception
+
+    def test_integers_of_any_kind(self):
+        for kind in (numpy.uint64, numpy.int64, numpy.int32, ">i8", list, tuple,
+                     lambda values: array.array("Q", values),
+                     lambda values: array.array("h", values)):
+            if isinstance(kind, (str, type)) and kind not in (list, tuple):
+                def made(values, dtype=kind):
+                    return numpy.array(values, dtype)
+            else:
+                made = kind
+            with self.subTest(kind):
+                self.batch.clear()
+                self.copy_many(made([0, 1024]), made([2048, 0]), made([1024, 96]))
+                self.copy_many(made([0, 1024, 5]), made([2048, 0, 6]), 7)
+                self.assertEqual((len(self.batch), self.batch.bytes), (5, 1120 + 21))
+
+    def test_arrays_with_holes(self):
+        offsets = numpy.arange(16, dtype=numpy.uint64)[::2] * 100
+        self.copy_many(offsets, offsets[::-1], 100)
+        self.assertEqual(self.batch.bytes, 800)
+        wrong = numpy.array([0, 5000, 1, 5001])[::2]     # the holes are nobody's
+        self.copy_many(wrong, wrong, 1)
+
+    def test_what_is_seen_is_not_copied(self):
+        numbers = numpy.zeros(4, numpy.uint64)
+        for seen in numbers, numbers.astype(numpy.int64):
+            address = seen.__array_interface__["data"][0]
+            self.assertEqual(int(ffi.cast("uintptr_t", integers("uint64_t", seen))), address)
+        self.assertEqual(list(integers("uint32_t", b"ab")), [97, 98])
+
+    def test_the_wrong_one_is_named(self):
+        why = self.refused(sluice.UsageError, "copy 1: 97 bytes at 4000 are outside of the "
+                           "4096 bytes of `from`", [0, 0], [0, 4000], 97)
+        self.assertEqual(why.index, 1)
+        self.batch.clear()
+        self.refused(sluice.UsageError, "copy 0: 1 bytes at 4096 .* `to`", [4096], [0], 1)
+
+    def test_arrays_that_make_no_sense(self):
+        self.refused(ValueError, "2 offsets to copy to, 1 to copy from, and 2 sizes",
+                     [0, 0], [0], 1)
+        self.refused(ValueError, "1 offsets to copy to, 1 to copy from, and 2 sizes",
+                     [0], [0], [1, 1])
+        self.refused(ValueError, "negative: -64", numpy.array([0, -64]), [0, 0], 1)
+        self.refused(ValueError, "does not fit in uint64_t", [-64], [0], 1)
+        self.refused(ValueError, "2 dimensions", numpy.zeros((2, 2), numpy.uint64), [0], 1)
+        self.refused(TypeError, "", numpy.zeros(1), [0], 1)
+        self.refused(TypeError, "", 0, [0], 1)
+
+    def test_parts_are_gathered_and_scattered(self):
+        parts = [self.from_[:100], self.from_[4000:]]
+        self.batch.gather(self.to[:196], parts)
+        self.batch.scatter(parts, self.to[:196])
+        self.assertEqual((len(self.batch), self.batch.bytes), (4, 392))
+        with self.assertRaisesRegex(sluice.UsageError, "2 parts have 196 bytes, .* 195"):
+            self.batch.gather(self.to[:195], parts)
+
+
 class KVLayout(unittest.TestCase):
     def test_parts_are_where_they_should_be(self):
         layout = sluice.KVLayout(layers=2, blocks=4, block_bytes=16, block_stride=32)
@@ -618,8 +692,11 @@ class KVLayout(unittest.TestCase):
                           for block in (2, 0)])
         self.assertEqual({len(part) for part in parts}, {16})
         self.assertEqual((layout.bytes_each, layout.size), (64, 3 * 128 + 3 * 32 + 16))
-        with self.assertRaisesRegex(ValueError, "block 4 is none of 4"):
-            layout.parts(cache, [4])
+        with self.assertRaisesRegex(sluice.UsageError, "block 4 is none of 4") as caught:
+            layout.parts(cache, [0, 4])
+        self.assertEqual(caught.exception.index, 1)
+        with self.assertRaisesRegex(ValueError, "memory 15"):
+            layout.parts(cache[:15], [0])
 
     def test_neighbours_become_one(self):
         layout = sluice.KVLayout(layers=1, planes=1, blocks=8, block_bytes=16)
@@ -628,12 +705,32 @@ class KVLayout(unittest.TestCase):
                           for part in layout.parts(cache, [1, 2, 3, 5])],
                          [(16, 48), (80, 16)])
 
+    def test_blocks_are_numbers_of_any_kind(self):
+        layout = sluice.KVLayout(layers=1, planes=1, blocks=8, block_bytes=16)
+        cache = sluice.Buffer.host(layout.size)
+        for dtype in numpy.uint32, numpy.int32, numpy.int64:
+            parts = layout.parts(cache, numpy.array([5, 1], dtype))
+            self.assertEqual([part.offset for part in parts], [80, 16])
+        self.assertEqual(len(layout.parts(cache, [3, 3])), 2)
+        with self.assertRaisesRegex(sluice.UsageError, "block 3 is named twice"):
+            layout.parts(cache, [3, 3], once=True)
+
+    def test_shapes_that_cannot_be(self):
+        for wrong, why in (({"planes": 0}, "must not be 0"),
+                           ({"block_stride": 15}, "16 bytes each 15 bytes overlaps"),
+                           ({"plane_stride": 63}, "64 bytes each 63 bytes overlaps")):
+            with self.assertRaisesRegex(sluice.UsageError, why):
+                sluice.KVLayout(**{"layers": 2, "blocks": 4, "block_bytes": 16, **wrong})
+
     def test_shapes_are_compared(self):
         layout = sluice.KVLayout(layers=2, blocks=4, block_bytes=16)
         offer = sluice.Offer("kv 2 layers, 2 planes, 3 blocks of 16 bytes", 192)
         layout.check(offer, 3)
-        with self.assertRaisesRegex(sluice.ProtocolError, "is offered"):
-            layout.check(offer, 4)
+        self.assertEqual(layout.name(3), offer.name)
+        for other, count in ((offer, 4), (sluice.Offer(offer.name, None), 3),
+                             (sluice.Offer("kv" * 300, 192), 3)):
+            with self.assertRaisesRegex(sluice.ProtocolError, "KV cache: "):
+                layout.check(other, count)
 
 
 if __name__ == "__main__":

@@ -79,6 +79,15 @@ public:
 
 	/// @p to and @p from have the same size, at any alignment.
 	batch &copy(const slice &to, const slice &from);
+	/// Many copies from one memory to another, each an operation: @p sizes[i] bytes at
+	/// @p from_at[i] go to @p to_at[i]. If one is wrong, none is added.
+	batch &copy_many(const slice &to, std::span<const uint64_t> to_at,
+			 const slice &from, std::span<const uint64_t> from_at,
+			 std::span<const uint64_t> sizes);
+	/// Copy all of @p from to @p to, one behind the other. Each part is an operation.
+	batch &gather(const slice &to, std::span<const slice> from);
+	/// The reverse.
+	batch &scatter(std::span<const slice> to, const slice &from);
 	/// @p rows rows of @p row_bytes each, from one to the next pitch bytes.
 	struct rectangle {
 		uint64_t row_bytes;

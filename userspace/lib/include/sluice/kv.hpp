@@ -19,6 +19,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "sluice/stream.hpp"
 
@@ -38,17 +39,30 @@ struct kv_layout {
 	uint64_t bytes_each() const noexcept;
 	/// Bytes that a cache has at least.
 	uint64_t size() const noexcept;
-	/// errc::usage names what does not fit: no blocks, parts that overlap, more
-	/// than @p cache has.
+	/// errc::usage names what cannot be: no blocks, parts that overlap.
+	result<void> check() const;
+	/// Or more than @p cache has.
 	result<void> check(const slice &cache) const;
 };
 
-/// What a stream sends: @p blocks of @p cache, layer by layer, each plane for itself,
-/// in this order. errc::usage, with index() of the block that is at fault.
+enum class kv_use {
+	read,	///< a block may be named again
+	write,	///< a block may be named once
+};
+
+/// The memory of @p blocks of @p cache, layer by layer, each plane for itself, in this
+/// order; neighbours become one. errc::usage, with index() of the block that is at fault.
+result<std::vector<slice>> kv_parts(const kv_layout &layout, const slice &cache,
+				    std::span<const uint32_t> blocks, kv_use use);
+
+/// What a sender of @p count blocks offers: the shape is in its name.
+stream_offer kv_offer(const kv_layout &layout, size_t count);
+
+/// What a stream sends: the parts of @p blocks.
 result<stream_source> kv_source(const kv_layout &layout, const slice &cache,
 				std::span<const uint32_t> blocks);
 
-/// Where a stream puts them; as many, in the same order. A block may be named once.
+/// Where a stream puts them; as many, in the same order.
 result<stream_sink> kv_sink(const kv_layout &layout, const slice &cache,
 			    std::span<const uint32_t> blocks);
 
