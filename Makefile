@@ -141,7 +141,7 @@ check-deb: deb ## try them: lintian, install, use and remove, build again
 	@$(WHOLE) scripts/fetch/deb-tools scripts/package/check
 
 test-deb: deb kernel ## the examples in a guest, built and run with these packages only
-	@$(WHOLE) scripts/test test deb
+	@$(WHOLE) scripts/test/run test deb
 
 deb-kernel: tree ## a Debian package of the kernel of the lab: build/deb-kernel/
 	@$(WHOLE) scripts/fetch/deb-tools scripts/package/deb-kernel
