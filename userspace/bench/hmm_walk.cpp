@@ -31,30 +31,30 @@ constexpr std::size_t huge_size = 2u << 20;
 constexpr std::size_t bytes = 32 * huge_size;
 constexpr int rounds = 21;
 
-[[noreturn]] void fail(const char* what)
+[[noreturn]] void fail(const char *what)
 {
 	std::fprintf(stderr, "hmm_walk: %s: %s\n", what, std::strerror(errno));
 	std::exit(1);
 }
 
 // Anonymous memory, touched, aligned to the huge page size.
-unsigned char* memory(int advice)
+unsigned char *memory(int advice)
 {
-	void* raw = mmap(nullptr, bytes + huge_size, PROT_READ | PROT_WRITE,
+	void *raw = mmap(nullptr, bytes + huge_size, PROT_READ | PROT_WRITE,
 			 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (raw == MAP_FAILED)
 		fail("mmap");
 	auto start = (reinterpret_cast<std::uintptr_t>(raw) + huge_size - 1) &
 		     ~(huge_size - 1);
-	auto* base = reinterpret_cast<unsigned char*>(start);
+	auto *base = reinterpret_cast<unsigned char *>(start);
 	if (madvise(base, bytes, advice))
 		fail("madvise");
 	std::memset(base, 1, bytes);
 	return base;
 }
 
-double snapshot_ns_per_page(int fd, unsigned char* base,
-			    std::vector<unsigned char>& perm)
+double snapshot_ns_per_page(int fd, unsigned char *base,
+			    std::vector<unsigned char> &perm)
 {
 	hmm_dmirror_cmd cmd{};
 	cmd.addr = reinterpret_cast<std::uintptr_t>(base);
@@ -70,13 +70,13 @@ double snapshot_ns_per_page(int fd, unsigned char* base,
 	       static_cast<double>(cmd.npages);
 }
 
-void run(int fd, const char* name, int advice)
+void run(int fd, const char *name, int advice)
 {
-	unsigned char* base = memory(advice);
+	unsigned char *base = memory(advice);
 	std::vector<unsigned char> perm(bytes / page_size);
 	std::vector<double> cost;
 
-	snapshot_ns_per_page(fd, base, perm);	// warm up
+	snapshot_ns_per_page(fd, base, perm); // warm up
 	for (int i = 0; i < rounds; i++)
 		cost.push_back(snapshot_ns_per_page(fd, base, perm));
 	std::sort(cost.begin(), cost.end());

@@ -76,7 +76,8 @@ int receive(end &here)
 	auto mine = need(here.card.register_memory(here.video, remote::write));
 
 	need(with.send(bytes_of(remote_memory{here.video.address(), piece,
-					      mine.remote_key()})).wait());
+					      mine.remote_key()}))
+		     .wait());
 	for (uint64_t at = 0;;) {
 		auto length = hear<uint64_t>(with);
 
@@ -99,7 +100,8 @@ int send(end &here, const char *address)
 	auto began = clock::now();
 	uint64_t at = 0;
 
-	for (uint64_t n; (n = need(here.ring.read(here.file.get(), here.host, at).wait()));) {
+	for (uint64_t n;
+	     (n = need(here.ring.read(here.file.get(), here.host, at).wait()));) {
 		need(here.gpu.submit(here.in).wait());
 		need(with.write(here.video.part(0, n), mine, there, 0).wait());
 		need(with.send(bytes_of(n)).wait());
@@ -107,8 +109,10 @@ int send(end &here, const char *address)
 		if (hear<uint64_t>(with) != at)
 			return 1;
 	}
-	std::printf("%.3f\n", static_cast<double>(at) / 1e6 /
-		    std::chrono::duration<double>(clock::now() - began).count());
+	std::printf(
+		"%.3f\n",
+		static_cast<double>(at) / 1e6 /
+			std::chrono::duration<double>(clock::now() - began).count());
 	need(with.send(bytes_of(uint64_t{0})).wait());
 	// The peer goes first.
 	(void)with.receive({}).wait();
@@ -124,7 +128,8 @@ int main(int argc, char **argv)
 
 	if (!sends && (words.size() != 4 || words[0] != "recv")) {
 		std::fputs("usage: lock-step recv NIC GPU FILE\n"
-			   "       lock-step send NIC GPU FILE ADDRESS\n", stderr);
+			   "       lock-step send NIC GPU FILE ADDRESS\n",
+			   stderr);
 		return 2;
 	}
 	end here(argv[2], argv[3], argv[4],

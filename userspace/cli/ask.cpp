@@ -77,7 +77,7 @@ gpu_facts ask_gpu(const topology::gpu &g)
 bool on_demand(ibv_context *card)
 {
 	constexpr uint32_t wanted = IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV |
-		IBV_ODP_SUPPORT_WRITE | IBV_ODP_SUPPORT_READ;
+				    IBV_ODP_SUPPORT_WRITE | IBV_ODP_SUPPORT_READ;
 	ibv_device_attr_ex attr{};
 
 	return ibv_query_device_ex(card, nullptr, &attr) == 0 &&
@@ -130,8 +130,7 @@ void ask_nics(facts &to)
 		// Without a library of its driver, or without a device file.
 		to.nics[i].open_errno = ENODEV;
 		for (int d = 0; d < n; d++)
-			if (to.machine.nics()[i].name ==
-			    ibv_get_device_name(list[d]))
+			if (to.machine.nics()[i].name == ibv_get_device_name(list[d]))
 				to.nics[i] = ask_nic(list[d]);
 	}
 	if (list)
@@ -155,7 +154,8 @@ std::string chosen(const std::string &words)
 	size_t first = words.find('['), last = words.find(']');
 
 	return first == words.npos || last == words.npos
-		? std::string() : words.substr(first + 1, last - first - 1);
+		       ? std::string()
+		       : words.substr(first + 1, last - first - 1);
 }
 
 } // namespace
@@ -180,8 +180,8 @@ result<facts> ask(const settings &with)
 	rlimit limit;
 	found.uring_errno = ask_uring();
 	if (::getrlimit(RLIMIT_MEMLOCK, &limit) == 0)
-		found.memlock = limit.rlim_cur == RLIM_INFINITY ? UINT64_MAX
-								: limit.rlim_cur;
+		found.memlock =
+			limit.rlim_cur == RLIM_INFINITY ? UINT64_MAX : limit.rlim_cur;
 	ask_kfd(found);
 	for (size_t i = 0; i < found.gpus.size(); i++)
 		found.gpus[i] = ask_gpu(found.machine.gpus()[i]);

@@ -90,21 +90,27 @@ void bench::add_peer_options(CLI::App &to)
 		->type_name("NIC");
 	to.add_option("--port", options_.port,
 		      "of the listening side; the next one is ib_write_bw's")
-		->check(CLI::Range(1, 65534))->capture_default_str();
+		->check(CLI::Range(1, 65534))
+		->capture_default_str();
 	to.add_option("--token-file", token_file_,
 		      "its first line is what both sides have to know")
 		->type_name("FILE");
 	to.add_option("--memory", options_.memory,
 		      "of this side: host, gpu (allocated there) or svm (shared, in "
 		      "video memory)")
-		->check(CLI::IsMember({"host", "gpu", "svm"}))->capture_default_str();
+		->check(CLI::IsMember({"host", "gpu", "svm"}))
+		->capture_default_str();
 	to.add_option("--operation", options_.operation, "RDMA write or read")
-		->check(CLI::IsMember({"write", "read"}))->capture_default_str();
+		->check(CLI::IsMember({"write", "read"}))
+		->capture_default_str();
 	to.add_flag("--perftest", options_.perftest,
 		    "ib_write_bw on host memory beside it, and the ratio");
-	to.add_option("--timeout", options_.timeout_s, "seconds to wait for the peer; one that gives no sign of life for a "
-		      "third of it, 10 seconds at least, is lost")
-		->check(CLI::Range(1, 86400))->capture_default_str();
+	to.add_option(
+		  "--timeout", options_.timeout_s,
+		  "seconds to wait for the peer; one that gives no sign of life for a "
+		  "third of it, 10 seconds at least, is lost")
+		->check(CLI::Range(1, 86400))
+		->capture_default_str();
 }
 
 void bench::add_local_options(CLI::App &to)
@@ -142,16 +148,21 @@ void bench::add_measure_options(CLI::App &to)
 	to.add_option("--sizes", sizes_,
 		      "of an operation: 4K..16M (each four times the one before) or "
 		      "4K,1M")
-		->type_name("SIZES")->capture_default_str();
+		->type_name("SIZES")
+		->capture_default_str();
 	to.add_option("--total", options_.total, "bytes of a round")
-		->transform(CLI::AsSizeValue(false))->capture_default_str();
+		->transform(CLI::AsSizeValue(false))
+		->capture_default_str();
 	to.add_option("--rounds", options_.rounds, "rounds of throughput")
-		->check(CLI::Range(1, 1000))->capture_default_str();
+		->check(CLI::Range(1, 1000))
+		->capture_default_str();
 	to.add_option("--samples", options_.samples,
 		      "single operations, at most: fewer of large ones")
-		->check(CLI::Range(1, 1000000))->capture_default_str();
+		->check(CLI::Range(1, 1000000))
+		->capture_default_str();
 	to.add_option("--depth", options_.depth, "operations under way at once")
-		->check(CLI::Range(1, 512))->capture_default_str();
+		->check(CLI::Range(1, 512))
+		->capture_default_str();
 	to.add_option("--note", options_.note, "say this about the machine")
 		->type_name("WORDS");
 	to.add_option("--plot", options_.plot, "write a plot to this file, as SVG")
@@ -181,9 +192,9 @@ result<exit_status> bench::run(const settings &with)
 		SLUICE_CHECK(bench_listen(options_));
 		return exit_status::ok;
 	}
-	SLUICE_TRY(auto all, !options_.collective.empty() ? bench_group(options_) :
-			     options_.host.empty() ? bench_local(options_) :
-						     bench_connect(options_));
+	SLUICE_TRY(auto all, !options_.collective.empty() ? bench_group(options_)
+			     : options_.host.empty()	  ? bench_local(options_)
+							  : bench_connect(options_));
 	return tell(with, all);
 }
 

@@ -18,28 +18,28 @@
 namespace sluice::cli {
 
 struct bench_options {
-	std::string host;		///< of the listening side; empty: this machine
+	std::string host; ///< of the listening side; empty: this machine
 	bool listen = false;
-	std::string address;		///< to listen on; empty: all
+	std::string address; ///< to listen on; empty: all
 	std::string nic, gpu;
 	uint16_t port = 7472;
 	std::string token;
-	std::string memory = "host";	///< of this side: host, gpu, svm
+	std::string memory = "host"; ///< of this side: host, gpu, svm
 	std::string operation = "write";
-	bool perftest = false;		///< ib_write_bw beside it
-	std::string from, to;		///< of this machine: memory, or a file
-	unsigned gather = 0;		///< blocks of one batch
-	std::string collective;		///< of all GPUs of this machine; empty: none
-	std::string variant;		///< of it; empty: all that it has
+	bool perftest = false;	///< ib_write_bw beside it
+	std::string from, to;	///< of this machine: memory, or a file
+	unsigned gather = 0;	///< blocks of one batch
+	std::string collective; ///< of all GPUs of this machine; empty: none
+	std::string variant;	///< of it; empty: all that it has
 	bool prelaunch = false;
 	bool direct = false, overwrite = false;
 	std::vector<uint64_t> sizes;
-	uint64_t total = uint64_t{64} << 20;	///< bytes of a round
-	unsigned samples = 1000;	///< single operations, at most
+	uint64_t total = uint64_t{64} << 20; ///< bytes of a round
+	unsigned samples = 1000;	     ///< single operations, at most
 	unsigned rounds = 5, depth = 16;
 	unsigned timeout_s = 30;
 	std::string note, plot;
-	std::vector<std::string> metered;	///< GPUs of which the energy is told
+	std::vector<std::string> metered; ///< GPUs of which the energy is told
 
 	uint64_t largest() const;
 	/// Operations of a round: enough to fill the depth, too.
@@ -68,7 +68,8 @@ private:
 };
 
 /// The GPU that is named, or the first that there is if memory of one is wanted.
-result<std::optional<device>> bench_gpu(context &in, const bench_options &o, bool wanted);
+result<std::optional<device>> bench_gpu(context &in, const bench_options &o,
+					bool wanted);
 
 bool is_memory(const std::string &name);
 
@@ -99,8 +100,9 @@ public:
 		if (!n)
 			return std::unexpected(n.error());
 		if (*n != bytes_)
-			return fail(errc::input, of, std::format(
-				"{} of {} bytes were moved", *n, bytes_));
+			return fail(
+				errc::input, of,
+				std::format("{} of {} bytes were moved", *n, bytes_));
 		return {};
 	}
 

@@ -38,7 +38,10 @@ private:
 class collective_bench {
 public:
 	collective_bench(const bench_options &o, context &in)
-		: options_(o), context_(in) { options_.depth = 1; }
+		: options_(o), context_(in)
+	{
+		options_.depth = 1;
+	}
 	result<figures> run();
 
 private:
@@ -65,8 +68,8 @@ pattern collective_bench::kind() const
 				    pattern::broadcast, pattern::gather,
 				    pattern::scatter};
 
-	return *std::ranges::find_if(all, [&](pattern k) {
-		return options_.collective == detail::name(k); });
+	return *std::ranges::find_if(
+		all, [&](pattern k) { return options_.collective == detail::name(k); });
 }
 
 std::vector<slice> collective_bench::parts(const std::vector<buffer> &all,
@@ -88,12 +91,13 @@ result<void> collective_bench::open()
 		gpus_.push_back(std::move(gpu));
 	}
 	if (gpus_.size() < 2)
-		return fail(errc::device, "--collective", std::format(
-			"{} GPUs: it wants 2 or more", gpus_.size()));
+		return fail(errc::device, "--collective",
+			    std::format("{} GPUs: it wants 2 or more", gpus_.size()));
 	for (device &gpu : gpus_)
 		for (auto *all : {&to_, &from_}) {
-			SLUICE_TRY(auto made, bench_memory::make(
-				&gpu, "gpu", options_.largest() * gpus_.size()));
+			SLUICE_TRY(auto made, bench_memory::make(&gpu, "gpu",
+								 options_.largest() *
+									 gpus_.size()));
 			all->push_back(made.all());
 		}
 	return {};
@@ -106,16 +110,13 @@ result<collective> collective_bench::prepare(group &by, size_t block, variant ho
 	const auto to = parts(to_, whole), from = parts(from_, block);
 
 	switch (kind()) {
-	case pattern::all_gather:
-		return by.all_gather(to, from, o);
+	case pattern::all_gather: return by.all_gather(to, from, o);
 	case pattern::all_to_all:
-		return by.all_to_all(to, how == variant::swap ? to : parts(from_, whole), o);
-	case pattern::broadcast:
-		return by.broadcast(0, from, o);
-	case pattern::gather:
-		return by.gather(0, to[0], from, o);
-	default:
-		return by.scatter(0, from, to[0], o);
+		return by.all_to_all(
+			to, how == variant::swap ? to : parts(from_, whole), o);
+	case pattern::broadcast: return by.broadcast(0, from, o);
+	case pattern::gather: return by.gather(0, to[0], from, o);
+	default: return by.scatter(0, from, to[0], o);
 	}
 }
 
@@ -126,8 +127,8 @@ result<void> collective_bench::measure_size(figures &all, group &by, size_t bloc
 			continue;
 		SLUICE_TRY(auto made, prepare(by, block, how));
 		collective_work work(made);
-		SLUICE_TRY(auto f, measure(context_, work, name(how), made.bytes(),
-					   options_));
+		SLUICE_TRY(auto f,
+			   measure(context_, work, name(how), made.bytes(), options_));
 		all.rows.push_back(std::move(f));
 	}
 	return {};
@@ -136,8 +137,9 @@ result<void> collective_bench::measure_size(figures &all, group &by, size_t bloc
 result<figures> collective_bench::run()
 {
 	if (std::ranges::none_of(variants, [&](variant how) { return has(how); }))
-		return fail(errc::usage, "--variant", std::format(
-			"{} has no variant {}", options_.collective, options_.variant));
+		return fail(errc::usage, "--variant",
+			    std::format("{} has no variant {}", options_.collective,
+					options_.variant));
 	SLUICE_CHECK(open());
 	SLUICE_TRY(auto by, group::make(context_, gpus_));
 	for (const device &gpu : gpus_)
@@ -145,7 +147,9 @@ result<figures> collective_bench::run()
 	figures all{.title = std::format("{} of {} GPUs{}, bytes of all",
 					 options_.collective, by.ranks(),
 					 options_.prelaunch ? ", prelaunched" : ""),
-		    .note = options_.note, .depth = 1, .rows = {},
+		    .note = options_.note,
+		    .depth = 1,
+		    .rows = {},
 		    .no_energy = why_no_energy(options_)};
 	for (uint64_t block : options_.sizes)
 		SLUICE_CHECK(measure_size(all, by, block));

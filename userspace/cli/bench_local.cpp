@@ -83,8 +83,10 @@ public:
 		: gpu_(gpu), batches_(blocks), under_way_(std::min(blocks, 64u))
 	{
 		for (unsigned n = 0; n < blocks; n++)
-			batches_[n].copy(to.part(n * block, block),
-					 from.part(2 * n * block, block)).fault_in();
+			batches_[n]
+				.copy(to.part(n * block, block),
+				      from.part(2 * n * block, block))
+				.fault_in();
 	}
 	result<void> start(unsigned, uint64_t) override
 	{
@@ -116,13 +118,14 @@ struct bench_file {
 	bool write = false;
 };
 
-result<bench_file> open_file(const bench_options &o, const std::string &path, bool write)
+result<bench_file> open_file(const bench_options &o, const std::string &path,
+			     bool write)
 {
 	bench_file f{.path = path, .fd = {}, .size = 0, .write = write};
 	int flags = O_CLOEXEC | (o.direct ? O_DIRECT : 0) |
-		(!write ? O_RDONLY : O_WRONLY | O_CREAT |
-			(o.overwrite ? O_TRUNC : O_EXCL));
-	struct stat st {};
+		    (!write ? O_RDONLY
+			    : O_WRONLY | O_CREAT | (o.overwrite ? O_TRUNC : O_EXCL));
+	struct stat st{};
 
 	f.fd = unique_fd(::open(path.c_str(), flags, 0666));
 	if (!f.fd && errno == EEXIST)
@@ -134,9 +137,9 @@ result<bench_file> open_file(const bench_options &o, const std::string &path, bo
 	f.size = write ? std::max(o.total, o.largest())
 		       : static_cast<uint64_t>(st.st_size);
 	if (f.size < o.largest())
-		return fail(errc::input, path, std::format(
-			"it has {} bytes, one operation wants {}", f.size,
-			o.largest()));
+		return fail(errc::input, path,
+			    std::format("it has {} bytes, one operation wants {}",
+					f.size, o.largest()));
 	return f;
 }
 
@@ -144,9 +147,10 @@ result<bench_file> open_file(const bench_options &o, const std::string &path, bo
 /// memory is its own. Such a pair is a chain: nobody wakes up between the two.
 class file_work : public bench_work {
 public:
-	static result<std::unique_ptr<file_work>>
-	make(context &in, device *gpu, const bench_file &file, const slice &memory,
-	     unsigned depth);
+	static result<std::unique_ptr<file_work>> make(context &in, device *gpu,
+						       const bench_file &file,
+						       const slice &memory,
+						       unsigned depth);
 	result<void> start(unsigned slot, uint64_t index) override;
 	result<void> wait(unsigned slot) override;
 
@@ -157,7 +161,9 @@ private:
 		moving<operation> file, copy;
 	};
 	file_work(context &in, device *gpu, const bench_file &f, const slice &memory)
-		: context_(in), gpu_(gpu), file_(f), memory_(memory) {}
+		: context_(in), gpu_(gpu), file_(f), memory_(memory)
+	{
+	}
 	void start_file(place &at, uint64_t index);
 	void start_copy(place &at);
 
@@ -168,9 +174,9 @@ private:
 	std::vector<place> places_;
 };
 
-result<std::unique_ptr<file_work>>
-file_work::make(context &in, device *gpu, const bench_file &file, const slice &memory,
-		unsigned depth)
+result<std::unique_ptr<file_work>> file_work::make(context &in, device *gpu,
+						   const bench_file &file,
+						   const slice &memory, unsigned depth)
 {
 	if (memory.of().kind() == memory::host)
 		gpu = nullptr;
@@ -184,7 +190,8 @@ file_work::make(context &in, device *gpu, const bench_file &file, const slice &m
 			SLUICE_CHECK(gpu->attach(p.host));
 			const slice there(p.host, 0, memory.size());
 			p.copies.copy(file.write ? there : memory,
-				      file.write ? memory : there).fault_in();
+				      file.write ? memory : there)
+				.fault_in();
 		}
 		w->places_.push_back(std::move(p));
 	}
@@ -198,7 +205,8 @@ void file_work::start_file(place &at, uint64_t index)
 	slice part = at.host.part(0, size);
 
 	at.file.start(file_.write ? context_.write(file_.fd.get(), part, offset)
-				  : context_.read(file_.fd.get(), part, offset), size);
+				  : context_.read(file_.fd.get(), part, offset),
+		      size);
 }
 
 void file_work::start_copy(place &at)
@@ -261,7 +269,9 @@ result<void> check(const bench_options &o)
 class local_bench {
 public:
 	local_bench(const bench_options &o, context &in, device *gpu)
-		: options_(o), context_(in), gpu_(gpu) {}
+		: options_(o), context_(in), gpu_(gpu)
+	{
+	}
 	result<figures> run();
 
 private:
@@ -284,11 +294,11 @@ result<void> local_bench::run_gather(figures &all, const slice &target,
 		each_work each(*gpu_, target, source, block, options_.gather);
 		bench_options alone = options_;
 
-		alone.depth = 1;	// its own depth is within
-		SLUICE_TRY(auto batch, measure(context_, one, "one batch", bytes,
-					       options_));
-		SLUICE_TRY(auto apart, measure(context_, each, "a copy each", bytes,
-					       alone));
+		alone.depth = 1; // its own depth is within
+		SLUICE_TRY(auto batch,
+			   measure(context_, one, "one batch", bytes, options_));
+		SLUICE_TRY(auto apart,
+			   measure(context_, each, "a copy each", bytes, alone));
 		all.rows.push_back(std::move(batch));
 		all.rows.push_back(std::move(apart));
 	}
@@ -299,19 +309,18 @@ result<void> local_bench::run_memory(figures &all)
 {
 	uint64_t blocks = std::max(options_.gather, 1u), size = options_.largest();
 
-	SLUICE_TRY(auto source, bench_memory::make(
-		gpu_, options_.from,
-		size * blocks * (options_.gather ? 2 : 1)));
-	SLUICE_TRY(auto target, bench_memory::make(gpu_, options_.to,
-						   size * blocks));
+	SLUICE_TRY(auto source,
+		   bench_memory::make(gpu_, options_.from,
+				      size * blocks * (options_.gather ? 2 : 1)));
+	SLUICE_TRY(auto target, bench_memory::make(gpu_, options_.to, size * blocks));
 	if (options_.gather)
 		SLUICE_CHECK(run_gather(all, target.all(), source.all()));
 	else
 		for (uint64_t bytes : options_.sizes) {
 			copy_work work(*gpu_, target.all().part(0, bytes),
 				       source.all().part(0, bytes), options_.depth);
-			SLUICE_TRY(auto f, measure(context_, work, "copy", bytes,
-						   options_));
+			SLUICE_TRY(auto f,
+				   measure(context_, work, "copy", bytes, options_));
 			all.rows.push_back(std::move(f));
 		}
 	SLUICE_CHECK(source.verify());
@@ -323,10 +332,9 @@ result<void> local_bench::run_file(figures &all)
 	bool write = is_memory(options_.from);
 	const std::string &kind = write ? options_.from : options_.to;
 
-	SLUICE_TRY(auto file, open_file(options_, write ? options_.to : options_.from,
-					write));
-	SLUICE_TRY(auto memory, bench_memory::make(gpu_, kind,
-						   options_.largest()));
+	SLUICE_TRY(auto file,
+		   open_file(options_, write ? options_.to : options_.from, write));
+	SLUICE_TRY(auto memory, bench_memory::make(gpu_, kind, options_.largest()));
 	for (uint64_t bytes : options_.sizes) {
 		SLUICE_TRY(auto work, file_work::make(context_, gpu_, file,
 						      memory.all().part(0, bytes),
@@ -341,7 +349,9 @@ result<void> local_bench::run_file(figures &all)
 result<figures> local_bench::run()
 {
 	figures all{.title = std::format("{} to {}", options_.from, options_.to),
-		    .note = options_.note, .depth = options_.depth, .rows = {}};
+		    .note = options_.note,
+		    .depth = options_.depth,
+		    .rows = {}};
 
 	if (options_.gather)
 		all.title += std::format(", {} blocks gathered", options_.gather);

@@ -95,8 +95,8 @@ uint64_t bench_options::count(uint64_t bytes) const
 
 unsigned bench_options::singles(uint64_t bytes) const
 {
-	return static_cast<unsigned>(std::clamp<uint64_t>(
-		total / bytes, std::min(samples, 16u), samples));
+	return static_cast<unsigned>(
+		std::clamp<uint64_t>(total / bytes, std::min(samples, 16u), samples));
 }
 
 bool is_memory(const std::string &name)
@@ -104,7 +104,8 @@ bool is_memory(const std::string &name)
 	return name == "host" || name == "gpu" || name == "svm";
 }
 
-result<std::optional<device>> bench_gpu(context &in, const bench_options &o, bool wanted)
+result<std::optional<device>> bench_gpu(context &in, const bench_options &o,
+					bool wanted)
 {
 	std::optional<device> none;
 
@@ -137,9 +138,12 @@ result<void> bench_memory::verify() const
 		return {};
 	SLUICE_TRY(auto now, gpu_->counters());
 	if (uint64_t left = now.migrated_out - before_->migrated_out)
-		return fail(errc::device, gpu_->info().address, std::format(
-			"{} pages left video memory while they were used: this is "
-			"no figure of it", left));
+		return fail(
+			errc::device, gpu_->info().address,
+			std::format(
+				"{} pages left video memory while they were used: this is "
+				"no figure of it",
+				left));
 	return {};
 }
 
@@ -164,8 +168,7 @@ result<figure> measure(context &in, bench_work &work, const std::string &what,
 		uint64_t before = in.system_calls();
 		SLUICE_TRY(auto took, round_of(work, count, o.depth));
 		calls += in.system_calls() - before;
-		f.rates.push_back(static_cast<double>(count * bytes) /
-				  seconds(took));
+		f.rates.push_back(static_cast<double>(count * bytes) / seconds(took));
 		if (!other)
 			continue;
 		SLUICE_TRY(auto rate, other(bytes, count));

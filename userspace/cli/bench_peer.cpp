@@ -53,8 +53,10 @@ endpoint_options options_of(const bench_options &o)
 
 perftest_run run_of(const nic &card, const bench_options &o, const message &m)
 {
-	return {.nic = card.info().name, .port = static_cast<uint16_t>(o.port + 1),
-		.bytes = m.size, .count = m.count,
+	return {.nic = card.info().name,
+		.port = static_cast<uint16_t>(o.port + 1),
+		.bytes = m.size,
+		.count = m.count,
 		.depth = static_cast<unsigned>(m.depth)};
 }
 
@@ -63,13 +65,14 @@ class rdma_work : public bench_work {
 public:
 	rdma_work(endpoint &peer, const registration &local, const slice &memory,
 		  const remote_memory &far, bool write, unsigned depth)
-		: peer_(peer), local_(local), memory_(memory), far_(far),
-		  write_(write), under_way_(depth) {}
+		: peer_(peer), local_(local), memory_(memory), far_(far), write_(write),
+		  under_way_(depth)
+	{
+	}
 	result<void> start(unsigned slot, uint64_t) override
 	{
-		under_way_[slot].emplace(
-			write_ ? peer_.write(memory_, local_, far_, 0)
-			       : peer_.read(memory_, local_, far_, 0));
+		under_way_[slot].emplace(write_ ? peer_.write(memory_, local_, far_, 0)
+						: peer_.read(memory_, local_, far_, 0));
 		return {};
 	}
 	result<void> wait(unsigned slot) override
@@ -101,14 +104,19 @@ class active_side {
 public:
 	active_side(const bench_options &o, context &in, device *gpu, nic &card,
 		    endpoint &peer)
-		: options_(o), context_(in), gpu_(gpu), card_(card), peer_(peer) {}
+		: options_(o), context_(in), gpu_(gpu), card_(card), peer_(peer)
+	{
+	}
 	result<figures> run();
 
 private:
 	result<remote_memory> ask();
 	result<double> perftest(uint64_t bytes, uint64_t count);
 	result<double> perftest_once(const perftest_run &run, deadline until);
-	deadline soon() const { return after(std::chrono::seconds(options_.timeout_s)); }
+	deadline soon() const
+	{
+		return after(std::chrono::seconds(options_.timeout_s));
+	}
 
 	const bench_options &options_;
 	context &context_;
@@ -133,8 +141,9 @@ result<remote_memory> active_side::ask()
 result<double> active_side::perftest_once(const perftest_run &run, deadline until)
 {
 	for (;;) {
-		SLUICE_TRY(auto program, child::start(
-			perftest_words(run, options_.host), {.capture = true}));
+		SLUICE_TRY(auto program,
+			   child::start(perftest_words(run, options_.host),
+					{.capture = true}));
 		SLUICE_TRY(int status, program.wait(context_, until));
 		auto printed = program.output();
 		auto rate = perftest_rate(printed, run.bytes);
@@ -142,18 +151,19 @@ result<double> active_side::perftest_once(const perftest_run &run, deadline unti
 			return *rate;
 		if (clock::now() >= until ||
 		    printed.find("ouldn't connect") == printed.npos)
-			return fail(errc::peer_error, "ib_write_bw", std::format(
-				"exit status {}: {}", status,
-				printed.substr(0, 100)));
-		(void)context_.sleep_until(
-			after(std::chrono::milliseconds(50))).wait();
+			return fail(errc::peer_error, "ib_write_bw",
+				    std::format("exit status {}: {}", status,
+						printed.substr(0, 100)));
+		(void)context_.sleep_until(after(std::chrono::milliseconds(50))).wait();
 	}
 }
 
 result<double> active_side::perftest(uint64_t bytes, uint64_t count)
 {
-	message m{.what = message::compare, .size = bytes,
-		  .count = std::max<uint64_t>(count, 5), .depth = options_.depth};
+	message m{.what = message::compare,
+		  .size = bytes,
+		  .count = std::max<uint64_t>(count, 5),
+		  .depth = options_.depth};
 
 	SLUICE_CHECK(say(peer_, m));
 	SLUICE_TRY(auto answer, hear(peer_, soon()));
@@ -166,13 +176,14 @@ result<double> active_side::perftest(uint64_t bytes, uint64_t count)
 result<figures> active_side::run()
 {
 	bool write = options_.operation == "write";
-	figures all{.title = std::format(
-			    "{} of {}'s memory, {} memory here, {}",
-			    options_.operation, peer_.peer(), options_.memory,
-			    card_.info().name),
-		    .note = options_.note, .depth = options_.depth, .rows = {}};
-	SLUICE_TRY(auto memory, bench_memory::make(gpu_, options_.memory,
-						   options_.largest()));
+	figures all{.title = std::format("{} of {}'s memory, {} memory here, {}",
+					 options_.operation, peer_.peer(),
+					 options_.memory, card_.info().name),
+		    .note = options_.note,
+		    .depth = options_.depth,
+		    .rows = {}};
+	SLUICE_TRY(auto memory,
+		   bench_memory::make(gpu_, options_.memory, options_.largest()));
 	SLUICE_TRY(auto local, card_.register_memory(memory.all(), remote::none));
 	SLUICE_TRY(auto far, ask());
 	bench_other other;
@@ -202,7 +213,9 @@ class passive_side {
 public:
 	passive_side(const bench_options &o, context &in, device *gpu, nic &card,
 		     endpoint &peer)
-		: options_(o), context_(in), gpu_(gpu), card_(card), peer_(peer) {}
+		: options_(o), context_(in), gpu_(gpu), card_(card), peer_(peer)
+	{
+	}
 	result<void> run();
 
 private:
@@ -223,15 +236,16 @@ private:
 result<void> passive_side::give(const message &m)
 {
 	if (memory_ || !asks_for_memory(m))
-		return fail(errc::protocol, peer_.peer(), std::format(
-			"it asks for {} bytes, the most is {}, once", m.size,
-			most_asked));
-	SLUICE_TRY(auto memory, bench_memory::make(gpu_, options_.memory,
-						   round_to_pages(m.size)));
-	SLUICE_TRY(registered_, card_.register_memory(memory.all(), remote::read |
-						      remote::write));
+		return fail(errc::protocol, peer_.peer(),
+			    std::format("it asks for {} bytes, the most is {}, once",
+					m.size, most_asked));
+	SLUICE_TRY(auto memory,
+		   bench_memory::make(gpu_, options_.memory, round_to_pages(m.size)));
+	SLUICE_TRY(registered_,
+		   card_.register_memory(memory.all(), remote::read | remote::write));
 	memory_.emplace(std::move(memory));
-	return say(peer_, {.what = message::memory, .size = memory_->all().size(),
+	return say(peer_, {.what = message::memory,
+			   .size = memory_->all().size(),
 			   .address = memory_->all().address(),
 			   .key = registered_.remote_key()});
 }
@@ -280,9 +294,9 @@ result<figures> bench_connect(const bench_options &o)
 	SLUICE_TRY(auto in, context::open());
 	SLUICE_TRY(auto gpu, bench_gpu(in, o, o.memory != "host"));
 	SLUICE_TRY(auto card, nic::open(in, o.nic));
-	SLUICE_TRY(auto peer, endpoint::connect(
-		in, card, o.host, o.port, options_of(o),
-		after(std::chrono::seconds(o.timeout_s))));
+	SLUICE_TRY(auto peer,
+		   endpoint::connect(in, card, o.host, o.port, options_of(o),
+				     after(std::chrono::seconds(o.timeout_s))));
 	return active_side(o, in, gpu ? &*gpu : nullptr, card, peer).run();
 }
 
@@ -291,8 +305,8 @@ result<void> bench_listen(const bench_options &o)
 	SLUICE_TRY(auto in, context::open());
 	SLUICE_TRY(auto gpu, bench_gpu(in, o, o.memory != "host"));
 	SLUICE_TRY(auto card, nic::open(in, o.nic));
-	SLUICE_TRY(auto door, listener::open(in, card, o.address, o.port,
-					     options_of(o)));
+	SLUICE_TRY(auto door,
+		   listener::open(in, card, o.address, o.port, options_of(o)));
 	SLUICE_TRY(auto peer, door.accept(after(std::chrono::seconds(o.timeout_s))));
 	return passive_side(o, in, gpu ? &*gpu : nullptr, card, peer).run();
 }

@@ -17,10 +17,10 @@ struct bench_message {
 
 	uint64_t magic = magic_number;
 	uint64_t what = 0;
-	uint64_t size = 0, address = 0, key = 0;	///< of memory
-	uint64_t count = 0, depth = 0;			///< of ib_write_bw
+	uint64_t size = 0, address = 0, key = 0; ///< of memory
+	uint64_t count = 0, depth = 0;		 ///< of ib_write_bw
 
-	static constexpr uint64_t magic_number = 0x31484342434c53;	// "SLCBCH1"
+	static constexpr uint64_t magic_number = 0x31484342434c53; // "SLCBCH1"
 };
 static_assert(std::endian::native == std::endian::little);
 

@@ -25,17 +25,19 @@ std::string differences(const facts &of, const std::vector<variable> &wanted)
 		auto set = of.environment.find(v.name);
 		if (set != of.environment.end() && set->second == v.value)
 			continue;
-		text += (text.empty() ? "" : ", ") + v.name + (set == of.environment.end() ?
-			" is not set" : std::format(" is {} and not {}", set->second, v.value));
+		text += (text.empty() ? "" : ", ") + v.name +
+			(set == of.environment.end()
+				 ? " is not set"
+				 : std::format(" is {} and not {}", set->second,
+					       v.value));
 	}
 	return text;
 }
 
 check engine_check(const facts &of, const std::string &engine)
 {
-	bool soft = std::ranges::any_of(of.machine.nics(), [](const auto &n) {
-		return !n.pci;
-	});
+	bool soft = std::ranges::any_of(of.machine.nics(),
+					[](const auto &n) { return !n.pci; });
 	auto wanted = variables_for(engine, "", soft);
 	bool told = std::ranges::any_of(wanted, [&](const variable &v) {
 		return v.name.starts_with(prefix_of(engine)) &&
@@ -44,8 +46,11 @@ check engine_check(const facts &of, const std::string &engine)
 	std::string wrong = differences(of, wanted), all = "sluice env " + engine;
 
 	if (!told)
-		return {engine, verdict::ok, std::format("told nothing here; for memory "
-			"in a GPU, {} prints what it must be told", all), ""};
+		return {engine, verdict::ok,
+			std::format("told nothing here; for memory "
+				    "in a GPU, {} prints what it must be told",
+				    all),
+			""};
 	if (wrong.empty())
 		return {engine, verdict::ok, "leaves memory in a GPU", ""};
 	return {engine, verdict::slower,

@@ -24,8 +24,7 @@ check kfd(const facts &of)
 		return {name, verdict::not_known, "could not be asked", ""};
 	if (*of.kfd_errno == 0)
 		return {name, verdict::ok, "/dev/kfd opens", ""};
-	std::string found =
-		std::format("/dev/kfd: {}", std::strerror(*of.kfd_errno));
+	std::string found = std::format("/dev/kfd: {}", std::strerror(*of.kfd_errno));
 	if (*of.kfd_errno == EACCES || *of.kfd_errno == EPERM)
 		return {name, verdict::missing, found, join_render};
 	return {name, verdict::missing, found + ": no memory shared with GPUs",
@@ -38,8 +37,7 @@ check xnack(const facts &of)
 	if (!of.xnack)
 		return {"XNACK", verdict::not_known, "could not be asked", ""};
 	if (*of.xnack)
-		return {"XNACK", verdict::ok, "on: GPUs wait for pages that move",
-			""};
+		return {"XNACK", verdict::ok, "on: GPUs wait for pages that move", ""};
 	return {"XNACK", verdict::ok,
 		"off: queues of GPUs stop while shared memory moves; "
 		"batches do not need it",
@@ -54,10 +52,12 @@ check node(const topology::gpu &g, const gpu_facts &known)
 		return {name, verdict::not_known, "could not be asked", ""};
 	if (*known.open_errno == 0)
 		return {name, verdict::ok, g.render_node + " opens", ""};
-	std::string found = std::format("{}: {}", g.render_node,
-					std::strerror(*known.open_errno));
-	return {name, verdict::missing, found, *known.open_errno == EACCES
-		? join_render : "in a container, pass it " + g.render_node};
+	std::string found =
+		std::format("{}: {}", g.render_node, std::strerror(*known.open_errno));
+	return {name, verdict::missing, found,
+		*known.open_errno == EACCES
+			? join_render
+			: "in a container, pass it " + g.render_node};
 }
 
 check batches(const topology::gpu &g, const gpu_facts &known)
@@ -71,10 +71,11 @@ check batches(const topology::gpu &g, const gpu_facts &known)
 			"none: copies are submitted one by one, by "
 			"AMDGPU_CS",
 			"boot a kernel with the patch series of Sluice"};
-	return {name, verdict::ok, std::format(
-		"up to {} operations and {} in one call, on {} engines",
-		known.batch->max_descs, size_text(known.batch->max_bytes),
-		std::popcount(known.batch->engine_mask)), ""};
+	return {name, verdict::ok,
+		std::format("up to {} operations and {} in one call, on {} engines",
+			    known.batch->max_descs, size_text(known.batch->max_bytes),
+			    std::popcount(known.batch->engine_mask)),
+		""};
 }
 
 check shared(const facts &of, const topology::gpu &g)
@@ -88,8 +89,7 @@ check shared(const facts &of, const topology::gpu &g)
 			"memory with processes",
 			"use a kernel with CONFIG_HSA_AMD=y"};
 	if (!g.svm)
-		return {name, verdict::missing,
-			"it shares no memory with processes",
+		return {name, verdict::missing, "it shares no memory with processes",
 			"use a kernel with CONFIG_HSA_AMD_SVM=y"};
 	if (kernel.symbols && !kernel.kfd_alias)
 		return {name, verdict::slower,
@@ -110,14 +110,12 @@ check bar(const topology::gpu &g)
 		return {name, verdict::not_known, "amdgpu does not tell", ""};
 	if (g.visible_vram_bytes >= g.vram_bytes)
 		return {name, verdict::ok,
-			std::format("all of {} is visible",
-				    size_text(g.vram_bytes)),
+			std::format("all of {} is visible", size_text(g.vram_bytes)),
 			""};
 	return {name, verdict::slower,
 		std::format("{} of {} are visible: the rest moves to the host for "
 			    "peers and the CPU",
-			    size_text(g.visible_vram_bytes),
-			    size_text(g.vram_bytes)),
+			    size_text(g.visible_vram_bytes), size_text(g.vram_bytes)),
 		"turn on resizable BAR (above 4G decoding) in the firmware's "
 		"setup"};
 }
@@ -132,7 +130,8 @@ check slot_check(const std::string &name, const pci_link &link)
 		return {name + " slot", verdict::ok,
 			std::format("{} lanes of {:g} GT/s, {}", link.lanes,
 				    link.gigatransfers,
-				    rate_text(link.bytes_per_second())), ""};
+				    rate_text(link.bytes_per_second())),
+			""};
 	return {name + " slot", verdict::slower,
 		std::format("{} lanes, and it could have {}", link.lanes,
 			    link.most_lanes),
@@ -155,10 +154,9 @@ void check_gpus(const facts &of, checks &to)
 	for (size_t i = 0; i < all.size(); i++) {
 		to.push_back(node(all[i], of.gpus[i]));
 		if (all[i].driver != "amdgpu") {
-			to.push_back(
-				{all[i].name + " driver", verdict::missing,
-				 all[i].driver.empty() ? "none" : all[i].driver,
-				 "Sluice moves data only with amdgpu"});
+			to.push_back({all[i].name + " driver", verdict::missing,
+				      all[i].driver.empty() ? "none" : all[i].driver,
+				      "Sluice moves data only with amdgpu"});
 			continue;
 		}
 		to.push_back(batches(all[i], of.gpus[i]));

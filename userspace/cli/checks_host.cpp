@@ -42,13 +42,12 @@ check p2pdma(const facts &of)
 	const auto &k = of.machine.running();
 
 	if (!k.symbols)
-		return {"P2PDMA", verdict::not_known,
-			"/proc/kallsyms does not tell", ""};
+		return {"P2PDMA", verdict::not_known, "/proc/kallsyms does not tell",
+			""};
 	if (k.p2pdma)
 		return {"P2PDMA", verdict::ok,
 			"the kernel lets devices reach each other", ""};
-	return {"P2PDMA", verdict::slower,
-		"the kernel lets no device reach another",
+	return {"P2PDMA", verdict::slower, "the kernel lets no device reach another",
 		"build it with CONFIG_PCI_P2PDMA=y"};
 }
 
@@ -69,17 +68,18 @@ check uring(const facts &of)
 
 check memlock(const facts &of)
 {
-	bool pins = std::ranges::any_of(of.nics, [](const nic_facts &n) {
-		return n.on_demand == false;
-	});
+	bool pins = std::ranges::any_of(
+		of.nics, [](const nic_facts &n) { return n.on_demand == false; });
 
 	if (!of.memlock)
 		return {"memlock", verdict::not_known, "could not be asked", ""};
-	std::string limit = *of.memlock == UINT64_MAX ? "no limit"
-						      : size_text(*of.memlock);
+	std::string limit =
+		*of.memlock == UINT64_MAX ? "no limit" : size_text(*of.memlock);
 	if (!pins)
-		return {"memlock", verdict::ok, limit + (of.nics.empty()
-			? "" : "; memory on demand needs none"), ""};
+		return {"memlock", verdict::ok,
+			limit + (of.nics.empty() ? ""
+						 : "; memory on demand needs none"),
+			""};
 	if (*of.memlock >= little_memlock)
 		return {"memlock", verdict::ok, limit, ""};
 	return {"memlock", verdict::missing,
@@ -97,8 +97,7 @@ check huge_pages(const facts &of)
 			""};
 	if (of.huge_pages != "never")
 		return {"huge pages", verdict::ok, of.huge_pages, ""};
-	return {"huge pages", verdict::slower,
-		"never: devices translate each 4 KiB",
+	return {"huge pages", verdict::slower, "never: devices translate each 4 KiB",
 		"echo madvise >/sys/kernel/mm/transparent_hugepage/enabled"};
 }
 
@@ -107,8 +106,7 @@ check balancing(const facts &of)
 	if (!of.numa_balancing || *of.numa_balancing == 0)
 		return {"NUMA balancing", verdict::ok, "off", ""};
 	if (of.machine.nodes().size() < 2)
-		return {"NUMA balancing", verdict::ok, "on, but there is one node",
-			""};
+		return {"NUMA balancing", verdict::ok, "on, but there is one node", ""};
 	return {"NUMA balancing", verdict::slower,
 		"on: it takes pages from devices that "
 		"use them, to see who touches them, and moves them between nodes",
@@ -129,11 +127,9 @@ check iommu(const facts &of)
 	for (const std::string &mode : modes)
 		text += (text.empty() ? "" : ", ") + mode;
 	if (text.empty())
-		return {"IOMMU", verdict::ok, "none translates for GPUs and NICs",
-			""};
+		return {"IOMMU", verdict::ok, "none translates for GPUs and NICs", ""};
 	if (modes == std::set<std::string>{"identity"})
-		return {"IOMMU", verdict::ok, "identity: nothing is translated",
-			""};
+		return {"IOMMU", verdict::ok, "identity: nothing is translated", ""};
 	return {"IOMMU", verdict::ok,
 		text + ": it translates what crosses the host bridge; "
 		       "to compare, boot with iommu=pt",
@@ -144,8 +140,7 @@ check iommu(const facts &of)
 
 void check_host(const facts &of, checks &to)
 {
-	for (auto one :
-	     {kernel, uring, p2pdma, iommu, memlock, huge_pages, balancing})
+	for (auto one : {kernel, uring, p2pdma, iommu, memlock, huge_pages, balancing})
 		to.push_back(one(of));
 }
 

@@ -16,8 +16,9 @@ check port(const topology::nic &n)
 	const std::string name = n.name + " port";
 
 	if (!n.active)
-		return {name, verdict::missing, std::format("down (interface {})",
-			n.interface.empty() ? "not known" : n.interface),
+		return {name, verdict::missing,
+			std::format("down (interface {})",
+				    n.interface.empty() ? "not known" : n.interface),
 			"plug in the cable, and ip link set INTERFACE up"};
 	// That it is software is judged with the paths.
 	return {name, verdict::ok,
@@ -41,15 +42,14 @@ check registration(const topology::nic &n, const nic_facts &known)
 	if (!known.on_demand)
 		return {name, verdict::not_known, "could not be asked", ""};
 	std::string dmabuf =
-		known.dmabuf ? *known.dmabuf ? "; dma-bufs too" : "; no dma-bufs"
-			     : "";
+		known.dmabuf ? *known.dmabuf ? "; dma-bufs too" : "; no dma-bufs" : "";
 	if (*known.on_demand)
 		return {name, verdict::ok,
 			"on demand (ODP): nothing is pinned" + dmabuf, ""};
 	if (known.on_demand_wrong)
 		return {name, verdict::slower,
 			"ODP moves wrong bytes on this kernel: host memory is pinned" +
-			dmabuf,
+				dmabuf,
 			"boot a kernel with series 04, which mends it"};
 	return {name, verdict::slower,
 		"no paging on demand (ODP): host memory is pinned" + dmabuf,

@@ -17,7 +17,7 @@ using kind = location::kind;
 struct way {
 	std::string to;
 	route by;
-	bool usable;		///< its port is up
+	bool usable; ///< its port is up
 };
 
 // Two devices may lack the same: it is said once.
@@ -55,8 +55,9 @@ std::vector<way> ways(const topology &t, location from, kind to)
 verdict verdict_on(const route &by)
 {
 	return by.how == path::unreachable ? verdict::missing
-	     : !by.remedies.empty() ? verdict::slower
-	     : !by.not_known.empty() ? verdict::not_known : verdict::ok;
+	       : !by.remedies.empty()	   ? verdict::slower
+	       : !by.not_known.empty()	   ? verdict::not_known
+					   : verdict::ok;
 }
 
 check judge(std::string name, const std::vector<way> &all)
@@ -71,12 +72,11 @@ check judge(std::string name, const std::vector<way> &all)
 		found += ". Not known: " + joined(best.by.not_known);
 	std::string others;
 	for (const way &other : std::span(all).subspan(1))
-		others += std::format("{}{} {}", others.empty() ? "" : ", ",
-				      other.to, sluice::name(other.by.how));
+		others += std::format("{}{} {}", others.empty() ? "" : ", ", other.to,
+				      sluice::name(other.by.how));
 	if (!others.empty())
 		found += ". Others: " + others;
-	return {std::move(name), verdict_on(best.by), found,
-		joined(best.by.remedies)};
+	return {std::move(name), verdict_on(best.by), found, joined(best.by.remedies)};
 }
 
 /// All pairs of GPUs at once: there may be many, and most are alike.
@@ -100,9 +100,9 @@ std::optional<check> between_gpus(const topology &t)
 	if (pairs.empty())
 		return std::nullopt;
 	for (auto [how, n] : pairs)
-		all.found += std::format(
-			"{}{} {} by {}", all.found.empty() ? "" : ", ", n,
-			n == 1 ? "pair" : "pairs", sluice::name(how));
+		all.found +=
+			std::format("{}{} {} by {}", all.found.empty() ? "" : ", ", n,
+				    n == 1 ? "pair" : "pairs", sluice::name(how));
 	return all;
 }
 

@@ -38,8 +38,8 @@ int redirect(posix_spawn_file_actions_t &actions, int to)
 {
 	int err = posix_spawn_file_actions_adddup2(&actions, to, STDOUT_FILENO);
 
-	return err ? err : posix_spawn_file_actions_adddup2(&actions, to,
-							    STDERR_FILENO);
+	return err ? err
+		   : posix_spawn_file_actions_adddup2(&actions, to, STDERR_FILENO);
 }
 
 } // namespace

@@ -15,8 +15,8 @@ namespace sluice::cli {
 class child {
 public:
 	struct options {
-		bool capture = false;	///< keep what it prints
-		int keep = -1;		///< a descriptor that it inherits
+		bool capture = false; ///< keep what it prints
+		int keep = -1;	      ///< a descriptor that it inherits
 	};
 
 	/// @param words the program and its arguments; it is looked for in $PATH
@@ -29,7 +29,9 @@ public:
 
 	child(child &&other) noexcept
 		: pid_(std::exchange(other.pid_, -1)), pidfd_(std::move(other.pidfd_)),
-		  output_(std::move(other.output_)) {}
+		  output_(std::move(other.output_))
+	{
+	}
 	child &operator=(child &&) = delete;
 	/// Ends it.
 	~child();
@@ -50,7 +52,7 @@ private:
 	child() = default;
 
 	int pid_ = -1;
-	unique_fd pidfd_, output_;	///< output is a file without a name
+	unique_fd pidfd_, output_; ///< output is a file without a name
 };
 
 /// This process goes on as another program, with this environment. Returns if it does

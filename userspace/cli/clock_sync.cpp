@@ -62,7 +62,7 @@ std::optional<clock_ping> ping(int s, uint64_t number, std::string &boot)
 
 		int64_t received = now_ns();
 		if (n < 0)
-			break;		// nobody listens there yet
+			break; // nobody listens there yet
 		std::span answer(room.data(), static_cast<size_t>(n));
 		auto got = ping_of(answer, number, sent, received);
 		if (!got)
@@ -98,7 +98,7 @@ std::optional<ping_packet> answer_to(std::span<const std::byte> question,
 std::optional<clock_ping> ping_of(std::span<const std::byte> answer, uint64_t number,
 				  int64_t sent, int64_t received)
 {
-	constexpr int64_t most = int64_t{1} << 62;	// 146 years
+	constexpr int64_t most = int64_t{1} << 62; // 146 years
 	auto p = read_ping(answer);
 
 	if (!p || p->number != number || p->there <= 0 || p->there >= most)
@@ -108,18 +108,18 @@ std::optional<clock_ping> ping_of(std::span<const std::byte> answer, uint64_t nu
 
 std::string boot_in(const ping_packet &answer)
 {
-	return {answer.boot.data(), ::strnlen(answer.boot.data(),
-					      answer.boot.size() - 1)};
+	return {answer.boot.data(),
+		::strnlen(answer.boot.data(), answer.boot.size() - 1)};
 }
 
 clock_offset offset_of(const std::vector<clock_ping> &pings, std::string boot)
 {
-	const auto &best = *std::ranges::min_element(pings, {}, [](const auto &p) {
-		return p.received - p.sent;
-	});
+	const auto &best = *std::ranges::min_element(
+		pings, {}, [](const auto &p) { return p.received - p.sent; });
 	int64_t way = best.received - best.sent;
 
-	return {.boot_id = std::move(boot), .ns = best.there - best.sent - way / 2,
+	return {.boot_id = std::move(boot),
+		.ns = best.there - best.sent - way / 2,
 		.uncertainty_ns = (way + 1) / 2};
 }
 
@@ -127,10 +127,11 @@ clock_offset combined(const clock_offset &first, const clock_offset &second)
 {
 	int64_t apart = second.ns - first.ns;
 
-	return {.boot_id = first.boot_id, .ns = first.ns + apart / 2,
-		.uncertainty_ns = std::max(first.uncertainty_ns,
-					   second.uncertainty_ns) +
-				  (std::abs(apart) + 1) / 2};
+	return {.boot_id = first.boot_id,
+		.ns = first.ns + apart / 2,
+		.uncertainty_ns =
+			std::max(first.uncertainty_ns, second.uncertainty_ns) +
+			(std::abs(apart) + 1) / 2};
 }
 
 result<ping_answerer> ping_answerer::open(uint16_t port)
@@ -157,8 +158,8 @@ void ping_answerer::answer() const
 	socklen_t length = sizeof(who);
 
 	while (::recvfrom(fd(), room.data(), room.size(), MSG_DONTWAIT,
-			  reinterpret_cast<sockaddr *>(&who), &length) ==
-	       static_cast<ssize_t>(room.size())) {
+			  reinterpret_cast<sockaddr *>(&who),
+			  &length) == static_cast<ssize_t>(room.size())) {
 		if (auto p = answer_to(room, boot_id(), now_ns()))
 			::sendto(fd(), &*p, sizeof(*p), MSG_DONTWAIT,
 				 reinterpret_cast<sockaddr *>(&who), length);
@@ -181,8 +182,10 @@ result<clock_offset> measure_offset(const std::string &peer, uint16_t port,
 			::poll(nullptr, 0, 10);
 	}
 	if (pings.empty())
-		return fail(errc::timeout, peer, "no sluice trace --sync-listen "
-			    "answers on UDP port " + std::to_string(port));
+		return fail(errc::timeout, peer,
+			    "no sluice trace --sync-listen "
+			    "answers on UDP port " +
+				    std::to_string(port));
 	return offset_of(pings, boot);
 }
 

@@ -20,7 +20,7 @@ struct ping_packet {
 	int64_t there = 0;
 	std::array<char, 40> boot{};
 
-	static constexpr uint64_t magic_number = 0x31474e504c53;	// "SLPNG1"
+	static constexpr uint64_t magic_number = 0x31474e504c53; // "SLPNG1"
 };
 
 /// None: it is another program's.

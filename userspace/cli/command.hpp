@@ -17,8 +17,8 @@ namespace sluice::cli {
 /// What holds for all commands.
 struct settings {
 	bool json = false;
-	std::string root = "/";		///< where sys and proc are; for tests
-	std::ostream *out = nullptr;	///< for results, and nothing else
+	std::string root = "/";	     ///< where sys and proc are; for tests
+	std::ostream *out = nullptr; ///< for results, and nothing else
 
 	/// Is it the machine that this runs on, so that its devices can be asked?
 	bool live() const { return root == "/"; }

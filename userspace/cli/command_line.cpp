@@ -63,9 +63,8 @@ command_line::command_line(settings &common)
 
 command *command_line::chosen() const
 {
-	auto found = std::ranges::find_if(commands_, [](const known &c) {
-		return c.parser->parsed();
-	});
+	auto found = std::ranges::find_if(
+		commands_, [](const known &c) { return c.parser->parsed(); });
 
 	return found == commands_.end() ? nullptr : found->what.get();
 }

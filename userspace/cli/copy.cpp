@@ -26,7 +26,7 @@ struct copy_options {
 
 /// Memory of one piece, and what is done with it.
 struct copy_slot {
-	slice read, written;	///< the same without a GPU
+	slice read, written; ///< the same without a GPU
 	slice video;
 	batch through{2};
 };
@@ -35,7 +35,9 @@ class copier {
 public:
 	copier(context &in, device *gpu, int from, int to, uint64_t size)
 		: context_(in), gpu_(gpu), from_(from), to_(to),
-		  progress_{.bytes = 0, .size = size} {}
+		  progress_{.bytes = 0, .size = size}
+	{
+	}
 
 	result<void> prepare(const copy_options &o);
 	/// All slots at once.
@@ -105,8 +107,9 @@ task<result<void>> copier::piece(copy_slot &slot, uint64_t at, size_t length)
 	if (!got)
 		co_return std::unexpected(got.error());
 	if (*got < length)
-		co_return fail(errc::input, "FROM", std::format(
-			"it ended at {} of {} bytes", at + *got, progress_.size));
+		co_return fail(errc::input, "FROM",
+			       std::format("it ended at {} of {} bytes", at + *got,
+					   progress_.size));
 	if (!went)
 		co_return std::unexpected(went.error());
 	if (!put)
@@ -114,8 +117,9 @@ task<result<void>> copier::piece(copy_slot &slot, uint64_t at, size_t length)
 	if (*put < length)
 		co_return fail(errc::output, "TO", "it takes no more bytes");
 	if (gpu_ && std::memcmp(in.data(), out.data(), length))
-		co_return fail(errc::corrupt, gpu_->info().address, std::format(
-			"what came back of the bytes at {} differs", at));
+		co_return fail(
+			errc::corrupt, gpu_->info().address,
+			std::format("what came back of the bytes at {} differs", at));
 	progress_.bytes += length;
 	co_return {};
 }
@@ -187,9 +191,11 @@ void copy_command::add_options(CLI::App &to)
 		      "through this GPU's memory: 0000:03:00.0, or 0")
 		->type_name("GPU");
 	to.add_option("--piece", options_.piece, "bytes that are read at a time")
-		->transform(CLI::AsSizeValue(false))->capture_default_str();
+		->transform(CLI::AsSizeValue(false))
+		->capture_default_str();
 	to.add_option("--pieces", options_.pieces, "pieces under way at once")
-		->check(CLI::Range(1, 64))->capture_default_str();
+		->check(CLI::Range(1, 64))
+		->capture_default_str();
 	to.add_flag("--overwrite", options_.overwrite, "replace a file that is there");
 	to.add_flag("--quiet", options_.quiet, "print no progress and no result");
 }
@@ -233,9 +239,10 @@ result<exit_status> copy_command::run(const settings &with)
 	auto began = clock::now();
 
 	if (!o.piece || o.piece % page_size || o.piece > 1 << 30)
-		return fail(errc::usage, "--piece", "it must be whole pages, at most 1 GiB");
+		return fail(errc::usage, "--piece",
+			    "it must be whole pages, at most 1 GiB");
 	unique_fd from(::open(o.from.c_str(), O_RDONLY | O_CLOEXEC));
-	struct stat st {};
+	struct stat st{};
 	if (!from || ::fstat(from.get(), &st) < 0)
 		return fail_errno(o.from, "open", errno, errc::input);
 	if (!S_ISREG(st.st_mode))
@@ -260,8 +267,10 @@ result<exit_status> copy_command::run(const settings &with)
 	double rate = static_cast<double>(size) / s / 1e6;
 	const char *path = o.gpu.empty() ? "host" : "video memory";
 	if (with.json)
-		*with.out << json_text({{"bytes", size}, {"path", path},
-					{"seconds", s}, {"mb_per_s", rate},
+		*with.out << json_text({{"bytes", size},
+					{"path", path},
+					{"seconds", s},
+					{"mb_per_s", rate},
 					{"sha256", to_string(*digest)}});
 	else if (!o.quiet)
 		*with.out << std::format("{} bytes through {}, {:.3f} s, {:.1f} MB/s\n"

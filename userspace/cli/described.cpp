@@ -85,8 +85,12 @@ std::string initial_of(const CLI::Option &o, const std::string &value)
 
 described_option describe(const CLI::Option &o)
 {
-	described_option d{.names = names_of(o), .value = value_of(o), .choices = {},
-			   .limits = {}, .initial = {}, .text = o.get_description(),
+	described_option d{.names = names_of(o),
+			   .value = value_of(o),
+			   .choices = {},
+			   .limits = {},
+			   .initial = {},
+			   .text = o.get_description(),
 			   .required = o.get_required()};
 	const std::string type = o.get_type_name();
 
@@ -95,8 +99,8 @@ described_option describe(const CLI::Option &o)
 	d.initial = initial_of(o, d.value);
 	d.repeated = o.get_items_expected_max() > 1;
 	if (d.operand())
-		d.value = o.get_option_text().empty() ? d.names[0]
-						      : o.get_option_text();
+		d.value =
+			o.get_option_text().empty() ? d.names[0] : o.get_option_text();
 	return d;
 }
 
@@ -113,8 +117,11 @@ std::vector<std::string> usage_of(const CLI::App &app)
 
 described_command describe(const CLI::App &app)
 {
-	described_command d{.name = app.get_name(), .summary = app.get_description(),
-			    .usage = usage_of(app), .options = {}, .operands = {},
+	described_command d{.name = app.get_name(),
+			    .summary = app.get_description(),
+			    .usage = usage_of(app),
+			    .options = {},
+			    .operands = {},
 			    .commands = {}};
 
 	for (const CLI::Option *o : app.get_options()) {
@@ -123,9 +130,8 @@ described_command describe(const CLI::App &app)
 		auto option = describe(*o);
 		(option.operand() ? d.operands : d.options).push_back(option);
 	}
-	for (const CLI::App *sub : app.get_subcommands([](const CLI::App *) {
-		     return true;
-	     }))
+	for (const CLI::App *sub :
+	     app.get_subcommands([](const CLI::App *) { return true; }))
 		d.commands.push_back(describe(*sub));
 	return d;
 }

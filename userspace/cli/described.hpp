@@ -12,21 +12,21 @@ namespace sluice::cli {
 
 /// An option, or an operand.
 struct described_option {
-	std::vector<std::string> names;	///< "-h", "--help"; one without "-": an operand
-	std::string value;		///< FILE, N, SIZE; empty: none; an operand's name
-	std::vector<std::string> choices;	///< the values that there are; empty: any
-	std::string limits;		///< "1 to 64"
-	std::string initial;		///< what holds without it
-	std::string text;		///< what it is for
+	std::vector<std::string> names; ///< "-h", "--help"; one without "-": an operand
+	std::string value; ///< FILE, N, SIZE; empty: none; an operand's name
+	std::vector<std::string> choices; ///< the values that there are; empty: any
+	std::string limits;		  ///< "1 to 64"
+	std::string initial;		  ///< what holds without it
+	std::string text;		  ///< what it is for
 	bool required = false, repeated = false;
 
 	bool operand() const { return !names[0].starts_with('-'); }
 };
 
 struct described_command {
-	std::string name;		///< "send"; of the program itself, "sluice"
+	std::string name; ///< "send"; of the program itself, "sluice"
 	std::string summary;
-	std::vector<std::string> usage;	///< lines, without "Usage:"
+	std::vector<std::string> usage; ///< lines, without "Usage:"
 	std::vector<described_option> options, operands;
 	std::vector<described_command> commands;
 };

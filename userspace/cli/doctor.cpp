@@ -23,8 +23,9 @@ exit_status status_of(const checks &all)
 
 	for (const check &one : all)
 		worst = std::max(worst, one.is);
-	return worst == verdict::missing ? exit_status::missing
-	     : worst == verdict::slower ? exit_status::slower : exit_status::ok;
+	return worst == verdict::missing  ? exit_status::missing
+	       : worst == verdict::slower ? exit_status::slower
+					  : exit_status::ok;
 }
 
 size_t count(const checks &all, verdict is)
@@ -37,8 +38,10 @@ std::string summary(const checks &all)
 	size_t slower = count(all, verdict::slower),
 	       missing = count(all, verdict::missing);
 	size_t unknown = count(all, verdict::not_known);
-	std::string text = slower + missing + unknown == 0 ? "All is well" :
-		std::format("{} missing, {} slower than could be", missing, slower);
+	std::string text = slower + missing + unknown == 0
+				   ? "All is well"
+				   : std::format("{} missing, {} slower than could be",
+						 missing, slower);
 
 	if (unknown)
 		text += std::format("; {} not known", unknown);
@@ -54,9 +57,9 @@ std::string doctor_text(const checks &all)
 	for (const check &one : all)
 		widest = std::max(widest, one.name.size());
 	for (const check &one : all) {
-		text += hanging(std::format("{:<9}  {:<{}}  ", name(one.is),
-					    one.name, widest),
-				one.found);
+		text += hanging(
+			std::format("{:<9}  {:<{}}  ", name(one.is), one.name, widest),
+			one.found);
 		if (!one.remedy.empty())
 			text += hanging(std::format("{:<{}}", "", widest + 13) +
 						"try: ",
@@ -70,8 +73,10 @@ std::string doctor_json(const checks &all)
 	nlohmann::json list = nlohmann::json::array();
 
 	for (const check &one : all)
-		list.push_back({{"check", one.name}, {"verdict", name(one.is)},
-				{"found", one.found}, {"remedy", one.remedy}});
+		list.push_back({{"check", one.name},
+				{"verdict", name(one.is)},
+				{"found", one.found},
+				{"remedy", one.remedy}});
 	return json_text({{"checks", std::move(list)},
 			  {"missing", count(all, verdict::missing)},
 			  {"slower", count(all, verdict::slower)},

@@ -19,28 +19,28 @@ struct settings;
 
 /// What an ioctl or a library says of one GPU. Without a value: it was not asked.
 struct gpu_facts {
-	std::optional<int> open_errno;		///< of its render node, 0: it opens
+	std::optional<int> open_errno; ///< of its render node, 0: it opens
 	std::optional<drm_amdgpu_info_sdma_batch> batch; ///< all 0: no batches
 };
 
 struct nic_facts {
 	std::optional<int> open_errno;
-	std::optional<bool> on_demand;		///< RC can write, read and send
-	bool on_demand_wrong = false;		///< it has it, and moves wrong bytes
+	std::optional<bool> on_demand; ///< RC can write, read and send
+	bool on_demand_wrong = false;  ///< it has it, and moves wrong bytes
 	std::optional<bool> dmabuf;
 };
 
 struct facts {
 	topology machine;
-	std::vector<gpu_facts> gpus;		///< as machine.gpus()
-	std::vector<nic_facts> nics;		///< as machine.nics()
+	std::vector<gpu_facts> gpus; ///< as machine.gpus()
+	std::vector<nic_facts> nics; ///< as machine.nics()
 
-	std::optional<int> uring_errno;		///< 0: there is a ring
-	std::optional<int> kfd_errno;		///< of /dev/kfd, 0: it opens
+	std::optional<int> uring_errno; ///< 0: there is a ring
+	std::optional<int> kfd_errno;	///< of /dev/kfd, 0: it opens
 	std::optional<bool> xnack;
 	std::optional<uint64_t> memlock;	///< bytes; UINT64_MAX: no limit
 	std::string huge_pages;			///< "always", "madvise", "never"
-	std::optional<uint64_t> numa_balancing;	///< 0: off
+	std::optional<uint64_t> numa_balancing; ///< 0: off
 	/// Variables that engines of others heed, of those that sluice env knows.
 	std::map<std::string, std::string> environment;
 };
@@ -50,9 +50,9 @@ result<facts> ask(const settings &with);
 
 enum class verdict : uint8_t {
 	ok,
-	not_known,	///< only somebody else can tell
-	slower,		///< it works, and could be faster
-	missing,	///< something cannot be done without it
+	not_known, ///< only somebody else can tell
+	slower,	   ///< it works, and could be faster
+	missing,   ///< something cannot be done without it
 };
 
 const char *name(verdict v) noexcept;

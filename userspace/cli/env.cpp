@@ -19,9 +19,9 @@ constexpr std::array engine_names = {"ucx", "openmpi", "libfabric"};
 enum : unsigned { ucx = 1, openmpi = 2, libfabric = 4 };
 
 struct row {
-	unsigned engines;		///< who heeds it
+	unsigned engines; ///< who heeds it
 	const char *name, *value, *reason;
-	bool soft_only = false;		///< it is for soft RoCE
+	bool soft_only = false; ///< it is for soft RoCE
 };
 
 // "@" in a value is the NIC: such a row holds for those who name one.
@@ -72,8 +72,8 @@ std::string env_json(const std::string &engine, const std::vector<variable> &all
 	nlohmann::json list = nlohmann::json::array();
 
 	for (const variable &v : all)
-		list.push_back({{"name", v.name}, {"value", v.value},
-				{"reason", v.reason}});
+		list.push_back(
+			{{"name", v.name}, {"value", v.value}, {"reason", v.reason}});
 	return json_text({{"engine", engine}, {"variables", std::move(list)}});
 }
 
@@ -82,7 +82,8 @@ public:
 	void add_options(CLI::App &to) override
 	{
 		to.add_option("engine", engine_, "what to print them for")
-			->required()->check(CLI::IsMember(engines()));
+			->required()
+			->check(CLI::IsMember(engines()));
 		to.add_option("--nic", nic_, "the RDMA device that it is to use")
 			->type_name("NIC");
 	}
@@ -104,7 +105,8 @@ result<bool> env::is_soft(const topology &machine) const
 		return std::ranges::any_of(all, software);
 	auto found = std::ranges::find(all, nic_, &topology::nic::name);
 	if (found == all.end())
-		return fail(errc::device, "--nic " + nic_, "there is no such RDMA device");
+		return fail(errc::device, "--nic " + nic_,
+			    "there is no such RDMA device");
 	if (!is_plain(nic_))
 		return fail(errc::device, "--nic " + nic_,
 			    "the name may have letters, digits and \"_-.\" only");
@@ -131,7 +133,8 @@ std::vector<variable> variables_for(std::string_view engine, const std::string &
 				    bool soft)
 {
 	std::vector<variable> all;
-	auto bit = 1u << (std::ranges::find(engine_names, engine) - engine_names.begin());
+	auto bit =
+		1u << (std::ranges::find(engine_names, engine) - engine_names.begin());
 
 	for (const row &r : table) {
 		std::string value = r.value;

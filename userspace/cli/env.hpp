@@ -11,7 +11,7 @@ namespace sluice::cli {
 
 struct variable {
 	std::string name, value;
-	std::string reason;		///< why, in words
+	std::string reason; ///< why, in words
 };
 
 /// "ucx", "openmpi", "libfabric"

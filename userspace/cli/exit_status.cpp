@@ -39,27 +39,23 @@ constexpr std::array table = {
 	    "the data that arrived are not those sent",
 	    "do not use them; send them again, and distrust the hardware on the "
 	    "way"},
-	row{exit_status::protocol, errc::protocol,
-	    "the other side broke the protocol",
+	row{exit_status::protocol, errc::protocol, "the other side broke the protocol",
 	    "use the same version of sluice on both sides"},
 	row{exit_status::output, errc::output,
 	    "a file cannot be written: full, read only",
 	    "make room, or write elsewhere"},
 	row{exit_status::unsupported, errc::unsupported,
 	    "the kernel or a device cannot do it", see_doctor},
-	row{exit_status::no_path, errc::no_path,
-	    "no path, or none as good as required",
+	row{exit_status::no_path, errc::no_path, "no path, or none as good as required",
 	    "sluice info A B tells which path there is, and why it is no better"},
-	row{exit_status::busy, errc::busy, "too much is under way",
-	    "try again later"},
+	row{exit_status::busy, errc::busy, "too much is under way", "try again later"},
 	row{exit_status::stale, errc::stale, "what it was prepared for is gone",
 	    "try again: it is prepared anew"},
 	row{exit_status::peer_error, errc::peer_error,
 	    "the other side reported an error", "see what the other side printed"},
 	row{exit_status::denied, errc::denied, "one side did not prove that it may",
 	    "give both sides the same token"},
-	row{exit_status::cancelled, errc::cancelled, "it was interrupted",
-	    "try again"},
+	row{exit_status::cancelled, errc::cancelled, "it was interrupted", "try again"},
 	row{exit_status::slower,
 	    {},
 	    "of doctor: all works, something slower than it could",
@@ -91,8 +87,7 @@ std::string exit_status_text()
 	std::string text = "Exit status:\n";
 
 	for (const row &r : table)
-		text += std::format("  {:2}  {:<11}  {}\n",
-				    static_cast<int>(r.status),
+		text += std::format("  {:2}  {:<11}  {}\n", static_cast<int>(r.status),
 				    r.code ? name(*r.code) : "", r.meaning);
 	return text;
 }

@@ -20,8 +20,8 @@ constexpr uint64_t most_bytes = uint64_t{1} << 30;
 
 std::unexpected<error> bad_size(std::string_view text)
 {
-	return fail(errc::usage, "--sizes", std::format(
-		"\"{}\" is no size from 1 to 1G, such as 4K", text));
+	return fail(errc::usage, "--sizes",
+		    std::format("\"{}\" is no size from 1 to 1G, such as 4K", text));
 }
 
 result<uint64_t> parse_size(std::string_view text)
@@ -29,16 +29,18 @@ result<uint64_t> parse_size(std::string_view text)
 	uint64_t n = 0;
 	auto [end, err] = std::from_chars(text.data(), text.data() + text.size(), n);
 	std::string_view unit = text.substr(static_cast<size_t>(end - text.data()));
-	int shift = unit.empty() ? 0 : unit == "K" ? 10 : unit == "M" ? 20
-		: unit == "G" ? 30 : -1;
+	int shift = unit.empty()  ? 0
+		    : unit == "K" ? 10
+		    : unit == "M" ? 20
+		    : unit == "G" ? 30
+				  : -1;
 
 	if (err != std::errc() || shift < 0 || n == 0 || n > most_bytes >> shift)
 		return bad_size(text);
 	return n << shift;
 }
 
-result<std::vector<uint64_t>> parse_range(std::string_view first,
-					  std::string_view last)
+result<std::vector<uint64_t>> parse_range(std::string_view first, std::string_view last)
 {
 	auto from = parse_size(first), to = parse_size(last);
 	std::vector<uint64_t> all;
@@ -46,8 +48,8 @@ result<std::vector<uint64_t>> parse_range(std::string_view first,
 	if (!from || !to)
 		return std::unexpected(from ? to.error() : from.error());
 	if (*from > *to)
-		return fail(errc::usage, "--sizes", std::format(
-			"{} is above {}", first, last));
+		return fail(errc::usage, "--sizes",
+			    std::format("{} is above {}", first, last));
 	for (uint64_t n = *from; n < *to; n *= 4)
 		all.push_back(n);
 	all.push_back(*to);
@@ -81,9 +83,11 @@ std::string energy_lines(const figures &all)
 			lines += hanging("  ", std::format("{} {}: {}", f.what, f.bytes,
 							   energy_text(*f.energy)));
 	if (!lines.empty())
-		lines = "energy\n" + lines + hanging("  ", "of all that the GPUs did in the "
-			"rounds, idling too; +-: how much may be of before and after. NOT "
-			"verified on hardware.");
+		lines = "energy\n" + lines +
+			hanging("  ",
+				"of all that the GPUs did in the "
+				"rounds, idling too; +-: how much may be of before and after. NOT "
+				"verified on hardware.");
 	return all.no_energy.empty() ? lines : lines + hanging("  ", all.no_energy);
 }
 
@@ -188,15 +192,14 @@ std::string svg_of(const figures &all)
 		if (p.p999)
 			add(times, f.what + " p99.9", *p.p999);
 	}
-	return svg_plot(all.title, {rates, times}, environment_text() +
-			(all.note.empty() ? "" : "; " + all.note));
+	return svg_plot(all.title, {rates, times},
+			environment_text() + (all.note.empty() ? "" : "; " + all.note));
 }
 
 std::string figures_text(const figures &all)
 {
-	bool other = std::ranges::any_of(all.rows, [](const figure &f) {
-		return !f.other_rates.empty();
-	});
+	bool other = std::ranges::any_of(
+		all.rows, [](const figure &f) { return !f.other_rates.empty(); });
 	std::vector<std::vector<std::string>> table{
 		{"what", "bytes", "MB/s", "n", "p50 us", "p99", "p99.9", "n"}};
 
@@ -205,12 +208,12 @@ std::string figures_text(const figures &all)
 	for (const figure &f : all.rows) {
 		auto p = percentiles_of(f.latencies);
 
-		table.push_back({f.what, std::to_string(f.bytes), megabytes(f.rate()),
-				 std::to_string(f.rates.size()),
-				 microseconds(p.n ? std::optional(p.p50)
-						  : std::nullopt),
-				 microseconds(p.p99), microseconds(p.p999),
-				 std::to_string(p.n)});
+		table.push_back(
+			{f.what, std::to_string(f.bytes), megabytes(f.rate()),
+			 std::to_string(f.rates.size()),
+			 microseconds(p.n ? std::optional(p.p50) : std::nullopt),
+			 microseconds(p.p99), microseconds(p.p999),
+			 std::to_string(p.n)});
 		if (auto r = f.ratio())
 			table.back().insert(table.back().end(),
 					    {megabytes(*f.other_rate()),
@@ -219,20 +222,24 @@ std::string figures_text(const figures &all)
 			table.back().insert(table.back().end(), {"-", "-"});
 	}
 	return hanging("", all.title) + aligned(table) + energy_lines(all) +
-	       hanging("  ", std::format(
-		"MB/s: 10^6 bytes a second of whole time, median of n rounds, {} "
-		"under way at once. us: one at a time; \"-\": n is too small.",
-		all.depth)) +
-	       hanging("  ", environment_text() +
-			       (all.note.empty() ? "" : "; " + all.note));
+	       hanging("  ",
+		       std::format(
+			       "MB/s: 10^6 bytes a second of whole time, median of n rounds, {} "
+			       "under way at once. us: one at a time; \"-\": n is too small.",
+			       all.depth)) +
+	       hanging("  ",
+		       environment_text() + (all.note.empty() ? "" : "; " + all.note));
 }
 
 nlohmann::ordered_json energy_json(const energy_used &of)
 {
 	return {{"window_s", of.seconds},
 		{"uncertainty", of.uncertainty},
-		{"joules", {{"xcd", of.xcd}, {"aid", of.aid}, {"hbm", of.hbm},
-			    {"socket", of.socket}}},
+		{"joules",
+		 {{"xcd", of.xcd},
+		  {"aid", of.aid},
+		  {"hbm", of.hbm},
+		  {"socket", of.socket}}},
 		{"verified_on_hardware", false}};
 }
 
@@ -245,10 +252,13 @@ nlohmann::ordered_json figures_json(const figures &all)
 		nlohmann::ordered_json row = {
 			{"what", f.what},
 			{"bytes", f.bytes},
-			{"mb_per_s", {{"median", f.rate() / 1e6},
-				      {"n", f.rates.size()}}},
-			{"latency_us", {{"p50", nullptr}, {"p99", nullptr},
-					{"p99_9", nullptr}, {"n", p.n}}},
+			{"mb_per_s",
+			 {{"median", f.rate() / 1e6}, {"n", f.rates.size()}}},
+			{"latency_us",
+			 {{"p50", nullptr},
+			  {"p99", nullptr},
+			  {"p99_9", nullptr},
+			  {"n", p.n}}},
 			{"system_calls", f.calls},
 			{"cpu_us", f.cpu_us},
 			{"energy", nullptr},
@@ -270,12 +280,9 @@ nlohmann::ordered_json figures_json(const figures &all)
 			row["energy"] = energy_json(*f.energy);
 		rows.push_back(std::move(row));
 	}
-	return {{"title", all.title},
-		{"environment", environment_text()},
-		{"note", all.note},
-		{"depth", all.depth},
-		{"no_energy", all.no_energy},
-		{"results", std::move(rows)}};
+	return {{"title", all.title},	      {"environment", environment_text()},
+		{"note", all.note},	      {"depth", all.depth},
+		{"no_energy", all.no_energy}, {"results", std::move(rows)}};
 }
 
 } // namespace sluice::cli

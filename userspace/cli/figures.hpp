@@ -27,22 +27,22 @@ double quantile(std::vector<double> all, double q);
 struct percentiles {
 	size_t n = 0;
 	double p50 = 0;
-	std::optional<double> p99;	///< of 100 and more
-	std::optional<double> p999;	///< of 1000 and more
+	std::optional<double> p99;  ///< of 100 and more
+	std::optional<double> p999; ///< of 1000 and more
 };
 
 percentiles percentiles_of(const std::vector<double> &all);
 
 /// One row: operations of one size.
 struct figure {
-	std::string what;		///< "write", "copy", ...
-	uint64_t bytes = 0;		///< of an operation
-	std::vector<double> rates;	///< bytes per second, whole time, one a round
-	std::vector<double> latencies;	///< microseconds, one an operation
-	double calls = 0;		///< entries of the ring for an operation
-	double cpu_us = 0;		///< of this process, for an operation alone
-	std::vector<double> other_rates;	///< of ib_write_bw, one a round
-	std::optional<energy_used> energy{};	///< of the GPUs, in all rounds
+	std::string what;		 ///< "write", "copy", ...
+	uint64_t bytes = 0;		 ///< of an operation
+	std::vector<double> rates;	 ///< bytes per second, whole time, one a round
+	std::vector<double> latencies;	 ///< microseconds, one an operation
+	double calls = 0;		 ///< entries of the ring for an operation
+	double cpu_us = 0;		 ///< of this process, for an operation alone
+	std::vector<double> other_rates; ///< of ib_write_bw, one a round
+	std::optional<energy_used> energy{}; ///< of the GPUs, in all rounds
 
 	double rate() const { return rates.empty() ? 0 : quantile(rates, 0.5); }
 	std::optional<double> other_rate() const;
@@ -52,11 +52,11 @@ struct figure {
 
 /// What all figures have in common.
 struct figures {
-	std::string title;		///< "write, host to svm of rxe-b"
-	std::string note;		///< what the user says of the machine
+	std::string title; ///< "write, host to svm of rxe-b"
+	std::string note;  ///< what the user says of the machine
 	unsigned depth = 0;
 	std::vector<figure> rows;
-	std::string no_energy{};	///< why rows have none; empty: no GPU was used
+	std::string no_energy{}; ///< why rows have none; empty: no GPU was used
 };
 
 /// The value of the first line "key: value" of a file such as /proc/cpuinfo; empty if

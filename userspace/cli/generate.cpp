@@ -55,8 +55,8 @@ std::string filled(std::string text, const parts &all)
 	for (const auto &[name, part] : all)
 		put(text, name, part);
 	for (size_t at = 0; (at = text.find('@', at)) != text.npos; at++) {
-		size_t end = text.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZ_",
-						    at + 1);
+		size_t end =
+			text.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZ_", at + 1);
 
 		if (end != text.npos && end > at + 1 && text[end] == '@')
 			throw std::runtime_error("nothing stands for " +

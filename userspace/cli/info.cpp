@@ -18,7 +18,7 @@ namespace {
 using rows = std::vector<std::vector<std::string>>;
 
 struct path_words {
-	const char *cell;	///< in the table of paths
+	const char *cell; ///< in the table of paths
 	const char *meaning;
 };
 
@@ -29,8 +29,7 @@ constexpr std::array words = {
 	path_words{"dma", "the device has DMA to host memory"},
 	path_words{"bridge", "from device to device through the CPU's host bridge"},
 	path_words{"cpu", "the CPU moves each byte"},
-	path_words{"staged",
-		   "to host memory first, and from there in a second step"},
+	path_words{"staged", "to host memory first, and from there in a second step"},
 	path_words{"none", "not at all"},
 };
 static_assert(words.size() == static_cast<size_t>(path::unreachable) + 1);
@@ -70,21 +69,19 @@ std::string devices_text(const topology &t)
 		nodes.push_back({std::format("node{}", n.id), size_text(n.bytes),
 				 "CPUs " + n.cpus});
 	for (const auto &g : t.gpus())
-		gpus.push_back(
-			{g.name, g.product.empty() ? g.driver : g.product,
-			 memory_text(g), node_text(g.pci.numa_node), g.pci.address,
-			 g.render_node.substr(g.render_node.rfind('/') + 1)});
+		gpus.push_back({g.name, g.product.empty() ? g.driver : g.product,
+				memory_text(g), node_text(g.pci.numa_node),
+				g.pci.address,
+				g.render_node.substr(g.render_node.rfind('/') + 1)});
 	for (const auto &n : t.nics())
 		nics.push_back({n.name, n.pci ? n.driver : n.driver + " (software)",
-				bits_text(n.bits_per_second),
-				n.active ? "up" : "down", n.interface,
-				node_text(n.pci ? n.pci->numa_node : -1),
+				bits_text(n.bits_per_second), n.active ? "up" : "down",
+				n.interface, node_text(n.pci ? n.pci->numa_node : -1),
 				n.pci ? n.pci->address : ""});
 	for (const auto &d : t.disks())
 		disks.push_back({d.name, d.model, size_text(d.bytes),
 				 node_text(d.pci.numa_node), d.pci.address});
-	return section("Host memory", nodes, "none") +
-	       section("GPUs", gpus, "none") +
+	return section("Host memory", nodes, "none") + section("GPUs", gpus, "none") +
 	       section("NICs with RDMA", nics, "none") +
 	       section("Disks", disks, "none on PCI");
 }
@@ -101,8 +98,9 @@ std::string table_text(const topology &t, std::span<const location> all,
 		table.push_back({t.name_of(a)});
 		for (location b : across) {
 			auto way = t.explain(a, b);
-			table.back().push_back(a == b ? "-" : way
-				? words_of(way->how).cell : "?");
+			table.back().push_back(a == b ? "-"
+					       : way  ? words_of(way->how).cell
+						      : "?");
 		}
 	}
 	return aligned(table);
@@ -111,7 +109,7 @@ std::string table_text(const topology &t, std::span<const location> all,
 std::string tables_text(const topology &t)
 {
 	auto all = t.locations();
-	size_t widest = 6;		// "staged", "bridge"
+	size_t widest = 6; // "staged", "bridge"
 	std::string text = "\nPaths\n";
 
 	for (location each : all)
@@ -120,10 +118,9 @@ std::string tables_text(const topology &t)
 	size_t room = std::max<size_t>(1, columns / (widest + 2) - 1);
 	for (size_t first = 0; first < all.size(); first += room)
 		text += (first ? "\n" : "") +
-			table_text(
-				t, all,
-				std::span(all).subspan(
-					first, std::min(room, all.size() - first)));
+			table_text(t, all,
+				   std::span(all).subspan(
+					   first, std::min(room, all.size() - first)));
 	return text;
 }
 
@@ -178,7 +175,8 @@ public:
 	{
 		to.add_option("between", between_,
 			      "explain the path between two of them: gpu0 mlx5_0")
-			->option_text("A B")->expected(2);
+			->option_text("A B")
+			->expected(2);
 		to.usage("Usage: sluice info [OPTIONS] [A B]");
 	}
 	result<exit_status> run(const settings &with) override;
@@ -216,9 +214,10 @@ std::string info_text(const topology &machine)
 {
 	const auto &kernel = machine.running();
 
-	return std::format("Linux {}{}\n", printable(kernel.release), !kernel.symbols ? "" :
-			   kernel.alias ? ", with the patch series of Sluice"
-					: ", without the patch series of Sluice") +
+	return std::format("Linux {}{}\n", printable(kernel.release),
+			   !kernel.symbols ? ""
+			   : kernel.alias  ? ", with the patch series of Sluice"
+					   : ", without the patch series of Sluice") +
 	       devices_text(machine) + paths_text(machine) +
 	       "\n\"sluice info A B\" explains the path between two of them.\n";
 }

@@ -22,8 +22,9 @@ json known(int value)
 
 const char *text(acs redirect)
 {
-	return redirect == acs::direct ? "direct"
-	     : redirect == acs::redirected ? "redirected" : "not known";
+	return redirect == acs::direct	     ? "direct"
+	       : redirect == acs::redirected ? "redirected"
+					     : "not known";
 }
 
 json pci_json(const pci_function &pci)
@@ -51,17 +52,22 @@ json gpu_json(const topology &t, const topology::gpu &g)
 	json links = json::array();
 
 	for (const auto &link : g.links)
-		links.push_back(
-			{{"gpu", t.gpus()[link.gpu].name},
-			 {"hops", link.hops},
-			 {"bytes_per_second", known(link.bytes_per_second)}});
+		links.push_back({{"gpu", t.gpus()[link.gpu].name},
+				 {"hops", link.hops},
+				 {"bytes_per_second", known(link.bytes_per_second)}});
 	return {
-		{"name", g.name}, {"driver", g.driver}, {"product", g.product},
-		{"render_node", g.render_node}, {"pci", pci_json(g.pci)},
+		{"name", g.name},
+		{"driver", g.driver},
+		{"product", g.product},
+		{"render_node", g.render_node},
+		{"pci", pci_json(g.pci)},
 		{"vram_bytes", g.vram_bytes},
 		{"visible_vram_bytes", g.visible_vram_bytes},
-		{"kfd_id", g.kfd_id}, {"hive", g.hive}, {"engines", g.engines},
-		{"svm", g.svm}, {"xgmi", std::move(links)},
+		{"kfd_id", g.kfd_id},
+		{"hive", g.hive},
+		{"engines", g.engines},
+		{"svm", g.svm},
+		{"xgmi", std::move(links)},
 	};
 }
 
@@ -110,15 +116,14 @@ json info_json(const topology &t)
 	for (const auto &g : t.gpus())
 		all["gpus"].push_back(gpu_json(t, g));
 	for (const auto &n : t.nics())
-		all["nics"].push_back(
-			{{"name", n.name},
-			 {"driver", n.driver},
-			 {"interface", n.interface},
-			 {"pci", n.pci ? pci_json(*n.pci) : json()},
-			 {"software", !n.pci},
-			 {"infiniband", n.infiniband},
-			 {"active", n.active},
-			 {"bits_per_second", known(n.bits_per_second)}});
+		all["nics"].push_back({{"name", n.name},
+				       {"driver", n.driver},
+				       {"interface", n.interface},
+				       {"pci", n.pci ? pci_json(*n.pci) : json()},
+				       {"software", !n.pci},
+				       {"infiniband", n.infiniband},
+				       {"active", n.active},
+				       {"bits_per_second", known(n.bits_per_second)}});
 	for (const auto &d : t.disks())
 		all["disks"].push_back({{"name", d.name},
 					{"model", d.model},

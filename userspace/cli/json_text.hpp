@@ -11,8 +11,7 @@ namespace sluice::cli {
 /// UTF-8 is replaced.
 inline std::string json_text(const nlohmann::json &all)
 {
-	return all.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) +
-	       "\n";
+	return all.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
 
 } // namespace sluice::cli

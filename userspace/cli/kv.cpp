@@ -16,7 +16,9 @@ namespace {
 
 struct kv_options : transfer_options {
 	std::string role, host, listen;
-	kv_layout layout{.layers = 4, .planes = 2, .blocks = 2048,
+	kv_layout layout{.layers = 4,
+			 .planes = 2,
+			 .blocks = 2048,
 			 .block_bytes = 16384};
 	uint32_t blocks = 512;
 	uint64_t seed = 1;
@@ -59,9 +61,11 @@ public:
 	const slice memory() const { return memory_; }
 	std::span<std::byte> block(size_t plane, uint32_t id) const
 	{
-		return image_.part(plane * layout_.blocks * layout_.block_bytes +
-					   id * layout_.block_bytes,
-				   layout_.block_bytes).bytes();
+		return image_
+			.part(plane * layout_.blocks * layout_.block_bytes +
+				      id * layout_.block_bytes,
+			      layout_.block_bytes)
+			.bytes();
 	}
 	/// Bring the image to the memory, or back.
 	result<void> store() { return move(memory_, image_); }
@@ -164,22 +168,28 @@ void kv_command::add_options(CLI::App &to)
 	kv_options &o = options_;
 
 	to.add_option("ROLE", o.role, "send or recv; begin with recv")
-		->required()->check(CLI::IsMember({"send", "recv"}));
+		->required()
+		->check(CLI::IsMember({"send", "recv"}));
 	to.add_option("--to", o.host, "of send: host of the receiver")
 		->type_name("HOST");
 	to.add_option("--listen", o.listen, "of recv: address; default: all")
 		->type_name("ADDRESS");
 	to.add_option("--layers", o.layout.layers, "layers of the model")
-		->check(CLI::Range(1, 1024))->capture_default_str();
+		->check(CLI::Range(1, 1024))
+		->capture_default_str();
 	to.add_option("--planes", o.layout.planes, "2: K and V; 1: they are together")
-		->check(CLI::Range(1, 2))->capture_default_str();
+		->check(CLI::Range(1, 2))
+		->capture_default_str();
 	to.add_option("--cache-blocks", o.layout.blocks, "blocks that the cache has")
-		->check(CLI::Range(1, 1 << 24))->capture_default_str();
+		->check(CLI::Range(1, 1 << 24))
+		->capture_default_str();
 	to.add_option("--block-bytes", o.layout.block_bytes,
 		      "bytes of a block in one plane of one layer")
-		->transform(CLI::AsSizeValue(false))->capture_default_str();
+		->transform(CLI::AsSizeValue(false))
+		->capture_default_str();
 	to.add_option("--blocks", o.blocks, "blocks to move")
-		->check(CLI::Range(1, 1 << 24))->capture_default_str();
+		->check(CLI::Range(1, 1 << 24))
+		->capture_default_str();
 	to.add_option("--seed", o.seed, "of what is in them; the same at both sides")
 		->capture_default_str();
 	add_transfer_options(to, o);
@@ -190,9 +200,9 @@ result<void> kv_command::check() const
 	const kv_options &o = options_;
 
 	if (o.blocks > o.layout.blocks)
-		return fail(errc::usage, "--blocks", std::format(
-			"{} are more than the cache has, {}", o.blocks,
-			o.layout.blocks));
+		return fail(errc::usage, "--blocks",
+			    std::format("{} are more than the cache has, {}", o.blocks,
+					o.layout.blocks));
 	if (o.role == "send" && o.host.empty())
 		return fail(errc::usage, "--to", "send needs the host of the receiver");
 	return {};
@@ -263,8 +273,10 @@ result<stream_report> kv_command::receive(session &s, cache &to)
 	if (auto loaded = to.load(); !loaded)
 		return std::unexpected(loaded.error());
 	if (size_t wrong = to.count_wrong(options_, ids))
-		return fail(errc::corrupt, "KV cache", std::format(
-			"{} parts of blocks are not what they should be", wrong));
+		return fail(
+			errc::corrupt, "KV cache",
+			std::format("{} parts of blocks are not what they should be",
+				    wrong));
 	return report;
 }
 
@@ -280,8 +292,8 @@ result<exit_status> kv_command::run(const settings &with)
 	auto memory = cache::make(*s, options_);
 	if (!memory)
 		return std::unexpected(memory.error());
-	auto report = options_.role == "send" ? send(*s, *memory)
-					      : receive(*s, *memory);
+	auto report =
+		options_.role == "send" ? send(*s, *memory) : receive(*s, *memory);
 	if (!report)
 		return std::unexpected(report.error());
 	told.add(*report);

@@ -80,7 +80,8 @@ std::optional<uint64_t> parse_counter(std::string_view text)
 double monotonic_us()
 {
 	return std::chrono::duration<double, std::micro>(
-		clock::now().time_since_epoch()).count();
+		       clock::now().time_since_epoch())
+		.count();
 }
 
 std::vector<nic_sample> read_nic_counters(std::string_view root)
@@ -113,8 +114,8 @@ std::vector<nic_sample> traffic_of(const std::vector<nic_sample> &all)
 			told.insert(s.nic);
 		}
 	for (const nic_sample &s : all)
-		if (!told.contains(s.nic) && either(s.counter, "sent_pkts",
-						    "rcvd_pkts"))
+		if (!told.contains(s.nic) &&
+		    either(s.counter, "sent_pkts", "rcvd_pkts"))
 			some.push_back(s);
 	return some;
 }

@@ -12,7 +12,7 @@
 namespace sluice::cli {
 
 struct nic_sample {
-	double us = 0;			///< CLOCK_MONOTONIC
+	double us = 0; ///< CLOCK_MONOTONIC
 	std::string nic, counter;
 	uint64_t value = 0;
 };

@@ -12,8 +12,8 @@ namespace sluice::cli {
 template <class T, class... Base>
 bool parse_number(std::string_view text, T &to, Base... base)
 {
-	auto [end, err] = std::from_chars(text.data(), text.data() + text.size(), to,
-					  base...);
+	auto [end, err] =
+		std::from_chars(text.data(), text.data() + text.size(), to, base...);
 
 	return err == std::errc() && end == text.data() + text.size();
 }

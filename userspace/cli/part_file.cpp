@@ -48,7 +48,7 @@ result<unique_fd> open_part(const std::string &part, int flags)
 {
 	constexpr int always = O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW;
 	unique_fd file(::open(part.c_str(), always | flags, 0666));
-	struct stat st {};
+	struct stat st{};
 
 	if (!file || ::fstat(file.get(), &st) < 0)
 		return fail_errno(part, "open", errno, errc::output);

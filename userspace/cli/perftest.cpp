@@ -11,20 +11,29 @@ namespace sluice::cli {
 
 namespace {
 
-constexpr double most_gigabits = 1e9;	// of a card; an "inf" is none
+constexpr double most_gigabits = 1e9; // of a card; an "inf" is none
 
 } // namespace
 
 // It wants five writes, and completions no rarer than writes under way.
-std::vector<std::string> perftest_words(const perftest_run &of,
-					const std::string &host)
+std::vector<std::string> perftest_words(const perftest_run &of, const std::string &host)
 {
 	std::vector<std::string> words = {
-		"ib_write_bw", "-F", "--report_gbits", "-d", of.nic,
-		"-p", std::to_string(of.port), "-s", std::to_string(of.bytes),
-		"-n", std::to_string(std::max<uint64_t>(of.count, 5)),
-		"-t", std::to_string(of.depth),
-		"-Q", std::to_string(std::min(of.depth, 4u))};
+		"ib_write_bw",
+		"-F",
+		"--report_gbits",
+		"-d",
+		of.nic,
+		"-p",
+		std::to_string(of.port),
+		"-s",
+		std::to_string(of.bytes),
+		"-n",
+		std::to_string(std::max<uint64_t>(of.count, 5)),
+		"-t",
+		std::to_string(of.depth),
+		"-Q",
+		std::to_string(std::min(of.depth, 4u))};
 
 	if (!host.empty())
 		words.push_back(host);

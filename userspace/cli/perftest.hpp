@@ -14,9 +14,9 @@ namespace sluice::cli {
 struct perftest_run {
 	std::string nic;
 	uint16_t port = 0;
-	uint64_t bytes = 0;		///< of a write
-	uint64_t count = 0;		///< writes
-	unsigned depth = 0;		///< under way at once
+	uint64_t bytes = 0; ///< of a write
+	uint64_t count = 0; ///< writes
+	unsigned depth = 0; ///< under way at once
 };
 
 /// Its command line. @param host of the server; empty: this is the server

@@ -41,23 +41,28 @@ std::string version_text(uint32_t mp1)
 result<energy_sample> parse_pm_metrics(std::string_view bytes, const std::string &gpu)
 {
 	if (bytes.size() < pm_metrics::table)
-		return fail(errc::input, gpu, std::format(
-			"pm_metrics has {} bytes, its header has {}", bytes.size(),
-			pm_metrics::table));
+		return fail(errc::input, gpu,
+			    std::format("pm_metrics has {} bytes, its header has {}",
+					bytes.size(), pm_metrics::table));
 	// the last byte tells variants, which have the same table
 	auto mp1 = number_at<uint32_t>(bytes, pm_metrics::mp1_version);
 	if ((mp1 & ~0xffu) != pm_metrics::mi300)
-		return fail(errc::unsupported, gpu, std::format(
-			"pm_metrics is that of a power controller {}, known is {}",
-			version_text(mp1), version_text(pm_metrics::mi300)));
+		return fail(
+			errc::unsupported, gpu,
+			std::format(
+				"pm_metrics is that of a power controller {}, known is {}",
+				version_text(mp1), version_text(pm_metrics::mi300)));
 	if (bytes.size() < pm_metrics::end)
-		return fail(errc::input, gpu, std::format(
-			"pm_metrics has {} bytes, {} are wanted", bytes.size(),
-			pm_metrics::end));
+		return fail(errc::input, gpu,
+			    std::format("pm_metrics has {} bytes, {} are wanted",
+					bytes.size(), pm_metrics::end));
 	auto at = [&](size_t offset) { return number_at<uint64_t>(bytes, offset); };
-	return energy_sample{gpu, number_at<uint32_t>(bytes, pm_metrics::updates),
-			     at(pm_metrics::time), at(pm_metrics::socket),
-			     at(pm_metrics::xcd), at(pm_metrics::aid),
+	return energy_sample{gpu,
+			     number_at<uint32_t>(bytes, pm_metrics::updates),
+			     at(pm_metrics::time),
+			     at(pm_metrics::socket),
+			     at(pm_metrics::xcd),
+			     at(pm_metrics::aid),
 			     at(pm_metrics::hbm)};
 }
 
@@ -67,12 +72,14 @@ result<energy_sample> read_energy(std::string_view root, const std::string &gpu)
 	std::error_code ignored;
 
 	if (!fs::exists(path, ignored))
-		return fail(errc::unsupported, gpu, "no energy is told: it has no "
+		return fail(errc::unsupported, gpu,
+			    "no energy is told: it has no "
 			    "pm_metrics, which GPUs of MI300's kind have");
 	std::ifstream file(path, std::ios::binary);
 	std::string bytes(std::istreambuf_iterator<char>(file), {});
 	if (file.bad() || bytes.empty())
-		return fail(errc::device, gpu, "pm_metrics cannot be read: the GPU may "
+		return fail(errc::device, gpu,
+			    "pm_metrics cannot be read: the GPU may "
 			    "be asleep, or others may not read it");
 	return parse_pm_metrics(bytes, gpu);
 }
@@ -105,16 +112,20 @@ std::optional<energy_used> energy_between(const energy_sample &before,
 	// of 32 bits: it may begin again
 	const uint32_t updates = now.updates - before.updates;
 	return energy_used{static_cast<double>(now.time - before.time) * tick_s,
-			   2.0 / updates, part(&energy_sample::socket),
-			   part(&energy_sample::xcd), part(&energy_sample::aid),
+			   2.0 / updates,
+			   part(&energy_sample::socket),
+			   part(&energy_sample::xcd),
+			   part(&energy_sample::aid),
 			   part(&energy_sample::hbm)};
 }
 
 std::string energy_text(const energy_used &of)
 {
-	return std::format("XCD {:.3g}, AID {:.3g}, HBM {:.3g}, socket {:.3g} J in {:.1f} "
-			   "ms +- {:.2g} %", of.xcd, of.aid, of.hbm, of.socket,
-			   of.seconds * 1e3, of.uncertainty * 100);
+	return std::format(
+		"XCD {:.3g}, AID {:.3g}, HBM {:.3g}, socket {:.3g} J in {:.1f} "
+		"ms +- {:.2g} %",
+		of.xcd, of.aid, of.hbm, of.socket, of.seconds * 1e3,
+		of.uncertainty * 100);
 }
 
 energy_meter::energy_meter(std::string_view root, std::span<const std::string> gpus)
@@ -143,7 +154,8 @@ result<energy_used> energy_meter::used() const
 		auto one = energy_between(before[i], now[i]);
 
 		if (!one)
-			return fail(errc::device, now[i].gpu, "the firmware has added up no "
+			return fail(errc::device, now[i].gpu,
+				    "the firmware has added up no "
 				    "energy meanwhile: it took too short");
 		all.seconds = std::max(all.seconds, one->seconds);
 		all.uncertainty = std::max(all.uncertainty, one->uncertainty);

@@ -31,10 +31,10 @@ inline constexpr uint32_t mi300 = 13 << 24 | 0 << 16 | 6 << 8;
 } // namespace pm_metrics
 
 struct energy_sample {
-	std::string gpu;		///< PCI address
-	uint32_t updates = 0;		///< how often the firmware has added up
-	uint64_t time = 0;		///< of the last time, in 10 ns
-	uint64_t socket = 0, xcd = 0, aid = 0, hbm = 0;	///< in 2^-16 J
+	std::string gpu;      ///< PCI address
+	uint32_t updates = 0; ///< how often the firmware has added up
+	uint64_t time = 0;    ///< of the last time, in 10 ns
+	uint64_t socket = 0, xcd = 0, aid = 0, hbm = 0; ///< in 2^-16 J
 };
 
 /// errc::unsupported: the table of another kind of GPU. errc::input: it ends early.
@@ -49,7 +49,7 @@ std::vector<std::string> amdgpu_addresses(std::string_view root);
 
 /// Joules of all that the GPU did between two looks.
 struct energy_used {
-	double seconds = 0;	///< between the times at which the firmware added up
+	double seconds = 0; ///< between the times at which the firmware added up
 	/// Of the joules: how much may be of before or after. Each end is off by the time
 	/// from one adding up to the next, at most.
 	double uncertainty = 0;

@@ -18,13 +18,15 @@ int report(const error &what, const settings &with, std::ostream &err)
 
 	err << hanging("sluice: ", what.message()) << hanging("  try: ", remedy);
 	if (with.json)
-		*with.out << json_text({{"error", {
-			{"code", name(what.code())},
-			{"where", what.where()},
-			{"message", what.message()},
-			{"remedy", remedy},
-			{"exit_status", static_cast<int>(status)},
-		}}});
+		*with.out << json_text(
+			{{"error",
+			  {
+				  {"code", name(what.code())},
+				  {"where", what.where()},
+				  {"message", what.message()},
+				  {"remedy", remedy},
+				  {"exit_status", static_cast<int>(status)},
+			  }}});
 	return static_cast<int>(status);
 }
 
@@ -49,8 +51,7 @@ result<exit_status> run(command &what, const settings &with)
 
 } // namespace
 
-int run_program(int argc, const char *const *argv, std::ostream &out,
-		std::ostream &err)
+int run_program(int argc, const char *const *argv, std::ostream &out, std::ostream &err)
 {
 	settings common{.out = &out};
 	command_line line(common);
@@ -64,13 +65,12 @@ int run_program(int argc, const char *const *argv, std::ostream &out,
 	command *chosen = line.chosen();
 	if (!chosen)
 		return report(error(errc::usage, "arguments",
-				    "no command; there is" + line.names()), common,
-			      err);
+				    "no command; there is" + line.names()),
+			      common, err);
 	auto status = run(*chosen, common);
 	if (status && !out.flush())
 		status = fail(errc::output, "standard output", "cannot be written");
-	return status ? static_cast<int>(*status)
-		      : report(status.error(), common, err);
+	return status ? static_cast<int>(*status) : report(status.error(), common, err);
 }
 
 } // namespace sluice::cli

@@ -27,7 +27,7 @@ public:
 	void leave_open() { fd_.release(); }
 
 private:
-	std::string path_, part_;	///< empty: standard output
+	std::string path_, part_; ///< empty: standard output
 	unique_fd fd_;
 	uint64_t have_ = 0;
 };
@@ -76,7 +76,8 @@ result<void> target::keep(uint64_t size, bool overwrite)
 // there is as good as it was.
 void target::leave(uint64_t size) const
 {
-	if (!path_.empty() && size && ::ftruncate(fd_.get(), static_cast<off_t>(size)) < 0)
+	if (!path_.empty() && size &&
+	    ::ftruncate(fd_.get(), static_cast<off_t>(size)) < 0)
 		::unlink(part_.c_str());
 }
 
@@ -90,7 +91,7 @@ result<stream_report> take(session &s, receiver &from, const stream_offer &offer
 		return std::unexpected(to.error());
 	}
 	auto report = run_task(s, from.receive(to->sink()), offer.name, from.progress(),
-			  o.quiet);
+			       o.quiet);
 	if (!report) {
 		if (s.context.left_behind())
 			to->leave_open();
@@ -133,8 +134,8 @@ result<exit_status> recv_command::run(const settings &with)
 	auto s = session::open(options_);
 	if (!s)
 		return std::unexpected(s.error());
-	auto door = listener::open(s->context, s->card, options_.listen,
-				   options_.port, s->endpoint);
+	auto door = listener::open(s->context, s->card, options_.listen, options_.port,
+				   s->endpoint);
 	if (!door)
 		return std::unexpected(door.error());
 	auto peer = door->accept(after(std::chrono::seconds(options_.timeout_s)));
@@ -143,8 +144,7 @@ result<exit_status> recv_command::run(const settings &with)
 	return receive_all(*s, told, *peer);
 }
 
-result<exit_status> recv_command::receive_all(session &s, reports &told,
-					      endpoint &peer)
+result<exit_status> recv_command::receive_all(session &s, reports &told, endpoint &peer)
 {
 	auto in = receiver::make(s.context, peer, s.card, s.stream_of());
 

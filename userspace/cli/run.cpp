@@ -53,7 +53,7 @@ void put(const char *variable, const std::string &value)
 result<void> run_command::set_up() const
 {
 	SLUICE_TRY(std::string file, find_preload());
-	SLUICE_TRY(detail::gpu_node *node, detail::find_node(gpu_));
+	SLUICE_TRY(detail::gpu_node * node, detail::find_node(gpu_));
 	SLUICE_CHECK(detail::can_share(*node));
 	const char *others = std::getenv("LD_PRELOAD");
 
@@ -73,10 +73,10 @@ void run_command::add_options(CLI::App &to)
 		    "move memory to a GPU that the program registers on demand with an "
 		    "RDMA device")
 		->required();
-	to.add_option("--gpu", gpu_, "which")
-		->type_name("GPU")->capture_default_str();
+	to.add_option("--gpu", gpu_, "which")->type_name("GPU")->capture_default_str();
 	to.add_option("--min", min_, "smaller memory stays where it is")
-		->type_name("SIZE")->transform(CLI::AsSizeValue(false))
+		->type_name("SIZE")
+		->transform(CLI::AsSizeValue(false))
 		->capture_default_str();
 	to.add_flag("--report", report_,
 		    "each process tells at its end what was moved, on standard error");

@@ -28,7 +28,7 @@ void leave_open(std::vector<opened_file> &files)
 result<opened_file> open_source(const std::string &path)
 {
 	opened_file f;
-	struct stat st {};
+	struct stat st{};
 
 	f.fd = unique_fd(path == "-" ? ::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3)
 				     : ::open(path.c_str(), O_RDONLY | O_CLOEXEC));
@@ -36,8 +36,8 @@ result<opened_file> open_source(const std::string &path)
 		return fail_errno(path, "open", errno, errc::input);
 	if (S_ISDIR(st.st_mode))
 		return fail(errc::input, path, "it is a directory; name its files");
-	f.source.name = path == "-" ? "stdin"
-				    : std::filesystem::path(path).filename().string();
+	f.source.name =
+		path == "-" ? "stdin" : std::filesystem::path(path).filename().string();
 	f.source.file = f.fd.get();
 	f.source.size = S_ISREG(st.st_mode) ? static_cast<uint64_t>(st.st_size)
 					    : stream_source::unknown;
@@ -61,7 +61,8 @@ void send_command::add_options(CLI::App &to)
 	to.add_option("FILE", options_.files, "files, or - for standard input")
 		->required();
 	to.add_option("--to", options_.host, "host of the receiver")
-		->type_name("HOST")->required();
+		->type_name("HOST")
+		->required();
 	to.add_flag("!--no-checksum", options_.checksum, "no CRC-32C for each chunk");
 	to.add_flag("!--no-digest", options_.digest,
 		    "do not compare a SHA-256 in the end");

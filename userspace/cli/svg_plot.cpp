@@ -15,16 +15,19 @@ namespace {
 
 constexpr double width = 720, panel_height = 320, left = 80, right = 190, top = 40,
 		 below = 50;
-constexpr std::array colours = {"#1b6ca8", "#c0392b", "#27824a", "#8e44ad",
-				"#b9770e", "#555555"};
+constexpr std::array colours = {"#1b6ca8", "#c0392b", "#27824a",
+				"#8e44ad", "#b9770e", "#555555"};
 
 std::string escaped(const std::string &text)
 {
 	std::string all;
 
 	for (char c : text)
-		all += c == '<' ? "&lt;" : c == '>' ? "&gt;" : c == '&' ? "&amp;"
-			: c == '"' ? "&quot;" : std::string(1, c);
+		all += c == '<'	  ? "&lt;"
+		       : c == '>' ? "&gt;"
+		       : c == '&' ? "&amp;"
+		       : c == '"' ? "&quot;"
+				  : std::string(1, c);
 	return all;
 }
 
@@ -32,13 +35,15 @@ std::string words(double x, double y, const std::string &text,
 		  const char *anchor = "start", const char *more = "")
 {
 	return std::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"{}\"{}>"
-			   "{}</text>\n", x, y, anchor, more, escaped(text));
+			   "{}</text>\n",
+			   x, y, anchor, more, escaped(text));
 }
 
 std::string segment(double x1, double y1, double x2, double y2)
 {
 	return std::format("<line x1=\"{:.1f}\" y1=\"{:.1f}\" x2=\"{:.1f}\" "
-			   "y2=\"{:.1f}\" stroke=\"#ddd\"/>\n", x1, y1, x2, y2);
+			   "y2=\"{:.1f}\" stroke=\"#ddd\"/>\n",
+			   x1, y1, x2, y2);
 }
 
 /// Where values are in one panel.
@@ -104,8 +109,8 @@ double axes::x(double bytes) const
 double axes::y(double value) const
 {
 	double part = least_ > 0
-		? std::log10(value / least_) / std::log10(most_ / least_)
-		: value / most_;
+			      ? std::log10(value / least_) / std::log10(most_ / least_)
+			      : value / most_;
 
 	return offset_ + panel_height - below - part * (panel_height - below - top);
 }
@@ -147,7 +152,8 @@ std::string axes::value_marks() const
 std::string axes::grid() const
 {
 	return words(left, offset_ + top - 12, panel_.title, "start",
-		     " font-weight=\"bold\"") + value_marks() + size_marks();
+		     " font-weight=\"bold\"") +
+	       value_marks() + size_marks();
 }
 
 std::string drawn(const plot_line &line, const axes &on, size_t number, double offset)
@@ -158,16 +164,18 @@ std::string drawn(const plot_line &line, const axes &on, size_t number, double o
 
 	for (auto [bytes, value] : line.points) {
 		if (!line.dots_only)
-			points += std::format("{:.1f},{:.1f} ", on.x(bytes), on.y(value));
+			points +=
+				std::format("{:.1f},{:.1f} ", on.x(bytes), on.y(value));
 		dots += std::format("<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"{}\" "
-				    "fill=\"{}\"/>\n", on.x(bytes), on.y(value),
-				    line.dots_only ? 5 : 3, colour);
+				    "fill=\"{}\"/>\n",
+				    on.x(bytes), on.y(value), line.dots_only ? 5 : 3,
+				    colour);
 	}
 	return std::format("<polyline points=\"{}\" fill=\"none\" stroke=\"{}\" "
 			   "stroke-width=\"2\"/>\n{}"
 			   "<rect x=\"{}\" y=\"{:.1f}\" width=\"12\" height=\"12\" "
-			   "fill=\"{}\"/>\n", points, colour, dots,
-			   width - right + 16, key - 10, colour) +
+			   "fill=\"{}\"/>\n",
+			   points, colour, dots, width - right + 16, key - 10, colour) +
 	       words(width - right + 34, key, line.name);
 }
 

@@ -11,14 +11,14 @@ namespace sluice::cli {
 
 struct plot_line {
 	std::string name;
-	std::vector<std::pair<double, double>> points;	///< bytes and value
+	std::vector<std::pair<double, double>> points; ///< bytes and value
 	bool dots_only = false;
 };
 
 struct plot_panel {
-	std::string title;		///< what the values are, with their unit
+	std::string title; ///< what the values are, with their unit
 	std::vector<plot_line> lines;
-	bool tenfold = false;		///< values are ten times the one before
+	bool tenfold = false; ///< values are ten times the one before
 };
 
 /// Panels below each other, and the environment under them.

@@ -73,8 +73,7 @@ std::string aligned(const std::vector<std::vector<std::string>> &rows)
 
 std::string size_text(uint64_t bytes)
 {
-	constexpr std::array units = {"B",   "KiB", "MiB", "GiB",
-				      "TiB", "PiB", "EiB"};
+	constexpr std::array units = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
 	auto value = static_cast<double>(bytes);
 	size_t unit = 0;
 

@@ -11,15 +11,18 @@ using json = nlohmann::ordered_json;
 
 json named(const char *what, int pid, int tid, const std::string &name)
 {
-	return {{"ph", "M"}, {"name", what}, {"pid", pid}, {"tid", tid},
+	return {{"ph", "M"},
+		{"name", what},
+		{"pid", pid},
+		{"tid", tid},
 		{"args", {{"name", name}}}};
 }
 
 json complete(int pid, int tid, const std::string &name, double from, double to,
 	      json args)
 {
-	json e = {{"ph", "X"}, {"name", name}, {"pid", pid}, {"tid", tid},
-		  {"ts", from}, {"dur", to - from}};
+	json e = {{"ph", "X"},	{"name", name}, {"pid", pid},
+		  {"tid", tid}, {"ts", from},	{"dur", to - from}};
 
 	if (!args.is_null())
 		e["args"] = std::move(args);
@@ -30,8 +33,8 @@ json complete(int pid, int tid, const std::string &name, double from, double to,
 
 int timeline::group_of(const std::string &group)
 {
-	auto [at, made] = groups_.try_emplace(
-		group, static_cast<int>(groups_.size()) + 1);
+	auto [at, made] =
+		groups_.try_emplace(group, static_cast<int>(groups_.size()) + 1);
 
 	if (made)
 		events_.push_back(named("process_name", at->second, 0, group));
@@ -46,17 +49,17 @@ timeline::place timeline::place_of(const std::string &group, const std::string &
 		{group, track, lane}, place{pid, static_cast<int>(tracks_.size()) + 1});
 
 	if (made)
-		events_.push_back(named("thread_name", pid, at->second.tid,
-					lane > 1 ? track + " " + std::to_string(lane)
-						 : track));
+		events_.push_back(
+			named("thread_name", pid, at->second.tid,
+			      lane > 1 ? track + " " + std::to_string(lane) : track));
 	return at->second;
 }
 
 void timeline::add_slice(place where, const std::string &name, double from_us,
 			 double to_us, arguments args)
 {
-	events_.push_back(complete(where.pid, where.tid, name, from_us, to_us,
-				   std::move(args)));
+	events_.push_back(
+		complete(where.pid, where.tid, name, from_us, to_us, std::move(args)));
 }
 
 void timeline::slice(const std::string &group, const std::string &track,
@@ -71,8 +74,8 @@ void timeline::span(const std::string &group, const std::string &track,
 		    const std::string &name, double from_us, double to_us,
 		    arguments args)
 {
-	spans_[{group, track}].push_back({name, from_us, std::max(from_us, to_us),
-					  std::move(args)});
+	spans_[{group, track}].push_back(
+		{name, from_us, std::max(from_us, to_us), std::move(args)});
 }
 
 void timeline::instant(const std::string &group, const std::string &track,
@@ -80,8 +83,12 @@ void timeline::instant(const std::string &group, const std::string &track,
 {
 	auto [pid, tid] = place_of(group, track, 0);
 
-	events_.push_back({{"ph", "i"}, {"s", "t"}, {"name", name}, {"pid", pid},
-			   {"tid", tid}, {"ts", us}});
+	events_.push_back({{"ph", "i"},
+			   {"s", "t"},
+			   {"name", name},
+			   {"pid", pid},
+			   {"tid", tid},
+			   {"ts", us}});
 	if (!args.is_null())
 		events_.back()["args"] = std::move(args);
 }
@@ -89,8 +96,11 @@ void timeline::instant(const std::string &group, const std::string &track,
 void timeline::counter(const std::string &group, const std::string &name, double us,
 		       double value)
 {
-	events_.push_back({{"ph", "C"}, {"name", name}, {"pid", group_of(group)},
-			   {"ts", us}, {"args", {{"value", value}}}});
+	events_.push_back({{"ph", "C"},
+			   {"name", name},
+			   {"pid", group_of(group)},
+			   {"ts", us},
+			   {"args", {{"value", value}}}});
 }
 
 // Each goes to the first track on which the one before it has ended.
@@ -103,8 +113,8 @@ void timeline::lay_out()
 		for (waiting &w : all) {
 			auto lane = static_cast<size_t>(
 				std::ranges::find_if(ends, [&](double end) {
-					return end <= w.from;
-				}) - ends.begin());
+				return end <= w.from;
+			}) - ends.begin());
 
 			if (lane == ends.size())
 				ends.push_back(0);
@@ -126,14 +136,15 @@ json timeline::json(const trace_node &node)
 				  {"offset_ns", other.ns},
 				  {"uncertainty_ns", other.uncertainty_ns}});
 	return {{"displayTimeUnit", "ns"},
-		{"otherData", {{"made_by", "sluice trace"},
-			       {"node", node.name},
-			       {"kernel", node.kernel},
-			       {"boot_id", node.boot_id},
-			       {"clock", "CLOCK_MONOTONIC"},
-			       {"realtime_minus_monotonic_ns", node.realtime_ns},
-			       {"lost_events", node.lost},
-			       {"other_clocks", std::move(others)}}},
+		{"otherData",
+		 {{"made_by", "sluice trace"},
+		  {"node", node.name},
+		  {"kernel", node.kernel},
+		  {"boot_id", node.boot_id},
+		  {"clock", "CLOCK_MONOTONIC"},
+		  {"realtime_minus_monotonic_ns", node.realtime_ns},
+		  {"lost_events", node.lost},
+		  {"other_clocks", std::move(others)}}},
 		{"traceEvents", events_}};
 }
 

@@ -20,15 +20,15 @@ namespace sluice::cli {
 
 /// What a node knows of another one's clock: add it to the own time.
 struct clock_offset {
-	std::string boot_id;		///< of the other
+	std::string boot_id; ///< of the other
 	int64_t ns = 0, uncertainty_ns = 0;
 };
 
 /// Whose trace it is, and by which clock.
 struct trace_node {
 	std::string name, boot_id, kernel;
-	int64_t realtime_ns = 0;	///< CLOCK_REALTIME less CLOCK_MONOTONIC
-	uint64_t lost = 0;		///< events that there was no room for
+	int64_t realtime_ns = 0; ///< CLOCK_REALTIME less CLOCK_MONOTONIC
+	uint64_t lost = 0;	 ///< events that there was no room for
 	std::vector<clock_offset> others;
 };
 
@@ -63,8 +63,7 @@ private:
 		arguments args;
 	};
 	/// @p lane 0: of slices; 1 and up: of spans, of which the first has no number.
-	place place_of(const std::string &group, const std::string &track,
-		       size_t lane);
+	place place_of(const std::string &group, const std::string &track, size_t lane);
 	void add_slice(place where, const std::string &name, double from_us,
 		       double to_us, arguments args);
 	int group_of(const std::string &group);
@@ -87,9 +86,9 @@ result<nlohmann::ordered_json> read_trace(std::istream &from, const std::string 
 
 struct merged_trace {
 	nlohmann::ordered_json json;
-	clock_offset offset;		///< what was added to the times of the second
-	std::string how;		///< how it was found out
-	bool bounded = false;		///< uncertainty_ns is known
+	clock_offset offset;  ///< what was added to the times of the second
+	std::string how;      ///< how it was found out
+	bool bounded = false; ///< uncertainty_ns is known
 };
 
 /// Two traces on the clock of the first. @p given: the offset, if somebody knows it.

@@ -40,7 +40,7 @@ private:
 	{
 		std::string text(e.field(of));
 
-		return text.substr(0, text.find(' '));	// "1:2 signaled"
+		return text.substr(0, text.find(' ')); // "1:2 signaled"
 	}
 	static std::string request_of(const trace_event &e)
 	{
@@ -53,7 +53,7 @@ private:
 
 	timeline &to_;
 	std::unordered_map<std::string, begun> batches_, queued_, jobs_, requests_;
-	std::unordered_map<std::string, std::string> batch_of_;	///< a job's
+	std::unordered_map<std::string, std::string> batch_of_; ///< a job's
 	/// Since when a ring of a GPU is.
 	std::map<std::pair<std::string, std::string>, double> ring_free_;
 	double last_ = 0;
@@ -69,7 +69,7 @@ void reader::batch_done(const trace_event &e)
 	auto found = batches_.find(key(e));
 
 	if (found == batches_.end())
-		return;		// it began before the trace
+		return; // it began before the trace
 	const trace_event &began = *found->second.event;
 	to_.span(found->second.group, "SDMA batches", "batch " + key(e), began.us, e.us,
 		 {{"operations", began.number("descs").value_or(0)},
@@ -173,20 +173,21 @@ void reader::connection(const trace_event &e)
 void reader::take(const trace_event &e)
 {
 	static const std::unordered_map<std::string_view,
-					void (reader::*)(const trace_event &)> table = {
-		{"amdgpu_sdma_batch_submit", &reader::batch_submitted},
-		{"amdgpu_sdma_batch_done", &reader::batch_done},
-		{"amdgpu_sdma_batch_job", &reader::batch_job},
-		{"drm_sched_job_queue", &reader::job_queued},
-		{"drm_sched_job_run", &reader::job_ran},
-		{"drm_sched_job_done", &reader::job_done},
-		{"io_uring_submit_req", &reader::request},
-		{"io_uring_complete", &reader::completion},
-		{"sluice", &reader::step},
-		{"hmm_alias_map", &reader::alias},
-		{"hmm_alias_fallback", &reader::alias},
-		{"dev_pagemap_revoke_alias", &reader::alias},
-	};
+					void (reader::*)(const trace_event &)>
+		table = {
+			{"amdgpu_sdma_batch_submit", &reader::batch_submitted},
+			{"amdgpu_sdma_batch_done", &reader::batch_done},
+			{"amdgpu_sdma_batch_job", &reader::batch_job},
+			{"drm_sched_job_queue", &reader::job_queued},
+			{"drm_sched_job_run", &reader::job_ran},
+			{"drm_sched_job_done", &reader::job_done},
+			{"io_uring_submit_req", &reader::request},
+			{"io_uring_complete", &reader::completion},
+			{"sluice", &reader::step},
+			{"hmm_alias_map", &reader::alias},
+			{"hmm_alias_fallback", &reader::alias},
+			{"dev_pagemap_revoke_alias", &reader::alias},
+		};
 	auto found = table.find(e.name);
 
 	last_ = std::max(last_, e.us);

@@ -65,8 +65,9 @@ std::string gpu_table(const usage_rates &of)
 /// Traffic always, and what else moved: most counters are of errors that do not happen.
 bool told(const nic_rate &r)
 {
-	return r.a_second > 0 || r.counter == "sent_bytes" || r.counter == "rcvd_bytes" ||
-	       r.counter == "port_xmit_data" || r.counter == "port_rcv_data";
+	return r.a_second > 0 || r.counter == "sent_bytes" ||
+	       r.counter == "rcvd_bytes" || r.counter == "port_xmit_data" ||
+	       r.counter == "port_rcv_data";
 }
 
 std::string nic_table(const usage_rates &of)
@@ -96,8 +97,9 @@ std::string power_table(const usage_rates &of)
 	for (const gpu_power &p : of.power) {
 		const energy_used &e = p.used;
 
-		table.push_back({p.gpu, watts(e.xcd, e.seconds), watts(e.aid, e.seconds),
-				 watts(e.hbm, e.seconds), watts(e.socket, e.seconds),
+		table.push_back({p.gpu, watts(e.xcd, e.seconds),
+				 watts(e.aid, e.seconds), watts(e.hbm, e.seconds),
+				 watts(e.socket, e.seconds),
 				 std::format("{:.1f}", e.seconds * 1e3),
 				 std::format("{:.2g}", e.uncertainty * 100),
 				 or_dash(p.joules_per_gb)});
@@ -128,7 +130,8 @@ void top::add_options(CLI::App &to)
 {
 	to.add_flag("--once", once_, "look for one interval, print, and end");
 	to.add_option("--interval", interval_, "seconds between looks")
-		->check(CLI::Range(0.01, 3600.0))->capture_default_str();
+		->check(CLI::Range(0.01, 3600.0))
+		->capture_default_str();
 	to.add_option("--count", count_, "end after so many tables")
 		->check(CLI::Range(1, 1000000));
 }
@@ -200,8 +203,10 @@ nlohmann::ordered_json top_json(const usage_rates &of)
 				{"vram_bytes", r.vram},
 				{"gtt_bytes", r.gtt}});
 	for (const nic_rate &r : of.nics)
-		nics.push_back({{"nic", r.nic}, {"counter", r.counter},
-				{"per_s", r.a_second}, {"total", r.total}});
+		nics.push_back({{"nic", r.nic},
+				{"counter", r.counter},
+				{"per_s", r.a_second},
+				{"total", r.total}});
 	for (const gpu_power &p : of.power) {
 		json row{{"gpu", p.gpu}};
 
@@ -209,8 +214,10 @@ nlohmann::ordered_json top_json(const usage_rates &of)
 		row["joules_per_gb"] = or_null(p.joules_per_gb);
 		power.push_back(std::move(row));
 	}
-	return {{"seconds", of.seconds}, {"gpus", std::move(gpus)},
-		{"nics", std::move(nics)}, {"power", std::move(power)},
+	return {{"seconds", of.seconds},
+		{"gpus", std::move(gpus)},
+		{"nics", std::move(nics)},
+		{"power", std::move(power)},
 		{"no_energy", of.no_energy}};
 }
 

@@ -69,8 +69,8 @@ result<void> write_file(const std::string &path, const json &all)
 {
 	std::ofstream file(path);
 
-	if (!(file << all.dump(-1, ' ', false, json::error_handler_t::replace)
-		   << "\n").flush())
+	if (!(file << all.dump(-1, ' ', false, json::error_handler_t::replace) << "\n")
+		     .flush())
 		return fail_errno(path, "write", errno, errc::output);
 	return {};
 }
@@ -79,7 +79,9 @@ result<void> write_file(const std::string &path, const json &all)
 class recorder {
 public:
 	recorder(const trace_options &o, const settings &with)
-		: options_(o), with_(with) {}
+		: options_(o), with_(with)
+	{
+	}
 	/// The exit status of the command, if there is one.
 	result<int> run();
 
@@ -109,8 +111,7 @@ result<void> recorder::start(kernel_trace &trace)
 	SLUICE_TRY(auto marker, trace.marker());
 	::setenv("SLUICE_TRACE_FD", std::to_string(marker.get()).c_str(), 1);
 	SLUICE_CHECK(trace.run(true));
-	SLUICE_TRY(auto started, child::start(options_.words,
-					      {.keep = marker.get()}));
+	SLUICE_TRY(auto started, child::start(options_.words, {.keep = marker.get()}));
 	child_.emplace(std::move(started));
 	return {};
 }
@@ -124,8 +125,9 @@ void recorder::sample()
 bool recorder::wait()
 {
 	auto asked = ends_asked_for();
-	deadline until = options_.seconds ? after(std::chrono::seconds(options_.seconds))
-					  : never;
+	deadline until = options_.seconds
+				 ? after(std::chrono::seconds(options_.seconds))
+				 : never;
 	std::array fds = {pollfd{asked.get(), POLLIN, 0},
 			  pollfd{child_ ? child_->pidfd() : -1, POLLIN, 0},
 			  pollfd{answerer_ ? answerer_->fd() : -1, POLLIN, 0}};
@@ -168,27 +170,32 @@ result<void> recorder::sync()
 void recorder::tell(size_t events, const trace_node &node) const
 {
 	if (with_.json) {
-		json all = {{"file", options_.out}, {"events", events},
+		json all = {{"file", options_.out},
+			    {"events", events},
 			    {"lost_events", node.lost}};
 		if (!node.others.empty())
-			all["clock"] = {{"offset_ns", node.others[0].ns},
-					{"uncertainty_ns",
-					 node.others[0].uncertainty_ns}};
+			all["clock"] = {
+				{"offset_ns", node.others[0].ns},
+				{"uncertainty_ns", node.others[0].uncertainty_ns}};
 		*with_.out << json_text(all);
 		return;
 	}
-	*with_.out << hanging("", std::format(
-		"{}: {} events; https://ui.perfetto.dev opens it", options_.out,
-		events));
+	*with_.out << hanging(
+		"", std::format("{}: {} events; https://ui.perfetto.dev opens it",
+				options_.out, events));
 	if (node.lost)
-		*with_.out << hanging("  ", std::format(
-			"{} events are lost, the oldest: --buffer makes room for more",
-			node.lost));
+		*with_.out << hanging(
+			"  ",
+			std::format(
+				"{} events are lost, the oldest: --buffer makes room for more",
+				node.lost));
 	if (!node.others.empty())
-		*with_.out << hanging("  ", std::format(
-			"the clock of {} is ahead by {} ns, give or take {}",
-			options_.sync, node.others[0].ns,
-			node.others[0].uncertainty_ns));
+		*with_.out << hanging(
+			"  ",
+			std::format(
+				"the clock of {} is ahead by {} ns, give or take {}",
+				options_.sync, node.others[0].ns,
+				node.others[0].uncertainty_ns));
 }
 
 result<void> recorder::write(const kernel_trace &trace)
@@ -202,11 +209,13 @@ result<void> recorder::write(const kernel_trace &trace)
 			events.push_back(std::move(*e));
 	}));
 	trace_node node{.name = options_.node.empty() ? system.nodename : options_.node,
-			.boot_id = boot_id(), .kernel = system.release,
-			.realtime_ns = realtime_less_monotonic(), .lost = trace.lost(),
+			.boot_id = boot_id(),
+			.kernel = system.release,
+			.realtime_ns = realtime_less_monotonic(),
+			.lost = trace.lost(),
 			.others = others_};
-	SLUICE_CHECK(write_file(options_.out,
-				timeline_of(events, samples_).json(node)));
+	SLUICE_CHECK(
+		write_file(options_.out, timeline_of(events, samples_).json(node)));
 	tell(events.size(), node);
 	return {};
 }
@@ -251,14 +260,14 @@ void trace_command::add_options(CLI::App &to)
 {
 	to.usage("Usage: sluice trace --out FILE [OPTIONS] [-- COMMAND...]\n"
 		 "  or:  sluice trace merge A B --out FILE [--offset-ns N]");
-	to.add_option("COMMAND", options_.words,
-		      "trace while it runs; none: until ^C");
+	to.add_option("COMMAND", options_.words, "trace while it runs; none: until ^C");
 	to.add_option("--out", options_.out, "the file, for https://ui.perfetto.dev")
 		->type_name("FILE");
 	to.add_option("--seconds", options_.seconds, "end after this long")
 		->check(CLI::Range(1, 86400));
 	to.add_option("--buffer", options_.kilobytes, "KiB of events for each CPU")
-		->check(CLI::Range(64, 1 << 20))->capture_default_str();
+		->check(CLI::Range(64, 1 << 20))
+		->capture_default_str();
 	to.add_option("--node", options_.node, "name of this machine in the file")
 		->type_name("NAME");
 	to.add_option("--sync-listen", options_.answer,
@@ -268,13 +277,15 @@ void trace_command::add_options(CLI::App &to)
 		      "measure how far this machine's clock is ahead, by pings")
 		->type_name("HOST");
 	to.add_option("--sync-port", options_.port, "UDP port of --sync")
-		->check(CLI::Range(1, 65535))->capture_default_str();
+		->check(CLI::Range(1, 65535))
+		->capture_default_str();
 	merge_app_ = to.add_subcommand("merge", "put two traces on the first one's "
-					       "clock");
+						"clock");
 	merge_app_->add_option("A", merge_.a)->required();
 	merge_app_->add_option("B", merge_.b)->required();
 	merge_app_->add_option("--out", merge_.out, "the file")
-		->type_name("FILE")->required();
+		->type_name("FILE")
+		->required();
 	merge_app_->add_option("--offset-ns", merge_.offset_ns,
 			       "add this to the times of B");
 }
@@ -297,11 +308,15 @@ result<exit_status> trace_command::merge(const settings &with)
 	if (with.json)
 		*with.out << json_text(both.json["otherData"]);
 	else
-		*with.out << hanging("", std::format(
-			"{}: {} ns were added to the times of {}; uncertainty {}; {}",
-			merge_.out, both.offset.ns, merge_.b,
-			both.bounded ? std::format("{} ns", both.offset.uncertainty_ns)
-				     : "not known", both.how));
+		*with.out << hanging(
+			"",
+			std::format(
+				"{}: {} ns were added to the times of {}; uncertainty {}; {}",
+				merge_.out, both.offset.ns, merge_.b,
+				both.bounded ? std::format("{} ns",
+							   both.offset.uncertainty_ns)
+					     : "not known",
+				both.how));
 	return exit_status::ok;
 }
 

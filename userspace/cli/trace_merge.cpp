@@ -18,7 +18,7 @@ struct opened {
 	const json *events = nullptr;
 	std::string node, boot_id;
 	std::optional<int64_t> realtime;
-	int64_t lost = 0;		///< events that its buffer had no room for
+	int64_t lost = 0; ///< events that its buffer had no room for
 	std::vector<clock_offset> others;
 };
 
@@ -197,18 +197,19 @@ result<merged_trace> merge_traces(const json &first, const json &second,
 	for (const json &e : *a->events)
 		events.push_back(moved(e, name_a, 0, 0));
 	for (const json &e : *b->events)
-		events.push_back(moved(e, name_b, pids,
-				       static_cast<double>(m.offset.ns) / 1e3));
+		events.push_back(
+			moved(e, name_b, pids, static_cast<double>(m.offset.ns) / 1e3));
 	json bound = nullptr;
 	if (m.bounded)
 		bound = m.offset.uncertainty_ns;
 	m.json = {{"displayTimeUnit", "ns"},
-		  {"otherData", {{"made_by", "sluice trace merge"},
-				 {"clock", "CLOCK_MONOTONIC of " + name_a},
-				 {"offset_ns", m.offset.ns},
-				 {"uncertainty_ns", bound},
-				 {"offset_by", m.how},
-				 {"lost_events", a->lost + b->lost}}},
+		  {"otherData",
+		   {{"made_by", "sluice trace merge"},
+		    {"clock", "CLOCK_MONOTONIC of " + name_a},
+		    {"offset_ns", m.offset.ns},
+		    {"uncertainty_ns", bound},
+		    {"offset_by", m.how},
+		    {"lost_events", a->lost + b->lost}}},
 		  {"traceEvents", std::move(events)}};
 	return m;
 }

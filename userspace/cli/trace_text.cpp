@@ -50,8 +50,7 @@ void add_fields(std::string_view part, trace_event &to)
 		std::string_view word = part.substr(0, end);
 
 		if (size_t is = word.find('='); is != word.npos)
-			to.fields.emplace_back(word.substr(0, is),
-					       word.substr(is + 1));
+			to.fields.emplace_back(word.substr(0, is), word.substr(is + 1));
 		part = trimmed(part.substr(end));
 	}
 }
@@ -95,7 +94,8 @@ std::optional<int64_t> trace_event::number(std::string_view key) const
 
 	if (value.starts_with("0x"sv))
 		return parse_number(value.substr(2), hex, 16)
-			? std::optional(static_cast<int64_t>(hex)) : std::nullopt;
+			       ? std::optional(static_cast<int64_t>(hex))
+			       : std::nullopt;
 	return parse_number(value, n) ? std::optional(n) : std::nullopt;
 }
 

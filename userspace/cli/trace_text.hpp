@@ -13,11 +13,11 @@
 namespace sluice::cli {
 
 struct trace_event {
-	std::string task;		///< name of the thread that it was on
+	std::string task; ///< name of the thread that it was on
 	uint64_t pid = 0;
-	double us = 0;			///< CLOCK_MONOTONIC
-	std::string name;		///< "drm_sched_job_run"
-	std::string text;		///< what follows
+	double us = 0;	  ///< CLOCK_MONOTONIC
+	std::string name; ///< "drm_sched_job_run"
+	std::string text; ///< what follows
 	/// "a=1, b=2" and "a 1, b 2" alike.
 	std::vector<std::pair<std::string, std::string>> fields;
 

@@ -20,14 +20,14 @@ namespace fs = std::filesystem;
 
 // What there is not in a kernel is left out. A name without an event is a whole system.
 constexpr const char *wanted[] = {
-	"amdgpu/amdgpu_sdma_batch_submit",	// by the series
+	"amdgpu/amdgpu_sdma_batch_submit", // by the series
 	"amdgpu/amdgpu_sdma_batch_job",
 	"amdgpu/amdgpu_sdma_batch_run",
 	"amdgpu/amdgpu_sdma_batch_done",
 	"gpu_scheduler/drm_sched_job_queue",
 	"gpu_scheduler/drm_sched_job_run",
 	"gpu_scheduler/drm_sched_job_done",
-	"hmm",					// by the series
+	"hmm", // by the series
 	"io_uring/io_uring_submit_req",
 	"io_uring/io_uring_complete",
 	"rdma_cma",
@@ -63,8 +63,10 @@ result<std::string> tracing_directory(std::string_view root)
 		return fail_errno(found, "only root may trace: run it with sudo",
 				  err == ENOENT ? EACCES : err);
 	// ip netns exec mounts another /sys, without it.
-	return fail_errno(found, "there is no tracefs; in a network namespace, trace "
-				 "from outside of it", err, errc::unsupported);
+	return fail_errno(found,
+			  "there is no tracefs; in a network namespace, trace "
+			  "from outside of it",
+			  err, errc::unsupported);
 }
 
 } // namespace

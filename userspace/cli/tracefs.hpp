@@ -22,7 +22,9 @@ public:
 	static result<kernel_trace> make(std::string_view root, unsigned kilobytes);
 	kernel_trace(kernel_trace &&other) noexcept
 		: path_(std::exchange(other.path_, {})),
-		  events_(std::move(other.events_)) {}
+		  events_(std::move(other.events_))
+	{
+	}
 	kernel_trace &operator=(kernel_trace &&) = delete;
 	~kernel_trace();
 
@@ -39,7 +41,7 @@ private:
 	kernel_trace() = default;
 	void enable_events();
 
-	std::string path_;		///< of the instance
+	std::string path_; ///< of the instance
 	std::vector<std::string> events_;
 };
 

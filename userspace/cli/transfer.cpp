@@ -70,19 +70,21 @@ std::string table(const stream_report &r)
 				 : std::format("{}: {}", name(r.path), r.path_reason));
 	t += row("whole time", std::format("{:.3f} s, {:.1f} MB/s", seconds(r.total),
 					   megabytes_a_second(r.bytes, r.total)));
-	t += row("of all pieces", std::format(
-		"storage {:.3f} s, engines {:.3f} s, wire {:.3f} s, checks {:.3f} s",
-		seconds(r.storage), seconds(r.engine), seconds(r.wire),
-		seconds(r.check)));
-	t += row("pieces", std::format("{}, {} at once at most", r.pieces,
-				       r.most_in_flight));
+	t += row(
+		"of all pieces",
+		std::format(
+			"storage {:.3f} s, engines {:.3f} s, wire {:.3f} s, checks {:.3f} s",
+			seconds(r.storage), seconds(r.engine), seconds(r.wire),
+			seconds(r.check)));
+	t += row("pieces",
+		 std::format("{}, {} at once at most", r.pieces, r.most_in_flight));
 	t += row("waits for a grant", std::format("{} ({:.3f} s)", r.waits_for_grant,
 						  seconds(r.granted_late)));
 	if (r.migrations)
-		t += row("migrations", std::format(
-			"{} pages in, {} out{}", r.migrations->migrated_in,
-			r.migrations->migrated_out,
-			r.migrations->lost_events ? ", at least" : ""));
+		t += row("migrations",
+			 std::format("{} pages in, {} out{}", r.migrations->migrated_in,
+				     r.migrations->migrated_out,
+				     r.migrations->lost_events ? ", at least" : ""));
 	if (r.numa_node >= 0)
 		t += row("memory", std::format("near node{}, {} pages elsewhere",
 					       r.numa_node, r.pages_elsewhere));
@@ -100,12 +102,13 @@ nlohmann::ordered_json json_of(const stream_report &r)
 		{"resumed_bytes", r.resumed},
 		{"path", name(r.path)},
 		{"path_reason", r.path_reason},
-		{"seconds", {{"total", seconds(r.total)},
-			     {"storage", seconds(r.storage)},
-			     {"engine", seconds(r.engine)},
-			     {"wire", seconds(r.wire)},
-			     {"check", seconds(r.check)},
-			     {"grant_wait", seconds(r.granted_late)}}},
+		{"seconds",
+		 {{"total", seconds(r.total)},
+		  {"storage", seconds(r.storage)},
+		  {"engine", seconds(r.engine)},
+		  {"wire", seconds(r.wire)},
+		  {"check", seconds(r.check)},
+		  {"grant_wait", seconds(r.granted_late)}}},
 		{"mb_per_s", megabytes_a_second(r.bytes, r.total)},
 		{"pieces", r.pieces},
 		{"most_in_flight", r.most_in_flight},
@@ -146,8 +149,11 @@ result<session> session::open(const transfer_options &o)
 	if (!card)
 		return std::unexpected(card.error());
 	session s(std::move(*c), std::move(gpu), std::move(*card));
-	s.stream = {.piece = o.piece, .chunk = o.chunk, .pieces = o.pieces,
-		    .gpu = nullptr, .require = *path,
+	s.stream = {.piece = o.piece,
+		    .chunk = o.chunk,
+		    .pieces = o.pieces,
+		    .gpu = nullptr,
+		    .require = *path,
 		    .patience = std::chrono::seconds(o.timeout_s)};
 	s.endpoint.silence = silence_for(o.timeout_s);
 	if (!o.token_file.empty()) {
@@ -187,9 +193,8 @@ void progress_line::show(const stream_progress &p)
 	std::string text = std::format("{}  {:.1f} MB  {:.1f} MB/s", name_,
 				       static_cast<double>(p.bytes) / 1e6, rate);
 	if (p.size != stream_source::unknown && p.size && rate > 0)
-		text += std::format(
-			"  {} %  {:.0f} s left", p.bytes * 100 / p.size,
-			static_cast<double>(p.size - p.bytes) / 1e6 / rate);
+		text += std::format("  {} %  {:.0f} s left", p.bytes * 100 / p.size,
+				    static_cast<double>(p.size - p.bytes) / 1e6 / rate);
 	std::fprintf(stderr, "\r\033[K%s", text.c_str());
 	std::fflush(stderr);
 }
@@ -226,23 +231,30 @@ void add_transfer_options(CLI::App &to, transfer_options &o)
 		      "keep pieces in this GPU's memory: 0000:03:00.0, or 0")
 		->type_name("GPU");
 	to.add_option("--port", o.port, "port of the receiver")
-		->check(CLI::Range(1, 65535))->capture_default_str();
+		->check(CLI::Range(1, 65535))
+		->capture_default_str();
 	to.add_option("--token-file", o.token_file,
 		      "its first line is what both sides have to know")
 		->type_name("FILE");
 	to.add_option("--piece", o.piece, "bytes of memory granted at a time")
-		->transform(CLI::AsSizeValue(false))->capture_default_str();
+		->transform(CLI::AsSizeValue(false))
+		->capture_default_str();
 	to.add_option("--chunk", o.chunk, "bytes of one RDMA write, and of a CRC")
-		->transform(CLI::AsSizeValue(false))->capture_default_str();
+		->transform(CLI::AsSizeValue(false))
+		->capture_default_str();
 	to.add_option("--pieces", o.pieces, "pieces that this side has memory for")
-		->check(CLI::Range(2, 64))->capture_default_str();
+		->check(CLI::Range(2, 64))
+		->capture_default_str();
 	to.add_option("--require", o.require,
 		      "fail rather than take a slower path: device-alias, "
 		      "device-dmabuf, host")
 		->type_name("PATH");
-	to.add_option("--timeout", o.timeout_s, "seconds in which nothing moves; a peer that gives no sign of life "
-		      "for a third of it, 10 seconds at least, is lost")
-		->check(CLI::Range(1, 86400))->capture_default_str();
+	to.add_option(
+		  "--timeout", o.timeout_s,
+		  "seconds in which nothing moves; a peer that gives no sign of life "
+		  "for a third of it, 10 seconds at least, is lost")
+		->check(CLI::Range(1, 86400))
+		->capture_default_str();
 	to.add_option("--report", o.report, "write what was moved to this file")
 		->type_name("FILE");
 	to.add_flag("--quiet", o.quiet, "print no table and no progress");

@@ -14,27 +14,27 @@
 namespace sluice::cli {
 
 struct transfer_options {
-	std::string nic;		///< RDMA device; empty: the only one
-	std::string gpu;		///< keep pieces in its memory; empty: in the host's
+	std::string nic; ///< RDMA device; empty: the only one
+	std::string gpu; ///< keep pieces in its memory; empty: in the host's
 	uint16_t port = 7471;
-	std::string token_file;		///< what both sides know
+	std::string token_file; ///< what both sides know
 	uint64_t piece = 4 << 20, chunk = 1 << 20;
 	unsigned pieces = 4;
-	std::string require;		///< name of a data_path
+	std::string require; ///< name of a data_path
 	unsigned timeout_s = 30;
-	std::string report;		///< file for the report as JSON
+	std::string report; ///< file for the report as JSON
 	bool quiet = false;
 };
 
 struct send_options : transfer_options {
-	std::vector<std::string> files;	///< - is standard input
+	std::vector<std::string> files; ///< - is standard input
 	std::string host;
 	bool checksum = true, digest = true;
 };
 
 struct recv_options : transfer_options {
-	std::string to = ".";		///< a directory, a file, or - for stdout
-	std::string listen;		///< address; empty: all
+	std::string to = "."; ///< a directory, a file, or - for stdout
+	std::string listen;   ///< address; empty: all
 	bool overwrite = false;
 };
 
@@ -60,13 +60,15 @@ struct session {
 
 private:
 	session(sluice::context &&c, std::optional<device> &&g, nic &&n)
-		: context(std::move(c)), gpu(std::move(g)), card(std::move(n)) {}
+		: context(std::move(c)), gpu(std::move(g)), card(std::move(n))
+	{
+	}
 };
 
 /// Run @p t to its end, and show how far it is if somebody looks.
 template <class T>
 T run_task(session &s, task<T> &&t, const std::string &name,
-      const stream_progress &progress, bool quiet);
+	   const stream_progress &progress, bool quiet);
 
 /// A line of progress on a terminal, a few times a second, and nothing elsewhere.
 class progress_line {
@@ -84,7 +86,7 @@ private:
 
 template <class T>
 T run_task(session &s, task<T> &&t, const std::string &name,
-      const stream_progress &progress, bool quiet)
+	   const stream_progress &progress, bool quiet)
 {
 	progress_line line(name, quiet);
 	auto running = std::move(t);

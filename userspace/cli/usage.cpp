@@ -27,8 +27,10 @@ std::optional<uint64_t> parse_amount(std::string_view text)
 
 	if (err != std::errc())
 		return std::nullopt;
-	int shift = unit == " KiB"sv ? 10 : unit == " MiB"sv ? 20 :
-		unit.empty() || unit == " ns"sv || unit == " B"sv ? 0 : -1;
+	int shift = unit == " KiB"sv					? 10
+		    : unit == " MiB"sv					? 20
+		    : unit.empty() || unit == " ns"sv || unit == " B"sv ? 0
+									: -1;
 	if (shift < 0 || n > UINT64_MAX >> shift)
 		return std::nullopt;
 	return n << shift;
@@ -36,8 +38,8 @@ std::optional<uint64_t> parse_amount(std::string_view text)
 
 void take_amount(std::string_view key, uint64_t n, gpu_client &to)
 {
-	constexpr std::string_view engine = "drm-engine-", capacity =
-		"drm-engine-capacity-";
+	constexpr std::string_view engine = "drm-engine-",
+				   capacity = "drm-engine-capacity-";
 
 	if (key == "drm-client-id"sv)
 		to.id = n;
@@ -67,7 +69,7 @@ std::optional<uint64_t> pid_of(const fs::path &directory)
 	uint64_t pid = 0;
 
 	return parse_number(directory.filename().native(), pid) ? std::optional(pid)
-								 : std::nullopt;
+								: std::nullopt;
 }
 
 using directory = fs::directory_iterator;
@@ -101,8 +103,9 @@ void add(std::optional<double> &to, const std::optional<uint64_t> &before,
 	 const std::optional<uint64_t> &now, double seconds)
 {
 	if (now)
-		to = to.value_or(0) + static_cast<double>(counted_since(
-			before.value_or(0), *now)) / seconds;
+		to = to.value_or(0) +
+		     static_cast<double>(counted_since(before.value_or(0), *now)) /
+			     seconds;
 }
 
 void add_client(gpu_rates &to, const gpu_client &before, const gpu_client &now,
@@ -115,8 +118,9 @@ void add_client(gpu_rates &to, const gpu_client &before, const gpu_client &now,
 	for (const auto &[engine, ns] : now.busy_ns) {
 		auto was = before.busy_ns.find(engine);
 
-		to.busy[engine] += static_cast<double>(counted_since(
-			was == before.busy_ns.end() ? 0 : was->second, ns)) /
+		to.busy[engine] +=
+			static_cast<double>(counted_since(
+				was == before.busy_ns.end() ? 0 : was->second, ns)) /
 			1e9 / seconds;
 	}
 }
@@ -159,7 +163,7 @@ void add_power(const usage &before, const usage &now, usage_rates &to)
 			to.power.push_back({s.gpu, *used});
 		else
 			to.no_energy.push_back(s.gpu + ": the firmware has added up no "
-					       "energy meanwhile");
+						       "energy meanwhile");
 	}
 }
 
@@ -197,8 +201,8 @@ std::optional<gpu_client> parse_fdinfo(std::string_view text)
 			continue;
 		std::string_view key = line.substr(0, colon);
 		std::string_view value = line.substr(colon + 1);
-		value.remove_prefix(std::min(value.find_first_not_of(" \t"),
-					     value.size()));
+		value.remove_prefix(
+			std::min(value.find_first_not_of(" \t"), value.size()));
 		if (key == "drm-driver"sv)
 			amdgpu = value == "amdgpu"sv;
 		else if (key == "drm-pdev"sv)
@@ -249,8 +253,10 @@ usage_rates rates_between(const usage &before, const usage &now)
 		auto was = old.find({s.nic, s.counter});
 		uint64_t from = was == old.end() ? s.value : was->second;
 
-		all.nics.push_back({s.nic, s.counter, static_cast<double>(
-			counted_since(from, s.value)) / all.seconds, s.value});
+		all.nics.push_back({s.nic, s.counter,
+				    static_cast<double>(counted_since(from, s.value)) /
+					    all.seconds,
+				    s.value});
 	}
 	return all;
 }

@@ -18,11 +18,11 @@ namespace sluice::cli {
 struct gpu_client {
 	uint64_t pid = 0;
 	std::string command;
-	std::string gpu;		///< PCI address
-	uint64_t id = 0;		///< drm-client-id: the same file has the same
-	std::map<std::string, uint64_t> busy_ns;	///< by the kind of engine
-	uint64_t vram = 0, gtt = 0;	///< bytes
-	std::optional<uint64_t> batches, batch_bytes;	///< none: no series
+	std::string gpu; ///< PCI address
+	uint64_t id = 0; ///< drm-client-id: the same file has the same
+	std::map<std::string, uint64_t> busy_ns;      ///< by the kind of engine
+	uint64_t vram = 0, gtt = 0;		      ///< bytes
+	std::optional<uint64_t> batches, batch_bytes; ///< none: no series
 };
 
 /// None: it is no file of amdgpu.
@@ -33,11 +33,11 @@ std::string command_in(std::string_view comm);
 
 /// A machine at one time.
 struct usage {
-	double us = 0;			///< CLOCK_MONOTONIC
-	std::vector<gpu_client> clients;	///< each file once
+	double us = 0;			 ///< CLOCK_MONOTONIC
+	std::vector<gpu_client> clients; ///< each file once
 	std::vector<nic_sample> counters;
 	std::vector<energy_sample> energy{};
-	std::vector<std::string> no_energy{};	///< why, of each other GPU of amdgpu
+	std::vector<std::string> no_energy{}; ///< why, of each other GPU of amdgpu
 };
 
 /// Of other users' processes only root is told.
@@ -48,9 +48,9 @@ usage read_usage(std::string_view root);
 struct gpu_rates {
 	uint64_t pid = 0;
 	std::string command, gpu;
-	std::map<std::string, double> busy;	///< 1: one engine, all the time
+	std::map<std::string, double> busy; ///< 1: one engine, all the time
 	uint64_t vram = 0, gtt = 0;
-	std::optional<double> batches, batch_bytes;	///< a second
+	std::optional<double> batches, batch_bytes; ///< a second
 	/// Of the power of AIDs and HBM the part that its batch bytes are of all batches':
 	/// what its copies took at most, as the rest and idling are in it.
 	std::optional<double> copy_watts{};
@@ -71,7 +71,7 @@ struct nic_rate {
 
 struct usage_rates {
 	double seconds = 0;
-	std::vector<gpu_rates> gpus;	///< most batches first
+	std::vector<gpu_rates> gpus; ///< most batches first
 	std::vector<nic_rate> nics;
 	std::vector<gpu_power> power{};
 	std::vector<std::string> no_energy{};

@@ -44,16 +44,18 @@ static void must(const char *what, ssize_t err)
 
 static void open_endpoint(struct side *s)
 {
-	struct fi_cq_attr cq = { .format = FI_CQ_FORMAT_CONTEXT, .wait_obj = FI_WAIT_UNSPEC };
+	struct fi_cq_attr cq = {.format = FI_CQ_FORMAT_CONTEXT,
+				.wait_obj = FI_WAIT_UNSPEC};
 	struct fi_info *hints = fi_allocinfo();
 	struct fi_av_attr av = {};
 	struct fid_fabric *fabric;
 
 	hints->ep_attr->type = FI_EP_RDM;
 	hints->caps = FI_MSG | FI_RMA;
-	hints->domain_attr->mr_mode = FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED |
-				      FI_MR_PROV_KEY;
-	must("fi_getinfo", fi_getinfo(FI_VERSION(1, 20), NULL, NULL, 0, hints, &s->info));
+	hints->domain_attr->mr_mode =
+		FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
+	must("fi_getinfo",
+	     fi_getinfo(FI_VERSION(1, 20), NULL, NULL, 0, hints, &s->info));
 	fi_freeinfo(hints);
 	must("fi_fabric", fi_fabric(s->info->fabric_attr, &fabric, NULL));
 	must("fi_domain", fi_domain(fabric, s->info, &s->domain, NULL));
@@ -70,9 +72,10 @@ static struct fid_mr *offer(struct side *s, void *at, size_t len)
 {
 	struct fid_mr *mr;
 
-	must("fi_mr_reg", fi_mr_reg(s->domain, at, len, FI_READ | FI_WRITE | FI_SEND |
-				    FI_RECV | FI_REMOTE_READ | FI_REMOTE_WRITE, 0, 0, 0,
-				    &mr, NULL));
+	must("fi_mr_reg", fi_mr_reg(s->domain, at, len,
+				    FI_READ | FI_WRITE | FI_SEND | FI_RECV |
+					    FI_REMOTE_READ | FI_REMOTE_WRITE,
+				    0, 0, 0, &mr, NULL));
 	return mr;
 }
 
@@ -127,7 +130,8 @@ static void serve(struct side *s, const char *bytes)
 	for (i = 0; i < len; i++)
 		printf("%02x", name[i]);
 	printf(" %lu %lu\n", fi_mr_key(mr),
-	       s->info->domain_attr->mr_mode & FI_MR_VIRT_ADDR ? (uintptr_t)s->b.in : 0ul);
+	       s->info->domain_attr->mr_mode & FI_MR_VIRT_ADDR ? (uintptr_t)s->b.in
+							       : 0ul);
 	fflush(stdout);
 	COMPLETE(s, fi_recv(s->ep, note, 1, fi_mr_desc(note_mr), FI_ADDR_UNSPEC, NULL));
 	tell(&s->b, "offered", 0, WRITTEN);
@@ -139,7 +143,8 @@ static fi_addr_t address(struct side *s, const char *hex)
 	fi_addr_t to;
 	size_t i;
 
-	for (i = 0; i < sizeof(name) && sscanf(hex + 2 * i, "%2hhx", &name[i]) == 1; i++)
+	for (i = 0; i < sizeof(name) && sscanf(hex + 2 * i, "%2hhx", &name[i]) == 1;
+	     i++)
 		;
 	if (fi_av_insert(s->av, name, 1, &to, 0, NULL) != 1)
 		give_up("that is no address");
@@ -157,7 +162,8 @@ static void use(struct side *s, char **args)
 	in = offer(s, s->b.in, s->b.len);
 	out = offer(s, s->b.out, s->b.len);
 	note = message(s, &note_mr);
-	COMPLETE(s, fi_read(s->ep, s->b.in, s->b.len, fi_mr_desc(in), to, base, key, NULL));
+	COMPLETE(s, fi_read(s->ep, s->b.in, s->b.len, fi_mr_desc(in), to, base, key,
+			    NULL));
 	COMPLETE(s, fi_write(s->ep, s->b.out, s->b.len, fi_mr_desc(out), to, base, key,
 			     NULL));
 	COMPLETE(s, fi_send(s->ep, note, 1, fi_mr_desc(note_mr), to, NULL));

@@ -55,9 +55,9 @@ static const struct operation {
 	const char *name;
 	void (*run)(struct job *j);
 } operations[] = {
-	{ "sendrecv", sendrecv },
-	{ "put", put },
-	{ "get", get },
+	{"sendrecv", sendrecv},
+	{"put", put},
+	{"get", get},
 };
 
 static void run(struct job *j, const struct operation *what, const char *bytes)

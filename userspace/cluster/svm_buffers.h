@@ -11,9 +11,9 @@
 struct buffers {
 	struct svm svm;
 	struct svm_gpu *gpu;
-	size_t len;		/* of each */
+	size_t len; /* of each */
 	char *out, *in;
-	int watch;		/* migrations */
+	int watch; /* migrations */
 	struct svm_alias then;
 };
 
@@ -34,7 +34,8 @@ static char *buffer(struct buffers *b, uint32_t seed)
 }
 
 /* From now on nothing is to migrate. */
-static void make_buffers(struct buffers *b, const char *bytes, uint32_t out, uint32_t in)
+static void make_buffers(struct buffers *b, const char *bytes, uint32_t out,
+			 uint32_t in)
 {
 	b->len = strtoul(bytes, NULL, 0);
 	if (!b->len || b->len % SVM_PAGE)

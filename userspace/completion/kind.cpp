@@ -35,16 +35,16 @@ std::string kind_of(const described_option &o)
 {
 	// By the name of an option's value.
 	static const std::map<std::string, std::string> values = {
-		{"", ""}, {"ADDRESS", ""}, {"FILE", "FILE"}, {"GPU", "GPU"},
-		{"HOST", "HOST"}, {"N", ""}, {"NAME", ""}, {"NIC", "NIC"},
-		{"PATH", paths()}, {"PLACE", "PLACE"}, {"SIZE", ""}, {"SIZES", ""},
+		{"", ""},	   {"ADDRESS", ""},    {"FILE", "FILE"}, {"GPU", "GPU"},
+		{"HOST", "HOST"},  {"N", ""},	       {"NAME", ""},	 {"NIC", "NIC"},
+		{"PATH", paths()}, {"PLACE", "PLACE"}, {"SIZE", ""},	 {"SIZES", ""},
 		{"WORDS", ""},
 	};
 	// By the name of an operand.
 	static const std::map<std::string, std::string> operands = {
-		{"A", "FILE"}, {"B", "FILE"}, {"COMMAND", "COMMAND"}, {"FILE", "FILE"},
-		{"FROM", "FILE"}, {"HOST", "HOST"}, {"TO", "FILE"},
-		{"between", "DEVICE"},
+		{"A", "FILE"},	  {"B", "FILE"},	 {"COMMAND", "COMMAND"},
+		{"FILE", "FILE"}, {"FROM", "FILE"},	 {"HOST", "HOST"},
+		{"TO", "FILE"},	  {"between", "DEVICE"},
 	};
 	const auto &known = o.operand() ? operands : values;
 	auto found = known.find(o.operand() ? o.names[0] : o.value);

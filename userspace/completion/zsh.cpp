@@ -27,9 +27,14 @@ std::string quoted(const std::string &text)
 std::string action(const std::string &kind)
 {
 	static const std::map<std::string, std::string> functions = {
-		{"", " "}, {"COMMAND", "_normal"}, {"DEVICE", "_sluice_devices"},
-		{"FILE", "_files"}, {"GPU", "_sluice_gpus"}, {"HOST", "_hosts"},
-		{"NIC", "_sluice_nics"}, {"PLACE", "_sluice_places"},
+		{"", " "},
+		{"COMMAND", "_normal"},
+		{"DEVICE", "_sluice_devices"},
+		{"FILE", "_files"},
+		{"GPU", "_sluice_gpus"},
+		{"HOST", "_hosts"},
+		{"NIC", "_sluice_nics"},
+		{"PLACE", "_sluice_places"},
 	};
 
 	return kind.starts_with('=') ? "(" + kind.substr(1) + ")" : functions.at(kind);
@@ -90,10 +95,11 @@ void add(const described_command &c, const std::string &path,
 	for (const described_option &o : c.operands)
 		all.push_back(operand(o, ++n, c.commands));
 	for (const described_command &sub : c.commands)
-		below += std::format("\t_sluice_below {0} && {{ _sluice_{1}_{0}; return; }}\n",
-				     sub.name, path);
-	functions += std::format("_sluice_{}()\n{{\n{}\t_arguments -S \\\n{}\n}}\n\n", path,
-				 below, lines(all));
+		below += std::format(
+			"\t_sluice_below {0} && {{ _sluice_{1}_{0}; return; }}\n",
+			sub.name, path);
+	functions += std::format("_sluice_{}()\n{{\n{}\t_arguments -S \\\n{}\n}}\n\n",
+				 path, below, lines(all));
 	for (const described_command &sub : c.commands)
 		add(sub, path + "_" + sub.name, common, functions);
 }
@@ -113,8 +119,8 @@ std::map<std::string, std::string> zsh_parts(const described_command &program)
 	}
 	for (const described_command &c : program.commands) {
 		add(c, c.name, common, parts["FUNCTIONS"]);
-		parts["COMMANDS"] += std::format("\t\t'{}:{}'\n", c.name,
-						 quoted(c.summary));
+		parts["COMMANDS"] +=
+			std::format("\t\t'{}:{}'\n", c.name, quoted(c.summary));
 	}
 	parts["OPTIONS"] = lines(options) + " \\\n";
 	return parts;

@@ -43,7 +43,7 @@ int main()
 
 	auto all = need(group::make(ring, gpus));
 	auto gather = need(all.all_gather(to, from));
-	size_t moved = need(gather.run().wait());	// all GPUs begin by one system call
+	size_t moved = need(gather.run().wait()); // all GPUs begin by one system call
 
 	for (const slice &one : to)
 		for (unsigned r = 0; r < ranks; r++) {

@@ -26,13 +26,13 @@ using namespace sluice;
 
 struct model {
 	unsigned layers;
-	size_t block_bytes;		// of a block in the K or the V plane of one
+	size_t block_bytes; // of a block in the K or the V plane of one
 };
 
 static const std::map<std::string, model> models = {
-	{"8b", {32, 32 << 10}},		// 64 tensors of 32 KiB
-	{"70b", {80, 32 << 10}},	// 160 tensors of 32 KiB
-	{"70b-tp4", {80, 8 << 10}},	// 160 tensors of 8 KiB, on each of four GPUs
+	{"8b", {32, 32 << 10}},	    // 64 tensors of 32 KiB
+	{"70b", {80, 32 << 10}},    // 160 tensors of 32 KiB
+	{"70b-tp4", {80, 8 << 10}}, // 160 tensors of 8 KiB, on each of four GPUs
 };
 
 struct options {
@@ -96,8 +96,8 @@ public:
 		each_tensor(blocks, [&](uint32_t tensor, std::span<uint32_t> words) {
 			count += !std::ranges::all_of(
 				words, [&, n = uint32_t{0}](uint32_t word) mutable {
-					return word == computed(request, tensor, n++);
-				});
+				return word == computed(request, tensor, n++);
+			});
 		});
 		return count;
 	}
@@ -163,7 +163,8 @@ static int decode(context &ring, nic &card, home &at, cache &to, const options &
 		auto sink = or_exit(kv_sink(to.layout(), to.memory(), blocks));
 		auto report = or_exit(stream.receive(std::move(sink)).run(ring));
 		if (size_t wrong = to.wrong(request, blocks)) {
-			std::println("request {}: {} tensors are wrong", request, wrong);
+			std::println("request {}: {} tensors are wrong", request,
+				     wrong);
 			return 1;
 		}
 		tell(request++, report);
@@ -180,31 +181,37 @@ int main(int argc, char **argv)
 	CLI::App app("Hand the KV cache of each request from prefill to decode.");
 
 	app.add_option("ROLE", o.role, "prefill or decode")
-		->required()->check(CLI::IsMember({"prefill", "decode"}));
+		->required()
+		->check(CLI::IsMember({"prefill", "decode"}));
 	app.add_option("--host", o.host, "where decode listens")->capture_default_str();
 	app.add_option("--port", o.port)->capture_default_str();
 	app.add_option("--nic", o.nic, "RDMA device, if there are several");
 	app.add_option("--gpu", o.gpu, "0000:03:00.0, or 0; default: host memory");
 	app.add_option("--model", o.model)
-		->check(CLI::IsMember(&models))->capture_default_str();
+		->check(CLI::IsMember(&models))
+		->capture_default_str();
 	app.add_option("--requests", o.requests)->capture_default_str();
 	app.add_option("--room", o.room, "blocks of the cache")
-		->check(CLI::Range(1, 1 << 20))->capture_default_str();
+		->check(CLI::Range(1, 1 << 20))
+		->capture_default_str();
 	app.add_option("--blocks", o.blocks, "of a request")
-		->check(CLI::Range(1, 1 << 20))->capture_default_str();
+		->check(CLI::Range(1, 1 << 20))
+		->capture_default_str();
 	app.add_option("--timeout", o.timeout, "for a peer, seconds")
 		->capture_default_str();
 	CLI11_PARSE(app, argc, argv);
 	if (o.blocks > o.room)
-		exit_for({errc::usage, "--blocks", std::format(
-			"{} are wanted, and --room has {}", o.blocks, o.room)});
+		exit_for({errc::usage, "--blocks",
+			  std::format("{} are wanted, and --room has {}", o.blocks,
+				      o.room)});
 
 	auto ring = or_exit(context::open());
 	auto card = or_exit(nic::open(ring, o.nic));
 	home at(ring, o.gpu);
 	const model &of = models.at(o.model);
-	cache blocks(at, {.layers = of.layers, .blocks = o.room,
-			  .block_bytes = of.block_bytes});
+	cache blocks(
+		at,
+		{.layers = of.layers, .blocks = o.room, .block_bytes = of.block_bytes});
 	if (o.role == "decode")
 		return decode(ring, card, at, blocks, o);
 	prefill(ring, card, at, blocks, o);

@@ -29,13 +29,13 @@ static constexpr size_t piece_bytes = 4 << 20, pieces_at_once = 4;
 struct options {
 	std::string file, from, gpu, nic;
 	uint16_t port = 7482;
-	unsigned timeout = 60;		// seconds, for a peer
+	unsigned timeout = 60; // seconds, for a peer
 	bool serve = false;
 };
 
 struct weights {
 	std::string name;
-	slice bytes;			// all of the file
+	slice bytes; // all of the file
 };
 
 class source_file {
@@ -44,13 +44,13 @@ public:
 		: name(std::filesystem::path(path).filename()),
 		  fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC))
 	{
-		struct stat st {};
+		struct stat st{};
 
 		if (!fd || ::fstat(fd.get(), &st) < 0)
 			exit_for(fail_errno(path, "open", errno, errc::input).error());
 		if (!S_ISREG(st.st_mode) || !st.st_size)
-			exit_for({errc::input, path,
-				  "it is no regular file, or empty"});
+			exit_for(
+				{errc::input, path, "it is no regular file, or empty"});
 		size = static_cast<uint64_t>(st.st_size);
 	}
 
@@ -68,8 +68,9 @@ static task<result<void>> read(context &ring, const source_file &file, uint64_t 
 		if (!got)
 			co_return std::unexpected(got.error());
 		if (!*got)
-			co_return fail(errc::input, file.name, std::format(
-				"it ended at {} of {} bytes", offset + n, file.size));
+			co_return fail(errc::input, file.name,
+				       std::format("it ended at {} of {} bytes",
+						   offset + n, file.size));
 		n += *got;
 	}
 	co_return {};
@@ -82,7 +83,8 @@ static task<result<void>> bring_pieces(context &ring, home &at, const source_fil
 {
 	while (next < file.size) {
 		uint64_t offset = std::exchange(next, next + piece_bytes);
-		slice piece = to.part(offset, std::min(piece_bytes, file.size - offset));
+		slice piece =
+			to.part(offset, std::min(piece_bytes, file.size - offset));
 		slice read_to = at.gpu() ? window.part(0, piece.size()) : piece;
 
 		if (auto done = co_await read(ring, file, offset, read_to); !done)
@@ -128,7 +130,7 @@ static weights receive(context &ring, home &at, const options &o)
 		exit_for({errc::peer_error, o.from, "it has no weights"});
 	slice to = at.take(offer->size).part(0, offer->size);
 	auto report = or_exit(stream.receive({.to = {to}}).run(ring));
-	or_exit(stream.next().run(ring));	// it has no more
+	or_exit(stream.next().run(ring)); // it has no more
 	std::println("{}: {} bytes, from {} by {}", report.name, report.bytes,
 		     peer.peer(), ::name(report.path));
 	return {report.name, to};
@@ -141,8 +143,10 @@ static void serve(context &ring, home &at, const options &o)
 	auto door = or_exit(listener::open(ring, card, "", o.port, {}));
 	auto peer = or_exit(door.accept(after(std::chrono::seconds(o.timeout))));
 	auto stream = or_exit(sender::make(ring, peer, card, {.gpu = at.gpu()}));
-	auto report = or_exit(stream.send({.name = file.name, .file = file.fd.get(),
-					   .size = file.size}).run(ring));
+	auto report = or_exit(stream.send({.name = file.name,
+					   .file = file.fd.get(),
+					   .size = file.size})
+				      .run(ring));
 	or_exit(stream.finish().run(ring));
 	std::println("{}: {} bytes to {}", file.name, report.bytes, peer.peer());
 }
@@ -159,7 +163,8 @@ static std::vector<safetensors::tensor> tensors_of(home &at, const weights &w)
 	uint64_t size = or_exit(safetensors::header_size(seen(0, first).bytes(),
 							 w.bytes.size(), w.name));
 	slice header = size ? seen(first, size) : slice();
-	std::string_view text(size ? reinterpret_cast<char *>(header.data()) : "", size);
+	std::string_view text(size ? reinterpret_cast<char *>(header.data()) : "",
+			      size);
 
 	return or_exit(safetensors::read_header(text, w.bytes.size(), w.name));
 }
@@ -192,7 +197,9 @@ static size_t count_wrong(home &at, const weights &w)
 		unknown += !known;
 		wrong += known && !right;
 		std::println("{:40} {:8} {:12} bytes  {}", t.name, t.dtype, t.size,
-			     !known ? "SHA-256 " + digest : right ? "right" : "WRONG");
+			     !known  ? "SHA-256 " + digest
+			     : right ? "right"
+				     : "WRONG");
 	}
 	std::println("{} tensors in {}: {} wrong, {} without a digest", tensors.size(),
 		     at.name(), wrong, unknown);

@@ -19,9 +19,11 @@ int main(int argc, char **argv)
 	stream_report report;
 	if (argc > 3) {
 		or_exit(gpu.submit(batch().fill(vram, 0x600df00d)).wait());
-		auto peer = or_exit(endpoint::connect(ring, card, argv[3], 7471, {}, never));
+		auto peer = or_exit(
+			endpoint::connect(ring, card, argv[3], 7471, {}, never));
 		auto stream = or_exit(sender::make(ring, peer, card, options));
-		report = or_exit(stream.send({.name = "vram", .from = {vram}}).run(ring));
+		report = or_exit(
+			stream.send({.name = "vram", .from = {vram}}).run(ring));
 		or_exit(stream.finish().run(ring));
 	} else {
 		auto door = or_exit(listener::open(ring, card, "", 7471, {}));

@@ -17,12 +17,13 @@ using sluice::errc;
 using sluice::fail;
 using sluice::result;
 
-static_assert(std::endian::native == std::endian::little, "the format is little-endian");
+static_assert(std::endian::native == std::endian::little,
+	      "the format is little-endian");
 
 static const std::map<std::string, uint64_t> dtype_bytes = {
-	{"BOOL", 1}, {"U8", 1}, {"I8", 1}, {"F8_E4M3", 1}, {"F8_E5M2", 1},
-	{"U16", 2}, {"I16", 2}, {"F16", 2}, {"BF16", 2},
-	{"U32", 4}, {"I32", 4}, {"F32", 4}, {"U64", 8}, {"I64", 8}, {"F64", 8},
+	{"BOOL", 1}, {"U8", 1},	 {"I8", 1},  {"F8_E4M3", 1}, {"F8_E5M2", 1},
+	{"U16", 2},  {"I16", 2}, {"F16", 2}, {"BF16", 2},    {"U32", 4},
+	{"I32", 4},  {"F32", 4}, {"U64", 8}, {"I64", 8},     {"F64", 8},
 };
 
 result<uint64_t> header_size(std::span<const std::byte> prefix, uint64_t file_size,
@@ -31,18 +32,25 @@ result<uint64_t> header_size(std::span<const std::byte> prefix, uint64_t file_si
 	uint64_t size = 0;
 
 	if (prefix.size() < prefix_bytes || file_size < prefix_bytes)
-		return fail(errc::input, name, std::format(
-			"it has {} bytes: too few for a safetensors file, which begins "
-			"with {} that tell the length of its header", file_size,
-			prefix_bytes));
+		return fail(
+			errc::input, name,
+			std::format(
+				"it has {} bytes: too few for a safetensors file, which begins "
+				"with {} that tell the length of its header",
+				file_size, prefix_bytes));
 	std::memcpy(&size, prefix.data(), sizeof(size));
 	if (size > most_header)
-		return fail(errc::input, name, std::format(
-			"its header has {} bytes, and {} are allowed: is it a "
-			"safetensors file?", size, most_header));
+		return fail(
+			errc::input, name,
+			std::format(
+				"its header has {} bytes, and {} are allowed: is it a "
+				"safetensors file?",
+				size, most_header));
 	if (size > file_size - prefix_bytes)
-		return fail(errc::input, name, std::format(
-			"its header has {} bytes, and the whole file {}", size, file_size));
+		return fail(
+			errc::input, name,
+			std::format("its header has {} bytes, and the whole file {}",
+				    size, file_size));
 	return size;
 }
 
@@ -58,7 +66,8 @@ static std::optional<std::vector<uint64_t>> numbers(const json &entry, const cha
 }
 
 /// Bytes of a tensor, or none if 64 bits cannot tell.
-static std::optional<uint64_t> bytes_of(uint64_t each, const std::vector<uint64_t> &shape)
+static std::optional<uint64_t> bytes_of(uint64_t each,
+					const std::vector<uint64_t> &shape)
 {
 	uint64_t all = each;
 
@@ -74,7 +83,8 @@ static std::optional<uint64_t> bytes_of(uint64_t each, const std::vector<uint64_
 /// A tensor of which the place is that from the beginning of the data.
 static result<tensor> read_tensor(const std::string &name, const json &entry)
 {
-	if (!entry.is_object() || !entry.contains("dtype") || !entry["dtype"].is_string())
+	if (!entry.is_object() || !entry.contains("dtype") ||
+	    !entry["dtype"].is_string())
 		return fail(errc::input, name, "it has no dtype");
 	auto shape = numbers(entry, "shape"), place = numbers(entry, "data_offsets");
 	if (!shape)
@@ -82,8 +92,11 @@ static result<tensor> read_tensor(const std::string &name, const json &entry)
 	if (!place || place->size() != 2 || place->front() > place->back())
 		return fail(errc::input, name, "its data_offsets are no begin and end");
 
-	tensor t{.name = name, .dtype = entry["dtype"], .shape = *shape,
-		 .begin = place->front(), .size = place->back() - place->front(),
+	tensor t{.name = name,
+		 .dtype = entry["dtype"],
+		 .shape = *shape,
+		 .begin = place->front(),
+		 .size = place->back() - place->front(),
 		 .sha256 = {}};
 	auto each = dtype_bytes.find(t.dtype);
 	if (each == dtype_bytes.end())
@@ -91,9 +104,11 @@ static result<tensor> read_tensor(const std::string &name, const json &entry)
 			    std::format("its dtype {} is not known", t.dtype));
 	auto bytes = bytes_of(each->second, t.shape);
 	if (!bytes || *bytes != t.size)
-		return fail(errc::input, name, std::format(
-			"it has {} bytes, which is not what its shape and {} make",
-			t.size, t.dtype));
+		return fail(
+			errc::input, name,
+			std::format(
+				"it has {} bytes, which is not what its shape and {} make",
+				t.size, t.dtype));
 	return t;
 }
 
@@ -103,20 +118,24 @@ static result<void> arrange(std::vector<tensor> &all, uint64_t data_size,
 {
 	uint64_t end = 0;
 
-	std::ranges::sort(all, {}, [](const tensor &t) {
-		return std::pair(t.begin, t.size);
-	});
+	std::ranges::sort(all, {},
+			  [](const tensor &t) { return std::pair(t.begin, t.size); });
 	for (const tensor &t : all) {
 		if (t.begin != end)
-			return fail(errc::input, t.name, std::format(
-				"it begins at byte {} of the data, and the tensor before "
-				"ends at {}", t.begin, end));
+			return fail(
+				errc::input, t.name,
+				std::format(
+					"it begins at byte {} of the data, and the tensor before "
+					"ends at {}",
+					t.begin, end));
 		end += t.size;
 	}
 	if (end != data_size)
-		return fail(errc::input, name, std::format(
-			"its tensors end at byte {} of the data, which are {} bytes",
-			end, data_size));
+		return fail(
+			errc::input, name,
+			std::format(
+				"its tensors end at byte {} of the data, which are {} bytes",
+				end, data_size));
 	return {};
 }
 
@@ -129,7 +148,8 @@ static std::string digest_of(const json &all, const std::string &name)
 		return {};
 	auto found = metadata->find("sha256:" + name);
 	return found == metadata->end() || !found->is_string()
-		? std::string() : found->get<std::string>();
+		       ? std::string()
+		       : found->get<std::string>();
 }
 
 result<std::vector<tensor>> read_header(std::string_view header, uint64_t file_size,

@@ -20,8 +20,8 @@ inline constexpr uint64_t prefix_bytes = 8, most_header = 100'000'000;
 struct tensor {
 	std::string name, dtype;
 	std::vector<uint64_t> shape;
-	uint64_t begin = 0, size = 0;	///< bytes; from the beginning of the file
-	std::string sha256;		///< what the metadata say; empty: nothing
+	uint64_t begin = 0, size = 0; ///< bytes; from the beginning of the file
+	std::string sha256;	      ///< what the metadata say; empty: nothing
 };
 
 /// Bytes of the header of a file with @p file_size bytes. errc::input.
@@ -32,8 +32,7 @@ sluice::result<uint64_t> header_size(std::span<const std::byte> prefix,
 
 /// What is in the file, in the order in which it lies there. errc::input names the
 /// tensor at fault.
-sluice::result<std::vector<tensor>> read_header(std::string_view header,
-						uint64_t file_size,
-						std::string_view name);
+sluice::result<std::vector<tensor>>
+read_header(std::string_view header, uint64_t file_size, std::string_view name);
 
 } // namespace safetensors

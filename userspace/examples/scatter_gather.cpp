@@ -52,7 +52,8 @@ static void write(const slice &to, size_t n)
 
 static bool holds(const slice &what, size_t n)
 {
-	return std::ranges::all_of(words(what), [&, at = size_t{0}](uint32_t each) mutable {
+	return std::ranges::all_of(words(what),
+				   [&, at = size_t{0}](uint32_t each) mutable {
 		return each == word(n, at++);
 	});
 }
@@ -104,7 +105,8 @@ int main(int argc, char **argv)
 	at.copy({{seen, cache}});
 	size_t scattered_wrong = wrong(seen, plan(other));
 
-	std::println("{} parts of {} bytes, in {}: {} gathered wrong, {} scattered wrong",
-		     parts, part_bytes, at.name(), gathered_wrong, scattered_wrong);
+	std::println(
+		"{} parts of {} bytes, in {}: {} gathered wrong, {} scattered wrong",
+		parts, part_bytes, at.name(), gathered_wrong, scattered_wrong);
 	return gathered_wrong || scattered_wrong;
 }

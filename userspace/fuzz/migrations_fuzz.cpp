@@ -30,11 +30,11 @@ void written(std::string_view input)
 	numbers e{};
 
 	input.copy(reinterpret_cast<char *>(&e), sizeof(e));
-	e.process &= 0x3fffff;		// PID_MAX_LIMIT
+	e.process &= 0x3fffff; // PID_MAX_LIMIT
 	e.ns >>= 1;
-	std::string line = std::format("{:x} {} -{} @{:x}({:x}) {:x}->{:x} {:x}:0 2",
-				       e.kind, e.ns, e.process, e.start, e.pages,
-				       e.from, e.to, e.to);
+	std::string line =
+		std::format("{:x} {} -{} @{:x}({:x}) {:x}->{:x} {:x}:0 2", e.kind, e.ns,
+			    e.process, e.start, e.pages, e.from, e.to, e.to);
 	auto m = parse_migration(line);
 	must(m.has_value() == (e.kind == KFD_SMI_EVENT_MIGRATE_START));
 	if (m)
@@ -71,10 +71,12 @@ void read(std::string_view text)
 		auto one = counted(line);
 
 		must(one.lost_events == 0);
-		must(one.migrated_in == (m && m->process == our_process && m->to == our_gpu
-					 ? m->pages : 0));
-		must(one.migrated_out == (m && m->process == our_process && m->from == our_gpu
-					  ? m->pages : 0));
+		must(one.migrated_in ==
+		     (m && m->process == our_process && m->to == our_gpu ? m->pages
+									 : 0));
+		must(one.migrated_out ==
+		     (m && m->process == our_process && m->from == our_gpu ? m->pages
+									   : 0));
 		must(!m || lower(line).contains(std::format("{:x})", m->pages)));
 		in += one.migrated_in;
 		out += one.migrated_out;

@@ -80,8 +80,8 @@ void commands(const std::vector<std::string> &lines)
 
 	for (auto make : {make_info, make_send, make_recv, make_doctor}) {
 		all.push_back(make());
-		all.back()->add_options(*app.add_subcommand(
-			std::to_string(all.size()), "")); // 1 to 4
+		all.back()->add_options(
+			*app.add_subcommand(std::to_string(all.size()), "")); // 1 to 4
 	}
 	parses(app, lines);
 }

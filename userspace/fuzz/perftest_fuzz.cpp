@@ -74,8 +74,9 @@ void written(std::string_view input)
 	double average = of.average / 100.0;
 
 	std::string line = std::format(" {:<10} {:<10}       {:<7.2f}            "
-				       "{:<7.2f} \t\t {:<7.6f}\n", of.bytes, of.count,
-				       of.best / 100.0, average, of.best / 1e6);
+				       "{:<7.2f} \t\t {:<7.6f}\n",
+				       of.bytes, of.count, of.best / 100.0, average,
+				       of.best / 1e6);
 	auto rate = perftest_rate(before + "\n" + line + std::string(input), of.bytes);
 	auto earlier = perftest_rate(before, of.bytes);
 	if (earlier)

@@ -39,8 +39,7 @@ void measure(const std::vector<clock_ping> &pings)
 	auto first = offset_of(pings, "boot"), last = offset_of({pings.back()}, "boot");
 	auto both = combined(first, last);
 
-	must(first.uncertainty_ns >= 0 &&
-	     first.uncertainty_ns <= last.uncertainty_ns);
+	must(first.uncertainty_ns >= 0 && first.uncertainty_ns <= last.uncertainty_ns);
 	must(both.uncertainty_ns >= last.uncertainty_ns);
 	for (int64_t ns : {first.ns, last.ns}) {
 		int64_t apart = both.ns - ns;

@@ -26,8 +26,7 @@ bool whole_pages(uint64_t bytes)
 
 bool printable(std::string_view text)
 {
-	return std::ranges::all_of(text,
-				   [](char c) { return c >= ' ' && c <= '~'; });
+	return std::ranges::all_of(text, [](char c) { return c >= ' ' && c <= '~'; });
 }
 
 void open(view m)

@@ -26,8 +26,8 @@ namespace {
 namespace fs = std::filesystem;
 
 const std::string port = "sys/devices/pci0000:00/0000:00:01.0",
-		  inner = port + "/0000:01:00.0",
-		  left = inner + "/0000:02:00.0", gpu = left + "/0000:03:00.0",
+		  inner = port + "/0000:01:00.0", left = inner + "/0000:02:00.0",
+		  gpu = left + "/0000:03:00.0",
 		  nic = inner + "/0000:02:01.0/0000:04:00.0",
 		  disk = "sys/devices/pci0000:80/0000:80:01.0/0000:81:00.0",
 		  kfd = "sys/class/kfd/kfd/topology/nodes",
@@ -96,8 +96,7 @@ public:
 		made_.pci(below("0000:01:00.0/0000:02:00.0"));
 		made_.pci(below("0000:01:00.0/0000:02:01.0"));
 		made_.gpu(below("0000:01:00.0/0000:02:00.0/0000:03:00.0"), 128, 0);
-		made_.nic(below("0000:01:00.0/0000:02:01.0/0000:04:00.0"), "mlx5_0",
-			  0);
+		made_.nic(below("0000:01:00.0/0000:02:01.0/0000:04:00.0"), "mlx5_0", 0);
 		made_.pci("pci0000:80/0000:80:00.0", 0x8086, 0x2030, 0x060000);
 		made_.pci("pci0000:80/0000:80:01.0");
 		made_.pci("pci0000:80/0000:80:02.0");
@@ -132,8 +131,10 @@ public:
 	void config(const std::string &function, std::string_view capabilities)
 	{
 		std::string space(256, '\0');
-		size_t size = capabilities.empty() ? 0 :
-			256 + 16 * static_cast<unsigned char>(capabilities[0]);
+		size_t size = capabilities.empty()
+				      ? 0
+				      : 256 + 16 * static_cast<unsigned char>(
+							   capabilities[0]);
 
 		while (space.size() < size)
 			space += capabilities;

@@ -75,10 +75,7 @@ recorded from_text(std::string_view text)
 class scribe {
 public:
 	void row(std::string_view four, recorded &to);
-	size_t slices() const
-	{
-		return ended_ + batches_.size() + jobs_.size();
-	}
+	size_t slices() const { return ended_ + batches_.size() + jobs_.size(); }
 
 private:
 	std::string said(unsigned kind, unsigned value);
@@ -89,7 +86,7 @@ private:
 	std::string other(unsigned kind);
 
 	uint64_t now_ = 5'000'000;
-	unsigned who_ = 0;		///< the fence, the request
+	unsigned who_ = 0; ///< the fence, the request
 	size_t ended_ = 0;
 	std::set<unsigned> batches_, jobs_, requests_;
 };
@@ -101,14 +98,16 @@ std::string scribe::batch(unsigned kind, unsigned value)
 		batches_.insert(who_);
 		return std::format("amdgpu_sdma_batch_submit: fence=5:{}, descs={}, "
 				   "bytes={}, placement=0, placed=1, shares=1, "
-				   "engines=0x1, wait_ns=0", who_, value, value << 12);
+				   "engines=0x1, wait_ns=0",
+				   who_, value, value << 12);
 	case 1:
 		ended_ += batches_.erase(who_);
 		return std::format("amdgpu_sdma_batch_done: fence=5:{}, error={}", who_,
 				   value & 1 ? -110 : 0);
 	default:
 		return std::format("amdgpu_sdma_batch_job: fence=5:{}, engine=0, "
-				   "job=8:{}", who_, value & 15);
+				   "job=8:{}",
+				   who_, value & 15);
 	}
 }
 
@@ -117,12 +116,14 @@ std::string scribe::job(unsigned kind)
 	switch (kind) {
 	case 3:
 		return std::format("drm_sched_job_queue: dev=0000:01:00.0, fence=8:{}, "
-				   "ring=sdma0, job count:1", who_);
+				   "ring=sdma0, job count:1",
+				   who_);
 	case 4:
 		jobs_.insert(who_);
 		return std::format("drm_sched_job_run: dev=0000:0{}:00.0, fence=8:{}, "
 				   "ring=sdma{}, job count:1, hw job count:0, "
-				   "client_id:9", who_ & 1, who_, who_ >> 1 & 1);
+				   "client_id:9",
+				   who_ & 1, who_, who_ >> 1 & 1);
 	default:
 		ended_ += jobs_.erase(who_);
 		return std::format("drm_sched_job_done: fence=8:{} signaled", who_);
@@ -138,30 +139,31 @@ std::string scribe::request(bool done, unsigned value)
 	if (!done) {
 		requests_.insert(who_);
 		return std::format("io_uring_submit_req: {}, user_data 0x{:x}, opcode "
-				   "READ, flags 0x0, sq_thread 0", of, value);
+				   "READ, flags 0x0, sq_thread 0",
+				   of, value);
 	}
 	ended_ += requests_.erase(who_);
-	return std::format("io_uring_complete: {}, user_data 0x0, result {}, cflags 0x0 "
-			   "extra1 0 extra2 0 ", of, static_cast<int>(value) - 128);
+	return std::format(
+		"io_uring_complete: {}, user_data 0x0, result {}, cflags 0x0 "
+		"extra1 0 extra2 0 ",
+		of, static_cast<int>(value) - 128);
 }
 
 std::string scribe::step(unsigned value)
 {
 	ended_++;
 	return std::format("tracing_mark_write: sluice: step=send.{} piece={} begin={} "
-			   "end={}", who_ & 1 ? "wire" : "copy", value,
-			   now_ * 1000 - value * 500, now_ * 1000);
+			   "end={}",
+			   who_ & 1 ? "wire" : "copy", value, now_ * 1000 - value * 500,
+			   now_ * 1000);
 }
 
 std::string scribe::other(unsigned kind)
 {
 	switch (kind) {
-	case 9:
-		return std::format("hmm_alias_map: 0000:01:00.0 nr={}", who_);
-	case 10:
-		return std::format("cm_req_handler: id={}, it came", who_);
-	default:
-		return "sched_switch: prev=1 next=2";
+	case 9: return std::format("hmm_alias_map: 0000:01:00.0 nr={}", who_);
+	case 10: return std::format("cm_req_handler: id={}, it came", who_);
+	default: return "sched_switch: prev=1 next=2";
 	}
 }
 
@@ -187,8 +189,9 @@ void scribe::row(std::string_view four, recorded &to)
 	who_ = of[1] & 15;
 	now_ += of[2];
 	if (kind == 12) {
-		to.samples.push_back({static_cast<double>(now_), who_ & 1 ? "rxe" : "rx",
-				      who_ & 2 ? "exx" : "xx", of[3]});
+		to.samples.push_back({static_cast<double>(now_),
+				      who_ & 1 ? "rxe" : "rx", who_ & 2 ? "exx" : "xx",
+				      of[3]});
 		return;
 	}
 	std::string line = std::format("  {}-{}  [003] d..1. {:>6}.{:06}: {}",
@@ -207,7 +210,7 @@ using track = std::multimap<double, double>;
 
 struct seen {
 	std::set<int> groups;
-	std::map<int, int> group_of;	///< a track's
+	std::map<int, int> group_of; ///< a track's
 	std::map<int, track> slices;
 	size_t counters = 0;
 };
@@ -285,7 +288,7 @@ void check_rates(const json &trace, const std::vector<nic_sample> &samples)
 
 		if (was && s.us > was->us)
 			most.emplace_back(s.us, static_cast<double>(s.value) /
-						((s.us - was->us) / 1e6));
+							((s.us - was->us) / 1e6));
 		was = &s;
 	}
 	for (const json &e : trace["traceEvents"])

@@ -88,8 +88,7 @@ void check(const merged_trace &m, const json &a, const json &b)
 	stay_apart(all, from_a, from_b);
 	must(m.json["otherData"]["offset_ns"] == m.offset.ns && !m.how.empty());
 	must(m.json["otherData"]["uncertainty_ns"].is_null() != m.bounded);
-	must(json::accept(m.json.dump(-1, ' ', false,
-				      json::error_handler_t::replace)));
+	must(json::accept(m.json.dump(-1, ' ', false, json::error_handler_t::replace)));
 }
 
 /// What a is ahead, b is behind.

@@ -44,7 +44,8 @@ bool says(std::string_view fdinfo, std::string_view key, uint64_t n)
 		if (!line.starts_with(key) || line.substr(key.size(), 1) != ":")
 			continue;
 		line.remove_prefix(key.size() + 1);
-		line.remove_prefix(std::min(line.find_first_not_of(" \t"), line.size()));
+		line.remove_prefix(
+			std::min(line.find_first_not_of(" \t"), line.size()));
 		if (is_amount(line, n))
 			return true;
 	}
@@ -87,7 +88,7 @@ usage look(std::string_view &text, double us)
 	if (c) {
 		c->command = comm;
 		all.clients.push_back(*c);
-		c->id++;		// another file, with the same on its account
+		c->id++; // another file, with the same on its account
 		c->pid = 1;
 		all.clients.push_back(std::move(*c));
 	}

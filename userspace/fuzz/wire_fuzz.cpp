@@ -39,15 +39,12 @@ void private_data(view data)
 bool length_fits(const wire::header &h)
 {
 	switch (h.what) {
-	case wire::kind::proof:
-		return h.length == sizeof(wire::mac);
-	case wire::kind::data:
-		return h.length <= max_message;
+	case wire::kind::proof: return h.length == sizeof(wire::mac);
+	case wire::kind::data: return h.length <= max_message;
 	case wire::kind::welcome:
 	case wire::kind::credit:
 	case wire::kind::ping:
-	case wire::kind::pong:
-		return h.length == 0;
+	case wire::kind::pong: return h.length == 0;
 	}
 	return false;
 }

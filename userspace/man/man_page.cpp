@@ -64,8 +64,8 @@ std::string entry(const described_option &o)
 	std::string text = ".TP\n";
 
 	if (o.operand())
-		text += italic(o.value) + (o.repeated && o.value == o.names[0]
-						   ? "...\n" : "\n");
+		text += italic(o.value) +
+			(o.repeated && o.value == o.names[0] ? "...\n" : "\n");
 	else
 		text += listed(o.names) +
 			(o.value.empty() ? "" : " " + italic(o.value)) + "\n";
@@ -95,8 +95,8 @@ std::string entries(const described_command &c, const std::set<std::string> &but
 
 std::string operand_text(const described_option &o)
 {
-	std::string text = italic(o.value) +
-			   (o.repeated && o.value == o.names[0] ? "..." : "");
+	std::string text =
+		italic(o.value) + (o.repeated && o.value == o.names[0] ? "..." : "");
 
 	return o.required ? " " + text : " [" + text + "]";
 }

@@ -100,7 +100,9 @@ public:
 
 private:
 	mover(gpu_node &node, unique_fd events) noexcept
-		: node_(node), events_(std::move(events)) {}
+		: node_(node), events_(std::move(events))
+	{
+	}
 
 	result<void> put(pages what);
 	void look(device_counters &to) noexcept;
@@ -116,7 +118,7 @@ private:
 
 result<std::unique_ptr<mover>> mover::open(const std::string &gpu)
 {
-	SLUICE_TRY(gpu_node *node, find_node(gpu));
+	SLUICE_TRY(gpu_node * node, find_node(gpu));
 	SLUICE_CHECK(can_share(*node));
 	SLUICE_TRY(unique_fd events, open_migrations(*node));
 	return std::unique_ptr<mover>(new mover(*node, std::move(events)));
@@ -185,7 +187,7 @@ void mover::judge(pages what)
 
 void mover::look(device_counters &to) noexcept
 {
-	std::array<char, 8192> text;	// what amdkfd keeps
+	std::array<char, 8192> text; // what amdkfd keeps
 	ssize_t n = ::read(events_.get(), text.data(), text.size());
 
 	if (n > 0)
@@ -226,13 +228,15 @@ mover *mover_of_process(bool make)
 	if (opened)
 		one = opened->release();
 	else
-		say(std::format("memory stays where it is: {}", opened.error().message()));
+		say(std::format("memory stays where it is: {}",
+				opened.error().message()));
 	return one;
 }
 
 size_t least()
 {
-	static const size_t bytes = std::strtoull(text_of(preload::min).c_str(), nullptr, 0);
+	static const size_t bytes =
+		std::strtoull(text_of(preload::min).c_str(), nullptr, 0);
 
 	return std::max<size_t>(bytes, 1);
 }
@@ -283,18 +287,16 @@ ibv_mr *ibv_reg_mr(ibv_pd *pd, void *at, size_t length, int access)
 {
 	static auto *const next = real<decltype(ibv_reg_mr)>("ibv_reg_mr");
 
-	return with_memory_moved(at, length, static_cast<unsigned>(access), [=] {
-		return next(pd, at, length, access);
-	});
+	return with_memory_moved(at, length, static_cast<unsigned>(access),
+				 [=] { return next(pd, at, length, access); });
 }
 
 ibv_mr *ibv_reg_mr_iova(ibv_pd *pd, void *at, size_t length, uint64_t iova, int access)
 {
 	static auto *const next = real<decltype(ibv_reg_mr_iova)>("ibv_reg_mr_iova");
 
-	return with_memory_moved(at, length, static_cast<unsigned>(access), [=] {
-		return next(pd, at, length, iova, access);
-	});
+	return with_memory_moved(at, length, static_cast<unsigned>(access),
+				 [=] { return next(pd, at, length, iova, access); });
 }
 
 ibv_mr *ibv_reg_mr_iova2(ibv_pd *pd, void *at, size_t length, uint64_t iova,
@@ -302,9 +304,8 @@ ibv_mr *ibv_reg_mr_iova2(ibv_pd *pd, void *at, size_t length, uint64_t iova,
 {
 	static auto *const next = real<decltype(ibv_reg_mr_iova2)>("ibv_reg_mr_iova2");
 
-	return with_memory_moved(at, length, access, [=] {
-		return next(pd, at, length, iova, access);
-	});
+	return with_memory_moved(at, length, access,
+				 [=] { return next(pd, at, length, iova, access); });
 }
 
 // What is registered is about to be used.

@@ -4,8 +4,8 @@
 
 namespace sluice::preload {
 
-inline constexpr auto gpu = "SLUICE_PRELOAD_GPU";	///< where to; unset: move nothing
-inline constexpr auto min = "SLUICE_PRELOAD_MIN";	///< bytes; smaller memory stays
-inline constexpr auto report = "SLUICE_PRELOAD_REPORT";	///< set: tell at the end
+inline constexpr auto gpu = "SLUICE_PRELOAD_GPU"; ///< where to; unset: move nothing
+inline constexpr auto min = "SLUICE_PRELOAD_MIN"; ///< bytes; smaller memory stays
+inline constexpr auto report = "SLUICE_PRELOAD_REPORT"; ///< set: tell at the end
 
 } // namespace sluice::preload

@@ -68,7 +68,8 @@ static int open_batches(unsigned int gpu, struct gpu *batches)
 static void close_batches(struct gpu *batches)
 {
 	union drm_amdgpu_ctx arg = {
-		.in.op = AMDGPU_CTX_OP_FREE_CTX, .in.ctx_id = batches->ctx,
+		.in.op = AMDGPU_CTX_OP_FREE_CTX,
+		.in.ctx_id = batches->ctx,
 	};
 
 	gpu_ioctl(batches, DRM_IOCTL_AMDGPU_CTX, &arg);
@@ -91,8 +92,8 @@ static int batch_copy(struct gpu *batches, void *to, const void *from,
 	ret = batch_run(batches, &batch);
 	CHECK(!ret, "%s", strerror(-ret));
 	CHECK(batch.vram_bytes == path.vram &&
-	      batch.system_bytes == path.system &&
-	      batch.peer_bytes == path.peer,
+		      batch.system_bytes == path.system &&
+		      batch.peer_bytes == path.peer,
 	      "%llu of video memory, %llu of the host's, %llu of others'",
 	      batch.vram_bytes, batch.system_bytes, batch.peer_bytes);
 	return 0;
@@ -299,8 +300,7 @@ static int fan_out_on(unsigned int gpu)
 
 	CHECK(from && vram, "no memory");
 	seed_fill(from, size, 6);
-	if (open_batches(gpu, &batches) ||
-	    fan_out(&batches, gpu, from, vram))
+	if (open_batches(gpu, &batches) || fan_out(&batches, gpu, from, vram))
 		return 1;
 	CHECK_SEED(vram, size, 6);
 	CHECK_SEED(vram + size, size, 6);

@@ -52,7 +52,9 @@ static int go_round(uint8_t *const at[4], unsigned int gpu, unsigned int other,
 		    size_t size, const uint32_t engine[3])
 {
 	const struct place leg[4] = {
-		on_host(at[0]), on_gpu(gpu, at[1]), on_gpu(other, at[2]),
+		on_host(at[0]),
+		on_gpu(gpu, at[1]),
+		on_gpu(other, at[2]),
 		on_host(at[3]),
 	};
 	uint32_t seed = size + gpu * 64 + other * 8 + engine[0];
@@ -71,8 +73,10 @@ static int round_trip_on(unsigned int gpu, unsigned int other, size_t size,
 			 const uint32_t engine[3])
 {
 	uint8_t *at[4] = {
-		guarded(rocr.coarse, size), guarded(rocr.gpu[gpu].vram, size),
-		guarded(rocr.gpu[other].vram, size), guarded(rocr.fine, size),
+		guarded(rocr.coarse, size),
+		guarded(rocr.gpu[gpu].vram, size),
+		guarded(rocr.gpu[other].vram, size),
+		guarded(rocr.fine, size),
 	};
 	int ret = 1;
 
@@ -127,11 +131,12 @@ static int engines_of(unsigned int gpu, struct engines *e)
 {
 	hsa_agent_t agent = rocr.gpu[gpu].agent;
 
-	CHECK_HSA(hsa_agent_get_info(agent, (hsa_agent_info_t)
-				     HSA_AMD_AGENT_INFO_NUM_SDMA_ENG, &e->host));
-	CHECK_HSA(hsa_agent_get_info(agent, (hsa_agent_info_t)
-				     HSA_AMD_AGENT_INFO_NUM_SDMA_XGMI_ENG,
-				     &e->fabric));
+	CHECK_HSA(hsa_agent_get_info(
+		agent, (hsa_agent_info_t)HSA_AMD_AGENT_INFO_NUM_SDMA_ENG,
+		&e->host));
+	CHECK_HSA(hsa_agent_get_info(
+		agent, (hsa_agent_info_t)HSA_AMD_AGENT_INFO_NUM_SDMA_XGMI_ENG,
+		&e->fabric));
 	return 0;
 }
 
@@ -229,8 +234,8 @@ static int copy_depends(void)
 	CHECK_HSA(hsa_signal_create(1, 0, NULL, &go));
 	CHECK_HSA(hsa_signal_create(1, 0, NULL, &first));
 	CHECK_HSA(hsa_signal_create(1, 0, NULL, &second));
-	CHECK_HSA(hsa_amd_memory_async_copy(vram, gpu, a, rocr.cpu, MIB, 1,
-					    &go, first));
+	CHECK_HSA(hsa_amd_memory_async_copy(vram, gpu, a, rocr.cpu, MIB, 1, &go,
+					    first));
 	CHECK_HSA(hsa_amd_memory_async_copy(b, rocr.cpu, vram, gpu, MIB, 1,
 					    &first, second));
 	seed_fill(a, MIB, 7);

@@ -14,7 +14,7 @@ static const struct test *const groups[] = { copy_tests, batch_tests };
 
 #define GROUPS (sizeof(groups) / sizeof(groups[0]))
 
-static char **names;	/* of the tests to run; none: all */
+static char **names; /* of the tests to run; none: all */
 
 static bool wanted(const struct test *t)
 {

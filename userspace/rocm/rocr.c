@@ -18,8 +18,8 @@ static uint32_t global_flags(hsa_amd_memory_pool_t pool)
 	hsa_amd_memory_pool_get_info(pool, HSA_AMD_MEMORY_POOL_INFO_SEGMENT,
 				     &segment);
 	if (segment == HSA_AMD_SEGMENT_GLOBAL)
-		hsa_amd_memory_pool_get_info(pool,
-				HSA_AMD_MEMORY_POOL_INFO_GLOBAL_FLAGS, &flags);
+		hsa_amd_memory_pool_get_info(
+			pool, HSA_AMD_MEMORY_POOL_INFO_GLOBAL_FLAGS, &flags);
 	return flags;
 }
 
@@ -30,7 +30,8 @@ static hsa_status_t add_host_pool(hsa_amd_memory_pool_t pool, void *unused)
 	(void)unused;
 	if (flags & HSA_AMD_MEMORY_POOL_GLOBAL_FLAG_COARSE_GRAINED)
 		rocr.coarse = pool;
-	else if (flags && !(flags & HSA_AMD_MEMORY_POOL_GLOBAL_FLAG_KERNARG_INIT))
+	else if (flags &&
+		 !(flags & HSA_AMD_MEMORY_POOL_GLOBAL_FLAG_KERNARG_INIT))
 		rocr.fine = pool;
 	return HSA_STATUS_SUCCESS;
 }
@@ -105,8 +106,9 @@ static bool is_heard(hsa_agent_t agent, uint32_t engine)
 	uint32_t node = 0;
 	int xccs;
 
-	hsa_agent_get_info(agent, (hsa_agent_info_t)
-			   HSA_AMD_AGENT_INFO_DRIVER_NODE_ID, &node);
+	hsa_agent_get_info(agent,
+			   (hsa_agent_info_t)HSA_AMD_AGENT_INFO_DRIVER_NODE_ID,
+			   &node);
 	xccs = kfd_property(node, "properties", "num_xcc");
 	return engine < 1u << 2 * (xccs + xccs % 2);
 }
@@ -141,8 +143,8 @@ static hsa_status_t start_copy(struct place to, struct place from, size_t size,
 
 int rocr_copy(struct place to, struct place from, size_t size, uint32_t engine)
 {
-	hsa_agent_t gpu = from.agent.handle == rocr.cpu.handle ? to.agent :
-								 from.agent;
+	hsa_agent_t gpu =
+		from.agent.handle == rocr.cpu.handle ? to.agent : from.agent;
 	hsa_signal_t done;
 	int status = hsa_signal_create(1, 0, NULL, &done);
 
@@ -150,9 +152,9 @@ int rocr_copy(struct place to, struct place from, size_t size, uint32_t engine)
 		return status;
 	status = start_copy(to, from, size, engine, done);
 	if (!status)
-		status = wait_as(done, is_heard(gpu, engine) ?
-				 HSA_WAIT_STATE_BLOCKED :
-				 HSA_WAIT_STATE_ACTIVE);
+		status = wait_as(done, is_heard(gpu, engine)
+					       ? HSA_WAIT_STATE_BLOCKED
+					       : HSA_WAIT_STATE_ACTIVE);
 	hsa_signal_destroy(done);
 	return status;
 }

@@ -21,12 +21,12 @@
 struct rocr_gpu {
 	hsa_agent_t agent;
 	hsa_amd_memory_pool_t vram;
-	char pci[32];		/* address, as sysfs has it */
+	char pci[32]; /* address, as sysfs has it */
 };
 
 struct rocr {
 	hsa_agent_t cpu;
-	hsa_amd_memory_pool_t fine, coarse;	/* the host's */
+	hsa_amd_memory_pool_t fine, coarse; /* the host's */
 	unsigned int gpus;
 	struct rocr_gpu gpu[MAX_AGENTS];
 };
@@ -57,12 +57,12 @@ int svm_move(void *at, size_t size, hsa_agent_t to);
 
 static inline struct place on_host(void *at)
 {
-	return (struct place) { rocr.cpu, at };
+	return (struct place){ rocr.cpu, at };
 }
 
 static inline struct place on_gpu(unsigned int gpu, void *at)
 {
-	return (struct place) { rocr.gpu[gpu].agent, at };
+	return (struct place){ rocr.gpu[gpu].agent, at };
 }
 
 /* Bytes that @seed stands for: what a copy has to bring, made without one. */

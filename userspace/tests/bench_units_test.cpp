@@ -31,11 +31,18 @@ figures two_rows()
 {
 	figures all{.title = "host <to> svm", .note = "quiet", .depth = 16, .rows = {}};
 
-	all.rows.push_back({.what = "write", .bytes = 4096, .rates = {3e6, 1e6, 2e6},
-			    .latencies = up_to(1000), .calls = 0.5,
+	all.rows.push_back({.what = "write",
+			    .bytes = 4096,
+			    .rates = {3e6, 1e6, 2e6},
+			    .latencies = up_to(1000),
+			    .calls = 0.5,
 			    .other_rates = {4e6}});
-	all.rows.push_back({.what = "write", .bytes = 16384, .rates = {9e6},
-			    .latencies = up_to(16), .calls = 0, .other_rates = {}});
+	all.rows.push_back({.what = "write",
+			    .bytes = 16384,
+			    .rates = {9e6},
+			    .latencies = up_to(16),
+			    .calls = 0,
+			    .other_rates = {}});
 	return all;
 }
 
@@ -62,9 +69,9 @@ TEST(BenchUnits, SizesAreARangeOrAList)
 
 TEST(BenchUnits, SizesThatMakeNoSenseAreNamed)
 {
-	for (const char *text : {"", "0", "4k", "4K,", ",4K", "4K..", "..4K", "2G",
-				 "1025M", "-1", "4KB", "4K...8K", "16777217K",
-				 "99999999999999999999"}) {
+	for (const char *text :
+	     {"", "0", "4k", "4K,", ",4K", "4K..", "..4K", "2G", "1025M", "-1", "4KB",
+	      "4K...8K", "16777217K", "99999999999999999999"}) {
 		auto got = parse_sizes(text);
 
 		ASSERT_FALSE(got) << text;
@@ -98,9 +105,12 @@ TEST(BenchUnits, TheTableHasMediansAndTheirN)
 	auto text = figures_text(two_rows());
 
 	EXPECT_NE(text.find("write  4096   2.0   3  500.0   990.0  999.0  1000  "
-			    "4.0          0.50"), text.npos) << text;
+			    "4.0          0.50"),
+		  text.npos)
+		<< text;
 	EXPECT_NE(text.find("write  16384  9.0   1  8.0     -      -      16"),
-		  text.npos) << text;
+		  text.npos)
+		<< text;
 	EXPECT_NE(text.find("quiet"), text.npos);
 	for (size_t at = 0, end; at < text.size(); at = end + 1) {
 		end = text.find('\n', at);
@@ -119,15 +129,14 @@ TEST(BenchUnits, JsonHasAllSamplesAndNoInventedPercentile)
 	EXPECT_EQ(first["ib_write_bw"]["ratio"], 0.5);
 	EXPECT_TRUE(second["latency_us"]["p99"].is_null());
 	EXPECT_FALSE(second.contains("ib_write_bw"));
-	EXPECT_NE(j["environment"].get<std::string>().find("Linux"),
-		  std::string::npos);
+	EXPECT_NE(j["environment"].get<std::string>().find("Linux"), std::string::npos);
 }
 
 TEST(BenchUnits, APlotHasALineForEachAndTheEnvironment)
 {
 	auto svg = svg_of(two_rows());
 
-	EXPECT_EQ(count(svg, "<polyline"), 5u);	// 2 rates, p50, p99, p99.9
+	EXPECT_EQ(count(svg, "<polyline"), 5u); // 2 rates, p50, p99, p99.9
 	EXPECT_NE(svg.find("host &lt;to&gt; svm"), svg.npos);
 	EXPECT_NE(svg.find("quiet</text>"), svg.npos);
 	EXPECT_EQ(svg.find("nan"), svg.npos);
@@ -164,17 +173,18 @@ TEST(BenchUnits, TheRateOfIbWriteBwIsRead)
 
 TEST(BenchUnits, WhatIsNoRateIsNone)
 {
-	for (const char *line : {"-18446744073709486080 100 1.31 0.80 0.001",
-				 "65536 -1 1.31 0.80", "65536 100 1.31 1e300",
-				 "65536 100 1.31 0.80x", "65536 100 1.31 -0.80",
-				 "65536 100 1.31", "65536 100 x 0.80", "+65536 1 1 1",
-				 "65536 100 1.31 nan", "65536 100 1.31 inf"})
+	for (const char *line :
+	     {"-18446744073709486080 100 1.31 0.80 0.001", "65536 -1 1.31 0.80",
+	      "65536 100 1.31 1e300", "65536 100 1.31 0.80x", "65536 100 1.31 -0.80",
+	      "65536 100 1.31", "65536 100 x 0.80", "+65536 1 1 1",
+	      "65536 100 1.31 nan", "65536 100 1.31 inf"})
 		EXPECT_FALSE(perftest_rate(line, 65536)) << line;
 }
 
 TEST(BenchUnits, TheValueOfAKeyIsFound)
 {
-	std::istringstream cpus("processor\t: 0\nmodel name\t: A: B\nmodel name\t: C\n"),
+	std::istringstream cpus(
+		"processor\t: 0\nmodel name\t: A: B\nmodel name\t: C\n"),
 		none("model name\t:\nmodel namex\n"), empty;
 
 	EXPECT_EQ(first_of(cpus, "model name"), "A: B");
@@ -184,23 +194,25 @@ TEST(BenchUnits, TheValueOfAKeyIsFound)
 
 TEST(BenchUnits, WhatThePeerSaysIsChecked)
 {
-	bench_message m{.what = bench_message::memory, .size = 4096,
-			.address = 0x7f0000000000, .key = 5};
+	bench_message m{.what = bench_message::memory,
+			.size = 4096,
+			.address = 0x7f0000000000,
+			.key = 5};
 	auto bytes = std::as_bytes(std::span(&m, 1));
 
 	ASSERT_TRUE(read_message(bytes));
 	EXPECT_FALSE(read_message(bytes.first(bytes.size() - 1)));
 	EXPECT_TRUE(memory_in(m, 4096));
 	EXPECT_FALSE(memory_in(m, 4097));
-	m.address = UINT64_MAX - 4095;		// it ends behind the last
+	m.address = UINT64_MAX - 4095; // it ends behind the last
 	EXPECT_FALSE(memory_in(m, 4096));
 	m.address = 0;
-	m.key = uint64_t{1} << 32;		// keys have 32 bits
+	m.key = uint64_t{1} << 32; // keys have 32 bits
 	EXPECT_FALSE(memory_in(m, 4096));
 	m.magic = 0;
 	EXPECT_FALSE(read_message(bytes));
-	bench_message writes{.what = bench_message::compare, .size = 1, .count = 5,
-			     .depth = 1};
+	bench_message writes{
+		.what = bench_message::compare, .size = 1, .count = 5, .depth = 1};
 	EXPECT_TRUE(asks_for_writes(writes));
 	EXPECT_FALSE(asks_for_memory(writes));
 	writes.count = 4;
@@ -209,8 +221,9 @@ TEST(BenchUnits, WhatThePeerSaysIsChecked)
 
 TEST(BenchUnits, IbWriteBwDoesTheSameWrites)
 {
-	auto words = perftest_words({.nic = "rxe0", .port = 7473, .bytes = 4096,
-				     .count = 2, .depth = 16}, "10.0.0.1");
+	auto words = perftest_words(
+		{.nic = "rxe0", .port = 7473, .bytes = 4096, .count = 2, .depth = 16},
+		"10.0.0.1");
 	std::string line;
 
 	for (const auto &word : words)
@@ -226,7 +239,7 @@ TEST(BenchUnits, LargeOperationsAreFewerButNeverNone)
 	o.sizes = {4096, 16 << 20};
 	o.total = 64 << 20;
 	EXPECT_EQ(o.count(4096), 16384u);
-	EXPECT_EQ(o.count(16 << 20), 16u);	// the depth
+	EXPECT_EQ(o.count(16 << 20), 16u); // the depth
 	EXPECT_EQ(o.singles(4096), 1000u);
 	EXPECT_EQ(o.singles(16 << 20), 16u);
 	EXPECT_EQ(o.largest(), 16u << 20);

@@ -85,7 +85,7 @@ static int temporary(void)
 
 static struct sluice_slice part(uint64_t offset, uint64_t length)
 {
-	struct sluice_slice s = { memory, offset, length };
+	struct sluice_slice s = {memory, offset, length};
 
 	return s;
 }
@@ -107,7 +107,7 @@ static void an_error_tells_all(void)
 {
 	const struct sluice_error *e = sluice_last_error();
 
-	FAILS(sluice_device_open(ring, "no such GPU", (sluice_device *[1]){ 0 }), EIO,
+	FAILS(sluice_device_open(ring, "no such GPU", (sluice_device *[1]){0}), EIO,
 	      "no such GPU");
 	CHECK(e == sluice_last_error() && e->size == sizeof(*e));
 	CHECK(e->code == SLUICE_ERROR_DEVICE && e->index == SLUICE_NO_INDEX);
@@ -131,7 +131,7 @@ static void errors_are_of_a_thread(void)
 	pthread_t other;
 	void *its;
 
-	FAILS(sluice_device_open(ring, "x", (sluice_device *[1]){ 0 }), EIO, "x");
+	FAILS(sluice_device_open(ring, "x", (sluice_device *[1]){0}), EIO, "x");
 	CHECK(!pthread_create(&other, NULL, in_another_thread, NULL));
 	CHECK(!pthread_join(other, &its));
 	CHECK(its && its != (void *)(uintptr_t)sluice_last_error());
@@ -141,7 +141,7 @@ static void errors_are_of_a_thread(void)
 static void null_is_named(void)
 {
 	struct sluice_slice all = part(0, SLUICE_TO_END);
-	struct sluice_slice none = { NULL, 0, 0 };
+	struct sluice_slice none = {NULL, 0, 0};
 	sluice_operation *op = NULL;
 	sluice_batch *batch;
 	char *said;
@@ -161,11 +161,11 @@ static void null_is_named(void)
 	FAILS(sluice_operation_wait(NULL, 0, NULL), EINVAL, "operation");
 	FAILS(sluice_operation_cancel(NULL), EINVAL, "operation");
 	FAILS(sluice_buffer_host(1, NULL, NULL), EINVAL, "buffer");
-	FAILS(sluice_buffer_map(NULL, (void *[1]){ 0 }), EINVAL, "buffer");
+	FAILS(sluice_buffer_map(NULL, (void *[1]){0}), EINVAL, "buffer");
 	FAILS(sluice_buffer_map(memory, NULL), EINVAL, "data");
 	FAILS(sluice_buffer_export(NULL, &fd), EINVAL, "buffer");
 	FAILS(sluice_buffer_kind(NULL), EINVAL, "buffer");
-	FAILS(sluice_device_open(ring, NULL, (sluice_device *[1]){ 0 }), EINVAL, "name");
+	FAILS(sluice_device_open(ring, NULL, (sluice_device *[1]){0}), EINVAL, "name");
 	FAILS(sluice_device_vram(NULL, 1, &memory), EINVAL, "device");
 	FAILS(sluice_device_submit(NULL, NULL, &op), EINVAL, "device");
 	FAILS(sluice_device_count(NULL), EINVAL, "count");
@@ -173,7 +173,7 @@ static void null_is_named(void)
 	FAILS(sluice_batch_copy(NULL, &all, &all), EINVAL, "batch");
 	FAILS(sluice_prepared_run(NULL, &op), EINVAL, "prepared");
 	FAILS(sluice_nic_count(NULL), EINVAL, "count");
-	FAILS(sluice_nic_open(NULL, "x", (sluice_nic *[1]){ 0 }), EINVAL, "context");
+	FAILS(sluice_nic_open(NULL, "x", (sluice_nic *[1]){0}), EINVAL, "context");
 	FAILS(sluice_endpoint_connect(NULL, "x", 1, NULL, 0, NULL), EINVAL, "nic");
 	FAILS(sluice_endpoint_begin(NULL, "x", 1, NULL, 0, &op), EINVAL, "nic");
 	FAILS(sluice_endpoint_take(NULL, NULL), EINVAL, "operation");
@@ -219,9 +219,9 @@ struct newer {
 
 static void sizes_are_checked(void)
 {
-	struct newer from = { { sizeof(from), 8, 0 }, 0 };
-	struct sluice_context_options o = { 0, 8, 0 };
-	struct sluice_progress progress = { .size = 8 };
+	struct newer from = {{sizeof(from), 8, 0}, 0};
+	struct sluice_context_options o = {0, 8, 0};
+	struct sluice_progress progress = {.size = 8};
 	sluice_context *made = NULL;
 
 	FAILS(sluice_context_open(&o, &made), EINVAL, "options: its size is 0");
@@ -249,7 +249,7 @@ static void newer_structures_are_filled(void)
 	struct {
 		struct sluice_outcome known;
 		uint64_t more[2];
-	} out = { { .size = sizeof(out) }, { 1, 2 } };
+	} out = {{.size = sizeof(out)}, {1, 2}};
 
 	CHECK(!sluice_batch_create(1, &batch));
 	CHECK(!sluice_batch_outcome(batch, &out.known));
@@ -261,8 +261,8 @@ static void newer_structures_are_filled(void)
 
 static void bad_values_are_named(void)
 {
-	struct sluice_context_options o = { sizeof(o), 65537, 0 };
-	struct sluice_host_options h = { sizeof(h), 8, 0 };
+	struct sluice_context_options o = {sizeof(o), 65537, 0};
+	struct sluice_host_options h = {sizeof(h), 8, 0};
 	struct sluice_slice all = part(0, SLUICE_TO_END), word = part(0, 4);
 	sluice_context *context;
 	sluice_buffer *buffer;
@@ -315,14 +315,15 @@ static void a_batch_tells_its_first_mistake(void)
 static void many_copies_are_all_or_none(void)
 {
 	struct sluice_slice to = part(0, 4096), from = part(4096, 4096);
-	uint64_t there[3] = { 0, 4000, 96 }, here[3] = { 96, 0, 4000 };
-	uint64_t sizes[3] = { 96, 96, 96 };
+	uint64_t there[3] = {0, 4000, 96}, here[3] = {96, 0, 4000};
+	uint64_t sizes[3] = {96, 96, 96};
 	sluice_batch *batch;
 
 	CHECK(!sluice_batch_create(4, &batch) && !sluice_batch_fill(batch, &to, 1));
 	CHECK(!sluice_batch_copy_many(batch, &to, there, &from, here, sizes, 3));
 	CHECK(!sluice_batch_copy_many(batch, &to, there, &from, here, sizes, 0));
-	CHECK(sluice_batch_count(batch) == 4 && sluice_batch_bytes(batch) == 4096 + 3 * 96);
+	CHECK(sluice_batch_count(batch) == 4 &&
+	      sluice_batch_bytes(batch) == 4096 + 3 * 96);
 	FAILS(sluice_batch_copy_many(batch, &to, there, &from, NULL, sizes, 3), EINVAL,
 	      "from_offsets: it is NULL");
 	here[2] = 4001;
@@ -339,7 +340,7 @@ static void many_copies_are_all_or_none(void)
 
 static void what_is_gathered_adds_up(void)
 {
-	struct sluice_slice parts[2] = { part(0, 100), part(4000, 28) };
+	struct sluice_slice parts[2] = {part(0, 100), part(4000, 28)};
 	struct sluice_slice row = part(8192, 128), less = part(8192, 127);
 	sluice_batch *batch;
 
@@ -360,14 +361,16 @@ static void what_is_gathered_adds_up(void)
 }
 
 /* Two layers of K and V, with room behind each block. */
-static const struct sluice_kv_layout shape = {
-	.size = sizeof(shape), .layers = 2, .planes = 2, .blocks = 4, .block_bytes = 200,
-	.block_stride = 256
-};
+static const struct sluice_kv_layout shape = {.size = sizeof(shape),
+					      .layers = 2,
+					      .planes = 2,
+					      .blocks = 4,
+					      .block_bytes = 200,
+					      .block_stride = 256};
 
 static void kv_shapes_are_compared(void)
 {
-	struct sluice_offer offer = { .size = sizeof(offer) };
+	struct sluice_offer offer = {.size = sizeof(offer)};
 	struct sluice_kv_layout other = shape;
 	uint64_t n = 0;
 
@@ -393,7 +396,8 @@ static void kv_shapes_that_cannot_be(void)
 	FAILS(sluice_kv_size(&bad_one, &n), EINVAL, "must not be 0");
 	bad_one.planes = 2;
 	bad_one.block_stride = 199;
-	FAILS(sluice_kv_size(&bad_one, &n), EINVAL, "200 bytes each 199 bytes overlaps");
+	FAILS(sluice_kv_size(&bad_one, &n), EINVAL,
+	      "200 bytes each 199 bytes overlaps");
 	bad_one.block_stride = UINT64_MAX / 2;
 	FAILS(sluice_kv_size(&bad_one, &n), EINVAL, "64 bits");
 	bad_one = shape;
@@ -406,26 +410,30 @@ static void kv_parts_are_where_they_should_be(void)
 {
 	struct sluice_slice cache = part(512, SLUICE_TO_END), parts[16];
 	struct sluice_kv_layout close = shape;
-	const uint32_t blocks[] = { 3, 0 };
+	const uint32_t blocks[] = {3, 0};
 	size_t n = 0;
 
-	CHECK(!sluice_kv_parts(&shape, &cache, blocks, 2, SLUICE_KV_WRITE, NULL, 0, &n));
+	CHECK(!sluice_kv_parts(&shape, &cache, blocks, 2, SLUICE_KV_WRITE, NULL, 0,
+			       &n));
 	CHECK(n == 8);
-	CHECK(!sluice_kv_parts(&shape, &cache, blocks, 2, SLUICE_KV_READ, parts, 8, &n));
+	CHECK(!sluice_kv_parts(&shape, &cache, blocks, 2, SLUICE_KV_READ, parts, 8,
+			       &n));
 	CHECK(n == 8);
 	for (size_t i = 0; i < n; i++)
 		CHECK(parts[i].buffer == memory && parts[i].length == 200 &&
 		      parts[i].offset == 512 + i / 2 * 1024 + blocks[i % 2] * 256);
 	close.block_stride = 0;
-	CHECK(!sluice_kv_parts(&close, &cache, (uint32_t[]){ 1, 2 }, 2, SLUICE_KV_READ,
+	CHECK(!sluice_kv_parts(&close, &cache, (uint32_t[]){1, 2}, 2, SLUICE_KV_READ,
 			       parts, 16, &n));
-	CHECK(n == 4 && parts[3].offset == 512 + 3 * 800 + 200 && parts[3].length == 400);
+	CHECK(n == 4 && parts[3].offset == 512 + 3 * 800 + 200 &&
+	      parts[3].length == 400);
 }
 
 static void kv_blocks_at_fault_are_named(void)
 {
-	struct sluice_slice cache = part(0, SLUICE_TO_END), parts[16], less = part(0, 4039);
-	const uint32_t twice[] = { 1, 2, 1 }, beyond[] = { 0, 4 };
+	struct sluice_slice cache = part(0, SLUICE_TO_END), parts[16],
+			    less = part(0, 4039);
+	const uint32_t twice[] = {1, 2, 1}, beyond[] = {0, 4};
 	size_t n = 7;
 
 	FAILS(sluice_kv_parts(&shape, &cache, twice, 3, SLUICE_KV_WRITE, parts, 16, &n),
@@ -444,7 +452,8 @@ static void kv_blocks_at_fault_are_named(void)
 	      EINVAL, "there is room for 7, and there are 12");
 	FAILS(sluice_kv_parts(&shape, &cache, twice, 1, 2, parts, 16, &n), EINVAL,
 	      "2 is no enum sluice_kv_use");
-	FAILS(sluice_kv_parts(&shape, &cache, twice, 1, SLUICE_KV_READ, parts, 16, NULL),
+	FAILS(sluice_kv_parts(&shape, &cache, twice, 1, SLUICE_KV_READ, parts, 16,
+			      NULL),
 	      EINVAL, "filled: it is NULL");
 	CHECK(n == 7);
 }
@@ -559,7 +568,7 @@ static void others_can_wait(void)
 {
 	pthread_t other;
 	struct sluice_slice all = part(0, SLUICE_TO_END);
-	struct pollfd look = { .events = POLLIN };
+	struct pollfd look = {.events = POLLIN};
 	sluice_operation *op, *ready;
 	uint32_t completed = 7;
 	int64_t began;
@@ -630,7 +639,7 @@ static void the_order_of_ends_is_free(void)
 /* No exception gets out: a batch of a million operations in little memory. */
 static void no_memory_is_an_error(void)
 {
-	struct rlimit before, little = { 0, 0 };
+	struct rlimit before, little = {0, 0};
 	sluice_batch *batch = NULL;
 	int got;
 
@@ -670,15 +679,15 @@ static void paths_are_explained(void)
 
 static void what_is_missing_is_told(void)
 {
-	struct sluice_device_info gpu = { .size = sizeof(gpu) };
-	struct sluice_nic_info nic = { .size = sizeof(nic) };
+	struct sluice_device_info gpu = {.size = sizeof(gpu)};
+	struct sluice_nic_info nic = {.size = sizeof(nic)};
 	uint32_t count;
 
 	CHECK(!sluice_device_count(&count));
 	FAILS(sluice_device_info_at(count, &gpu), EIO, "there is no GPU");
 	CHECK(!sluice_nic_count(&count));
 	FAILS(sluice_nic_info_at(count, &nic), EIO, "there is no RDMA device");
-	FAILS(sluice_nic_open(ring, "no such card", (sluice_nic *[1]){ 0 }), EIO,
+	FAILS(sluice_nic_open(ring, "no such card", (sluice_nic *[1]){0}), EIO,
 	      "no such card");
 }
 

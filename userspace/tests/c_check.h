@@ -9,8 +9,8 @@
 
 #include "sluice.h"
 
-extern int bad;			/* checks of this test that failed */
-extern const char *skipped;	/* why this test cannot be made here */
+extern int bad;		    /* checks of this test that failed */
+extern const char *skipped; /* why this test cannot be made here */
 
 /* Where it fails, say so and leave the test. */
 #define CHECK(what) \

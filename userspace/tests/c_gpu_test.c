@@ -52,7 +52,7 @@ static void close_all(void)
 
 static struct sluice_slice of(sluice_buffer *buffer, uint64_t offset, uint64_t length)
 {
-	struct sluice_slice s = { buffer, offset, length };
+	struct sluice_slice s = {buffer, offset, length};
 
 	return s;
 }
@@ -96,8 +96,8 @@ static int same(void)
 
 static void a_gpu_is_described(void)
 {
-	struct sluice_device_info info = { .size = sizeof(info) }, first = info;
-	struct sluice_limits limits = { .size = sizeof(limits) };
+	struct sluice_device_info info = {.size = sizeof(info)}, first = info;
+	struct sluice_limits limits = {.size = sizeof(limits)};
 	uint32_t count = 0;
 
 	WANTS_SERIES();
@@ -149,7 +149,7 @@ static void a_file_goes_to_vram_and_back(void)
 
 static void a_batch_has_an_outcome(void)
 {
-	struct sluice_outcome o = { .size = sizeof(o) };
+	struct sluice_outcome o = {.size = sizeof(o)};
 	uint64_t n = 0;
 
 	WANTS_SERIES();
@@ -167,31 +167,36 @@ static void all_operations_work(void)
 	struct sluice_slice counted = of(out, 8200, 8);
 	struct sluice_slice note = of(out, 8256, 64), rect = of(vram, 8192, 4096);
 	struct sluice_slice back = of(out, 0, 8192), rows = of(out, 16384, 4096);
-	struct sluice_slice many[2] = { of(out, 32768, 4096), of(out, 36864, 4096) };
-	struct sluice_rectangle shape = { sizeof(shape), 16, 4, 32, 64 };
-	struct sluice_record *record = (struct sluice_record *)(void *)(out_bytes + 8256);
+	struct sluice_slice many[2] = {of(out, 32768, 4096), of(out, 36864, 4096)};
+	struct sluice_rectangle shape = {sizeof(shape), 16, 4, 32, 64};
+	struct sluice_record *record =
+		(struct sluice_record *)(void *)(out_bytes + 8256);
 	struct sluice_slice left = of(host, 0, 4096), right = of(host, 4096, 4096);
 	uint64_t signal;
 	size_t i;
 
 	WANTS_SERIES();
-	CHECK(!sluice_batch_copy(batch, &a, &left) && !sluice_batch_copy(batch, &b, &right));
+	CHECK(!sluice_batch_copy(batch, &a, &left) &&
+	      !sluice_batch_copy(batch, &b, &right));
 	CHECK(!sluice_batch_barrier(batch) && !sluice_batch_swap(batch, &a, &b));
 	CHECK(!sluice_batch_fill(batch, &rect, 0x01020304));
 	CHECK(!sluice_batch_barrier(batch));
 	CHECK(!sluice_batch_record(batch, &note));
-	CHECK(!sluice_batch_copy(batch, &back, &(struct sluice_slice){ vram, 0, 8192 }));
+	CHECK(!sluice_batch_copy(batch, &back, &(struct sluice_slice){vram, 0, 8192}));
 	CHECK(!sluice_batch_copy_rectangle(batch, &rows, &rect, &shape));
 	CHECK(!sluice_batch_broadcast(batch, many, 2, &rect));
 	CHECK(!sluice_batch_write(batch, &word, 0x1122334455667788));
-	CHECK(!sluice_batch_add(batch, &count, 5) && !sluice_batch_add(batch, &count, 6));
-	CHECK(!sluice_batch_barrier(batch) && !sluice_batch_copy(batch, &counted, &count));
+	CHECK(!sluice_batch_add(batch, &count, 5) &&
+	      !sluice_batch_add(batch, &count, 6));
+	CHECK(!sluice_batch_barrier(batch) &&
+	      !sluice_batch_copy(batch, &counted, &count));
 	CHECK(sluice_batch_count(batch) == 11);
 	CHECK(!run(NULL));
 	CHECK(!memcmp(out_bytes, host_bytes + 4096, 4096));
 	CHECK(!memcmp(out_bytes + 4096, host_bytes, 4096));
 	for (i = 0; i < 4096; i++)
-		CHECK(out_bytes[16384 + i] == (i % 32 < 16 && i < 128 ? 4 - i % 4 : 0) &&
+		CHECK(out_bytes[16384 + i] ==
+			      (i % 32 < 16 && i < 128 ? 4 - i % 4 : 0) &&
 		      out_bytes[32768 + i] == 4 - i % 4 &&
 		      out_bytes[36864 + i] == 4 - i % 4);
 	memcpy(&signal, out_bytes + 8192, 8);
@@ -214,13 +219,15 @@ static void many_copies_go_by_one_call(void)
 		reverse[i] = SIZE - (i + 1) * 4096;
 		sizes[i] = 4096;
 	}
-	CHECK(!sluice_batch_copy_many(batch, &to, reverse, &from, in_order, sizes, pages));
+	CHECK(!sluice_batch_copy_many(batch, &to, reverse, &from, in_order, sizes,
+				      pages));
 	CHECK(sluice_batch_count(batch) == pages && !run(&n) && n == SIZE);
 	CHECK(!sluice_batch_clear(batch) && !copy(out, vram) && !run(NULL));
 	for (size_t i = 0; i < pages; i++)
 		CHECK(!memcmp(out_bytes + reverse[i], host_bytes + in_order[i], 4096));
 	CHECK(!sluice_batch_clear(batch));
-	CHECK(!sluice_batch_copy_many(batch, &back, in_order, &to, reverse, sizes, pages));
+	CHECK(!sluice_batch_copy_many(batch, &back, in_order, &to, reverse, sizes,
+				      pages));
 	CHECK(!run(NULL) && same());
 }
 
@@ -230,12 +237,15 @@ static void many_copies_go_by_one_call(void)
  */
 static void blocks_are_gathered_and_scattered(void)
 {
-	const struct sluice_kv_layout shape = {
-		.size = sizeof(shape), .layers = 3, .planes = 2, .blocks = 16,
-		.block_bytes = 4000, .block_stride = 4096
-	};
-	const uint32_t from[] = { 7, 3, 4 }, to[] = { 0, 15, 9 };
-	struct sluice_slice cache = all_of(vram), parts[18], row = of(out, 0, 18 * 4000);
+	const struct sluice_kv_layout shape = {.size = sizeof(shape),
+					       .layers = 3,
+					       .planes = 2,
+					       .blocks = 16,
+					       .block_bytes = 4000,
+					       .block_stride = 4096};
+	const uint32_t from[] = {7, 3, 4}, to[] = {0, 15, 9};
+	struct sluice_slice cache = all_of(vram), parts[18],
+			    row = of(out, 0, 18 * 4000);
 	size_t n, i;
 
 	WANTS_SERIES();
@@ -251,7 +261,8 @@ static void blocks_are_gathered_and_scattered(void)
 
 		CHECK(!memcmp(out_bytes + i * 4000,
 			      host_bytes + (plane + from[i % 3]) * 4096, 4000));
-		memcpy(host_bytes + (plane + to[i % 3]) * 4096, out_bytes + i * 4000, 4000);
+		memcpy(host_bytes + (plane + to[i % 3]) * 4096, out_bytes + i * 4000,
+		       4000);
 	}
 	CHECK(!sluice_batch_clear(batch) && !copy(out, vram) && !run(NULL) && same());
 }
@@ -259,7 +270,7 @@ static void blocks_are_gathered_and_scattered(void)
 static void waits_wait_or_give_up(void)
 {
 	struct sluice_slice word = of(out, 0, 4), done = of(out, 8, 8);
-	struct sluice_limits limits = { .size = sizeof(limits) };
+	struct sluice_limits limits = {.size = sizeof(limits)};
 	sluice_operation *op;
 
 	WANTS_SERIES();
@@ -322,7 +333,7 @@ static void prepared_batches_run_often(void)
 
 static void shared_memory_migrates(void)
 {
-	struct sluice_counters before = { .size = sizeof(before) }, after = before;
+	struct sluice_counters before = {.size = sizeof(before)}, after = before;
 	struct sluice_slice all;
 	sluice_buffer *svm;
 
@@ -379,18 +390,12 @@ static void video_memory_has_an_end(void)
 #define TEST(name) { #name, name }
 
 static const struct test tests[] = {
-	TEST(a_gpu_is_described),
-	TEST(a_file_goes_to_vram_and_back),
-	TEST(a_batch_has_an_outcome),
-	TEST(all_operations_work),
-	TEST(many_copies_go_by_one_call),
-	TEST(blocks_are_gathered_and_scattered),
-	TEST(waits_wait_or_give_up),
-	TEST(the_failing_operation_is_named),
-	TEST(prepared_batches_run_often),
-	TEST(shared_memory_migrates),
-	TEST(dmabufs_go_out_and_in),
-	TEST(video_memory_has_an_end),
+	TEST(a_gpu_is_described),	  TEST(a_file_goes_to_vram_and_back),
+	TEST(a_batch_has_an_outcome),	  TEST(all_operations_work),
+	TEST(many_copies_go_by_one_call), TEST(blocks_are_gathered_and_scattered),
+	TEST(waits_wait_or_give_up),	  TEST(the_failing_operation_is_named),
+	TEST(prepared_batches_run_often), TEST(shared_memory_migrates),
+	TEST(dmabufs_go_out_and_in),	  TEST(video_memory_has_an_end),
 };
 
 int main(int argc, char **argv)

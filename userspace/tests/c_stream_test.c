@@ -38,7 +38,7 @@ static void give_port(sluice_listener *door)
 
 static struct sluice_endpoint_options token(const char *text)
 {
-	struct sluice_endpoint_options o = { .size = sizeof(o), .token = text };
+	struct sluice_endpoint_options o = {.size = sizeof(o), .token = text};
 
 	return o;
 }
@@ -174,16 +174,20 @@ static void send_memory(void)
 {
 	unsigned char *bytes;
 	sluice_buffer *memory = make(SIZE, &bytes);
-	struct sluice_slice parts[2] = { { memory, 0, 5 * MIB + 1 },
-					 { memory, 5 * MIB + 1, SIZE - 5 * MIB - 1 } };
-	struct sluice_source source = { .size = sizeof(source), .name = "memory",
-					.memory = parts, .count = 2, .file = -1 };
-	struct sluice_report report = { .size = sizeof(report) };
-	struct sluice_progress progress = { .size = sizeof(progress) };
+	struct sluice_slice parts[2] = {{memory, 0, 5 * MIB + 1},
+					{memory, 5 * MIB + 1, SIZE - 5 * MIB - 1}};
+	struct sluice_source source = {.size = sizeof(source),
+				       .name = "memory",
+				       .memory = parts,
+				       .count = 2,
+				       .file = -1};
+	struct sluice_report report = {.size = sizeof(report)};
+	struct sluice_progress progress = {.size = sizeof(progress)};
 	uint64_t n = 0;
 
 	fill(bytes, SIZE);
-	CHECK(!connect_with(NULL) && !strncmp(sluice_endpoint_peer(peer), address_b, 9));
+	CHECK(!connect_with(NULL) &&
+	      !strncmp(sluice_endpoint_peer(peer), address_b, 9));
 	CHECK(!sluice_sender_create(peer, NULL, &sender));
 	/* the stream keeps it, and the operation the memory */
 	sluice_endpoint_close(peer);
@@ -205,13 +209,13 @@ static void send_memory(void)
 
 static void receive_memory(void)
 {
-	unsigned char *bytes, digest[32], nothing[32] = { 0 };
+	unsigned char *bytes, digest[32], nothing[32] = {0};
 	sluice_buffer *memory = make(SIZE, &bytes);
-	struct sluice_slice parts[2] = { { memory, 0, 77 }, { memory, 77, SIZE - 77 } };
-	struct sluice_sink sink = { .size = sizeof(sink), .memory = parts, .count = 2 };
-	struct sluice_stream_options o = { .size = sizeof(o), .pieces = 3 };
-	struct sluice_report report = { .size = sizeof(report) };
-	struct sluice_offer offer = { .size = sizeof(offer) };
+	struct sluice_slice parts[2] = {{memory, 0, 77}, {memory, 77, SIZE - 77}};
+	struct sluice_sink sink = {.size = sizeof(sink), .memory = parts, .count = 2};
+	struct sluice_stream_options o = {.size = sizeof(o), .pieces = 3};
+	struct sluice_report report = {.size = sizeof(report)};
+	struct sluice_offer offer = {.size = sizeof(offer)};
 	uint64_t n = 0;
 
 	listen_with(NULL);
@@ -224,7 +228,7 @@ static void receive_memory(void)
 	CHECK(report.bytes_by_path[SLUICE_PATH_HOST] == SIZE);
 	CHECK(report.flags & SLUICE_REPORT_DIGEST);
 	CHECK(!next(&n) && n == 0);
-	FAILS(sluice_receiver_receive(receiver, &sink, (sluice_operation *[1]){ 0 }),
+	FAILS(sluice_receiver_receive(receiver, &sink, (sluice_operation *[1]){0}),
 	      EINVAL, "nothing is offered");
 	CHECK(read(ports[0], digest, 32) == 32 && memcmp(digest, nothing, 32));
 	CHECK(!memcmp(digest, report.sha256, 32));
@@ -236,13 +240,16 @@ static void receive_memory(void)
  * part is made of bytes that no other has.
  */
 
-static const uint32_t kv_from[] = { 5, 2 }, kv_to[] = { 0, 7 };
+static const uint32_t kv_from[] = {5, 2}, kv_to[] = {0, 7};
 
 static struct sluice_kv_layout kv_shape(uint64_t stride)
 {
-	struct sluice_kv_layout l = { .size = sizeof(l), .layers = 3, .planes = 2,
-				      .blocks = 8, .block_bytes = 5000,
-				      .block_stride = stride };
+	struct sluice_kv_layout l = {.size = sizeof(l),
+				     .layers = 3,
+				     .planes = 2,
+				     .blocks = 8,
+				     .block_bytes = 5000,
+				     .block_stride = stride};
 
 	return l;
 }
@@ -256,10 +263,10 @@ static unsigned char *kv_part(unsigned char *cache, uint64_t stride, size_t plan
 static void send_blocks(void)
 {
 	const struct sluice_kv_layout layout = kv_shape(0);
-	struct sluice_offer offer = { .size = sizeof(offer) };
-	struct sluice_slice cache = { .length = SLUICE_TO_END }, parts[12];
-	struct sluice_source source = { .size = sizeof(source), .memory = parts,
-					.name = offer.name };
+	struct sluice_offer offer = {.size = sizeof(offer)};
+	struct sluice_slice cache = {.length = SLUICE_TO_END}, parts[12];
+	struct sluice_source source = {
+		.size = sizeof(source), .memory = parts, .name = offer.name};
 	unsigned char *bytes;
 	uint64_t size, n = 0;
 
@@ -278,9 +285,9 @@ static void send_blocks(void)
 static void receive_blocks(void)
 {
 	const struct sluice_kv_layout layout = kv_shape(5003);
-	struct sluice_offer offer = { .size = sizeof(offer) };
-	struct sluice_slice cache = { .length = SLUICE_TO_END }, parts[12];
-	struct sluice_sink sink = { .size = sizeof(sink), .memory = parts };
+	struct sluice_offer offer = {.size = sizeof(offer)};
+	struct sluice_slice cache = {.length = SLUICE_TO_END}, parts[12];
+	struct sluice_sink sink = {.size = sizeof(sink), .memory = parts};
 	unsigned char *bytes, *part;
 	uint64_t size, n = 0, others = 0;
 
@@ -311,8 +318,8 @@ static void receive_blocks(void)
 static int open_gpu(const char *name, sluice_device **gpu,
 		    struct sluice_stream_options *o)
 {
-	struct sluice_stream_options wanted = { .size = sizeof(wanted),
-						.require = SLUICE_PATH_DEVICE_ALIAS };
+	struct sluice_stream_options wanted = {.size = sizeof(wanted),
+					       .require = SLUICE_PATH_DEVICE_ALIAS};
 
 	if (sluice_device_open(ring, name, gpu))
 		return -1;
@@ -331,9 +338,9 @@ static void nothing_migrated(const struct sluice_report *report)
 
 static void send_from_gpu(void)
 {
-	struct sluice_report report = { .size = sizeof(report) };
-	struct sluice_source source = { .size = sizeof(source), .name = "file",
-					.bytes = SIZE };
+	struct sluice_report report = {.size = sizeof(report)};
+	struct sluice_source source = {
+		.size = sizeof(source), .name = "file", .bytes = SIZE};
 	struct sluice_stream_options o;
 	sluice_device *gpu;
 	unsigned char *bytes = malloc(SIZE);
@@ -356,12 +363,13 @@ static void copy_and_compare(sluice_device *gpu, sluice_buffer *vram)
 {
 	unsigned char *bytes;
 	sluice_buffer *host = make(SIZE, &bytes);
-	struct sluice_slice to = { host, 0, SIZE }, from = { vram, 0, SIZE };
+	struct sluice_slice to = {host, 0, SIZE}, from = {vram, 0, SIZE};
 	sluice_operation *op;
 	sluice_batch *batch;
 
 	CHECK(!sluice_device_attach(gpu, host) && !sluice_batch_create(1, &batch));
-	CHECK(!sluice_batch_fault_in(batch, 1) && !sluice_batch_copy(batch, &to, &from));
+	CHECK(!sluice_batch_fault_in(batch, 1) &&
+	      !sluice_batch_copy(batch, &to, &from));
 	CHECK(!sluice_device_submit(gpu, batch, &op) && !finish(0, op, NULL));
 	CHECK(filled(bytes, SIZE));
 	sluice_batch_free(batch);
@@ -370,9 +378,9 @@ static void copy_and_compare(sluice_device *gpu, sluice_buffer *vram)
 
 static void receive_in_gpu(void)
 {
-	struct sluice_report report = { .size = sizeof(report) };
-	struct sluice_slice part = { .length = SIZE };
-	struct sluice_sink sink = { .size = sizeof(sink), .memory = &part, .count = 1 };
+	struct sluice_report report = {.size = sizeof(report)};
+	struct sluice_slice part = {.length = SIZE};
+	struct sluice_sink sink = {.size = sizeof(sink), .memory = &part, .count = 1};
 	struct sluice_stream_options o;
 	sluice_device *gpu;
 	uint64_t n = 0;
@@ -394,10 +402,10 @@ static void receive_in_gpu(void)
 
 static void send_unwanted(void)
 {
-	struct sluice_source source = { .size = sizeof(source), .name = "unwanted",
-					.bytes = MIB };
-	struct sluice_stream_options o = { .size = sizeof(o),
-					   .require = SLUICE_PATH_DEVICE_ALIAS };
+	struct sluice_source source = {
+		.size = sizeof(source), .name = "unwanted", .bytes = MIB};
+	struct sluice_stream_options o = {.size = sizeof(o),
+					  .require = SLUICE_PATH_DEVICE_ALIAS};
 
 	source.file = open("/dev/zero", O_RDONLY);
 	CHECK(!connect_with(NULL));
@@ -449,13 +457,14 @@ static void turn_one_away(void)
 	struct sluice_endpoint_options o = token("what both know");
 	unsigned char *bytes;
 	sluice_buffer *memory = make(4096, &bytes);
-	struct sluice_slice to = { memory, 0, 100 };
+	struct sluice_slice to = {memory, 0, 100};
 	sluice_listener *door;
 	sluice_operation *op;
 
 	CHECK(!open_card("rxe-b"));
 	CHECK(!sluice_listener_open(nic, "", 0, &o, &door));
-	FAILS(sluice_listener_accept(door, sluice_after(1000000), &peer), ETIMEDOUT, "");
+	FAILS(sluice_listener_accept(door, sluice_after(1000000), &peer), ETIMEDOUT,
+	      "");
 	give_port(door);
 	give_port(door);
 	CHECK(!sluice_listener_accept(door, sluice_after(20 * seconds), &peer));
@@ -486,7 +495,7 @@ static void connect_begun(void)
 				     sluice_after(20 * seconds), &op));
 	CHECK(!sluice_operation_wait(op, sluice_after(20 * seconds), NULL));
 	CHECK(!sluice_endpoint_take(op, &peer));
-	FAILS(sluice_endpoint_take(op, &(sluice_endpoint *){ NULL }), EINVAL, "taken");
+	FAILS(sluice_endpoint_take(op, &(sluice_endpoint *){NULL}), EINVAL, "taken");
 	sluice_operation_free(op);
 	CHECK(!sluice_context_sleep(ring, 0, &other));
 	FAILS(sluice_endpoint_take(other, &peer), EINVAL, "sluice_endpoint_begin");
@@ -498,7 +507,7 @@ static void accept_begun(void)
 {
 	unsigned char *bytes;
 	sluice_buffer *memory = make(4096, &bytes);
-	struct sluice_slice to = { memory, 0, 100 };
+	struct sluice_slice to = {memory, 0, 100};
 	sluice_listener *door;
 	sluice_operation *op;
 
@@ -517,8 +526,8 @@ static void accept_begun(void)
 
 static void say_something(void)
 {
-	struct sluice_slice none = { 0 };
-	char much[SLUICE_MAX_MESSAGE + 1] = { 0 };
+	struct sluice_slice none = {0};
+	char much[SLUICE_MAX_MESSAGE + 1] = {0};
 	sluice_operation *op;
 
 	CHECK(!connect_with(NULL));
@@ -533,7 +542,7 @@ static void hear_it(void)
 {
 	unsigned char *bytes;
 	sluice_buffer *memory = make(4096, &bytes);
-	struct sluice_slice to = { memory, 8, 100 };
+	struct sluice_slice to = {memory, 8, 100};
 	sluice_operation *op;
 	uint64_t n = 0;
 
@@ -555,17 +564,17 @@ static void hear_it(void)
 
 static void send_half(void)
 {
-	struct sluice_source source = { .size = sizeof(source), .name = "half",
-					.bytes = SLUICE_UNKNOWN };
-	struct sluice_progress progress = { .size = sizeof(progress) };
-	struct sluice_stream_options o = { .size = sizeof(o), .piece = 65536 };
+	struct sluice_source source = {
+		.size = sizeof(source), .name = "half", .bytes = SLUICE_UNKNOWN};
+	struct sluice_progress progress = {.size = sizeof(progress)};
+	struct sluice_stream_options o = {.size = sizeof(o), .piece = 65536};
 	struct sluice_slice all;
 	sluice_operation *op, *more, *other;
 	unsigned char *bytes;
 	sluice_buffer *memory = make(65536, &bytes);
 	int ends[2], waits[2];
 
-	all = (struct sluice_slice){ memory, 0, SLUICE_TO_END };
+	all = (struct sluice_slice){memory, 0, SLUICE_TO_END};
 	CHECK(!pipe(ends) && !pipe(waits) && fcntl(ends[1], F_SETPIPE_SZ, 131072) > 0);
 	CHECK(write(ends[1], bytes, 65536) == 65536);
 	source.file = ends[0];
@@ -593,7 +602,7 @@ static void send_half(void)
 
 static void receive_half(void)
 {
-	struct sluice_sink sink = { .size = sizeof(sink) };
+	struct sluice_sink sink = {.size = sizeof(sink)};
 	unsigned char bytes[65536];
 	uint64_t n = 0;
 
@@ -610,9 +619,9 @@ static void receive_half(void)
 
 static void send_the_rest(void)
 {
-	struct sluice_report report = { .size = sizeof(report) };
-	struct sluice_source source = { .size = sizeof(source), .name = "file",
-					.bytes = SIZE };
+	struct sluice_report report = {.size = sizeof(report)};
+	struct sluice_source source = {
+		.size = sizeof(source), .name = "file", .bytes = SIZE};
 	unsigned char *bytes = malloc(SIZE);
 	uint64_t n = 0;
 
@@ -631,7 +640,7 @@ static void send_the_rest(void)
 
 static void receive_the_rest(void)
 {
-	struct sluice_sink sink = { .size = sizeof(sink), .have = 4 * MIB };
+	struct sluice_sink sink = {.size = sizeof(sink), .have = 4 * MIB};
 	unsigned char *bytes = malloc(SIZE);
 	uint64_t n = 0;
 
@@ -691,32 +700,50 @@ static void both(void (*a)(void), void (*b)(void))
 	close(ports[0]);
 }
 
-static void memory_to_memory(void) { both(send_memory, receive_memory); }
-static void blocks_to_blocks(void) { both(send_blocks, receive_blocks); }
+static void memory_to_memory(void)
+{
+	both(send_memory, receive_memory);
+}
+static void blocks_to_blocks(void)
+{
+	both(send_blocks, receive_blocks);
+}
 static void gpu_to_gpu(void)
 {
 	WANTS_SERIES();
 	both(send_from_gpu, receive_in_gpu);
 }
-static void refused(void) { both(send_unwanted, refuse_it); }
-static void token_is_wrong(void) { both(guess_and_know, turn_one_away); }
-static void begun(void) { both(connect_begun, accept_begun); }
-static void messages(void) { both(say_something, hear_it); }
-static void cancelled(void) { both(send_half, receive_half); }
-static void resumed(void) { both(send_the_rest, receive_the_rest); }
+static void refused(void)
+{
+	both(send_unwanted, refuse_it);
+}
+static void token_is_wrong(void)
+{
+	both(guess_and_know, turn_one_away);
+}
+static void begun(void)
+{
+	both(connect_begun, accept_begun);
+}
+static void messages(void)
+{
+	both(say_something, hear_it);
+}
+static void cancelled(void)
+{
+	both(send_half, receive_half);
+}
+static void resumed(void)
+{
+	both(send_the_rest, receive_the_rest);
+}
 
 #define TEST(name) { #name, name }
 
 static const struct test tests[] = {
-	TEST(memory_to_memory),
-	TEST(blocks_to_blocks),
-	TEST(gpu_to_gpu),
-	TEST(refused),
-	TEST(token_is_wrong),
-	TEST(begun),
-	TEST(messages),
-	TEST(cancelled),
-	TEST(resumed),
+	TEST(memory_to_memory), TEST(blocks_to_blocks), TEST(gpu_to_gpu),
+	TEST(refused),		TEST(token_is_wrong),	TEST(begun),
+	TEST(messages),		TEST(cancelled),	TEST(resumed),
 };
 
 static int nothing_before(void)
@@ -724,9 +751,7 @@ static int nothing_before(void)
 	return 0;
 }
 
-static void nothing_after(void)
-{
-}
+static void nothing_after(void) {}
 
 int main(int argc, char **argv)
 {

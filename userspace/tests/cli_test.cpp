@@ -30,8 +30,8 @@ struct CommandLineTest : ::testing::Test {
 		words.insert(words.begin(), {"sluice", "--sysroot", root.c_str()});
 		out.str("");
 		err.str("");
-		int status = run_program(static_cast<int>(words.size()),
-					 words.data(), out, err);
+		int status = run_program(static_cast<int>(words.size()), words.data(),
+					 out, err);
 		widths(out.str());
 		widths(err.str());
 		return status;
@@ -42,8 +42,7 @@ struct CommandLineTest : ::testing::Test {
 		std::istringstream lines(text);
 
 		for (std::string line; std::getline(lines, line);)
-			EXPECT_TRUE(line.size() <= 80 || text.starts_with("{"))
-				<< line;
+			EXPECT_TRUE(line.size() <= 80 || text.starts_with("{")) << line;
 	}
 
 	json parsed() { return json::parse(out.str(), nullptr, false); }
@@ -57,13 +56,14 @@ struct CommandLineTest : ::testing::Test {
 		machine.node(1, "32-63", "32 10");
 		for (int n : {0, 1}) {
 			std::string up = std::format("pci0000:{0}0/0000:{0}0:01.0/"
-						     "0000:{0}1:00.0/", n);
-			machine.gpu(std::format("{}0000:{}2:00.0/0000:{}3:00.0", up,
-						n, n),
-				    128 + n, n);
-			machine.nic(std::format("{}0000:{}2:01.0/0000:{}4:00.0", up,
-						n, n),
-				    std::format("mlx5_{}", n), n);
+						     "0000:{0}1:00.0/",
+						     n);
+			machine.gpu(
+				std::format("{}0000:{}2:00.0/0000:{}3:00.0", up, n, n),
+				128 + n, n);
+			machine.nic(
+				std::format("{}0000:{}2:01.0/0000:{}4:00.0", up, n, n),
+				std::format("mlx5_{}", n), n);
 			machine.kfd(n + 1, 100 + n, 0x300 + 0x1000 * n);
 			machine.disk(std::format("pci0000:{0}0/0000:{0}0:02.0/"
 						 "0000:{0}5:00.0",
@@ -105,7 +105,9 @@ facts well(const fake_machine &machine)
 	of.numa_balancing = 0;
 	for (auto &g : of.gpus) {
 		g.open_errno = 0;
-		g.batch = {.ops = 0xff, .engine_mask = 3, .max_descs = 4096,
+		g.batch = {.ops = 0xff,
+			   .engine_mask = 3,
+			   .max_descs = 4096,
 			   .max_bytes = 1ull << 32};
 	}
 	for (auto &n : of.nics) {
@@ -148,11 +150,10 @@ TEST_F(CommandLineTest, EveryErrorHasAStatusOfItsOwnAndARemedy)
 			<< sluice::name(code);
 		EXPECT_NE(cli::status_of(code), exit_status::ok);
 		EXPECT_STRNE(cli::remedy_of(code), "");
-		EXPECT_NE(
-			exit_status_text().find(std::format(
-				"{:2}  {} ", static_cast<int>(cli::status_of(code)),
-				sluice::name(code))),
-			std::string::npos)
+		EXPECT_NE(exit_status_text().find(std::format(
+				  "{:2}  {} ", static_cast<int>(cli::status_of(code)),
+				  sluice::name(code))),
+			  std::string::npos)
 			<< sluice::name(code);
 	}
 }
@@ -277,10 +278,9 @@ TEST_F(CommandLineTest, InfoShowsAllAndFits)
 {
 	two_sockets();
 	ASSERT_EQ(run({"info"}), 0);
-	for (auto words :
-	     {"Linux 7.3.4-sluice, with the patch series", "gpu1  gfx942  16 GiB",
-	      "mlx5_0", "400 Gb/s", "Flash 1000", "CPUs 32-63", "p2p     straight",
-	      "use memory of node0"})
+	for (auto words : {"Linux 7.3.4-sluice, with the patch series",
+			   "gpu1  gfx942  16 GiB", "mlx5_0", "400 Gb/s", "Flash 1000",
+			   "CPUs 32-63", "p2p     straight", "use memory of node0"})
 		EXPECT_NE(out.str().find(words), std::string::npos) << words;
 	EXPECT_EQ(out.str().find("xgmi"), std::string::npos);
 	ASSERT_EQ(run({"info", "--json"}), 0);
@@ -293,10 +293,9 @@ TEST_F(CommandLineTest, InfoShowsAllAndFits)
 TEST_F(CommandLineTest, InfoOfManyGpusFits)
 {
 	for (int i = 0; i < 16; i++)
-		machine.gpu(
-			std::format("pci0000:00/0000:00:{:02x}.0/0000:{:02x}:00.0",
-				    i + 1, i + 1),
-			128 + i);
+		machine.gpu(std::format("pci0000:00/0000:00:{:02x}.0/0000:{:02x}:00.0",
+					i + 1, i + 1),
+			    128 + i);
 	machine.soft_nic("rxe_with_a_long_name", "eth0");
 	ASSERT_EQ(run({"info"}), 0);
 	EXPECT_NE(out.str().find("gpu15"), std::string::npos);
@@ -350,7 +349,8 @@ TEST_F(CommandLineTest, EnvPrintsWhatAShellTakes)
 	auto mpi = exported(out.str());
 	// Open MPI moves data by UCX.
 	EXPECT_EQ(mpi[0], "OMPI_MCA_pml=ucx");
-	EXPECT_EQ((std::vector(mpi.end() - static_cast<ptrdiff_t>(ucx.size()), mpi.end())),
+	EXPECT_EQ((std::vector(mpi.end() - static_cast<ptrdiff_t>(ucx.size()),
+			       mpi.end())),
 		  ucx);
 }
 
@@ -369,8 +369,8 @@ TEST_F(CommandLineTest, EnvOfSoftRoceHasOneMore)
 	EXPECT_TRUE(has());
 	run({"env", "ucx", "--nic", "mlx5_0"});
 	EXPECT_FALSE(has());
-	EXPECT_TRUE(std::ranges::contains(exported(out.str()),
-					  "UCX_NET_DEVICES=mlx5_0:1"));
+	EXPECT_TRUE(
+		std::ranges::contains(exported(out.str()), "UCX_NET_DEVICES=mlx5_0:1"));
 	run({"env", "libfabric", "--nic", "rxe0"});
 	EXPECT_TRUE(std::ranges::contains(exported(out.str()), "FI_UNIVERSE_SIZE=32"));
 }
@@ -414,8 +414,10 @@ TEST_F(CommandLineTest, WhatATerminalObeysIsNotPrinted)
 	machine.soft_nic("rxe\x1b[2J", "e\x07th\xc3\xa9");
 	machine.kernel("7.3.4\x1b[1m");
 	for (const auto &words : std::initializer_list<std::vector<const char *>>{
-		     {"info"}, {"info", "gpu0", "rxe\x1b[2J"},
-		     {"info", "gpu\x1b[9m", "node0"}, {"doctor"}}) {
+		     {"info"},
+		     {"info", "gpu0", "rxe\x1b[2J"},
+		     {"info", "gpu\x1b[9m", "node0"},
+		     {"doctor"}}) {
 		run(words);
 		EXPECT_NE((out.str() + err.str()).find("?["), std::string::npos)
 			<< out.str() << err.str();
@@ -448,7 +450,7 @@ TEST_F(CommandLineTest, DoctorFindsNothingWhereAllIsWell)
 {
 	two_sockets();
 	for (const check &one : all_of(well(machine))) {
-		bool acs = one.name.ends_with("to NIC");	// no root, no IOMMU
+		bool acs = one.name.ends_with("to NIC"); // no root, no IOMMU
 
 		EXPECT_EQ(one.is, acs ? verdict::not_known : verdict::ok)
 			<< one.name << ": " << one.found;
@@ -465,46 +467,18 @@ TEST_F(CommandLineTest, DoctorFindsEachFault)
 	};
 	constexpr auto missing = verdict::missing, slower = verdict::slower;
 	const fault faults[] = {
-		{"io_uring", missing,
-		 [](facts &f) {
-			 f.uring_errno = EPERM;
-		 }},
-		{"amdkfd", missing,
-		 [](facts &f) {
-			 f.kfd_errno = EACCES;
-		 }},
-		{"amdkfd", missing,
-		 [](facts &f) {
-			 f.kfd_errno = ENOENT;
-		 }},
-		{"gpu1 node", missing,
-		 [](facts &f) {
-			 f.gpus[1].open_errno = EACCES;
-		 }},
-		{"gpu1 batches", slower,
-		 [](facts &f) {
-			 f.gpus[1].batch->ops = 0;
-		 }},
+		{"io_uring", missing, [](facts &f) { f.uring_errno = EPERM; }},
+		{"amdkfd", missing, [](facts &f) { f.kfd_errno = EACCES; }},
+		{"amdkfd", missing, [](facts &f) { f.kfd_errno = ENOENT; }},
+		{"gpu1 node", missing, [](facts &f) { f.gpus[1].open_errno = EACCES; }},
+		{"gpu1 batches", slower, [](facts &f) { f.gpus[1].batch->ops = 0; }},
 		{"mlx5_0 memory", missing,
-		 [](facts &f) {
-			 f.nics[0].open_errno = ENODEV;
-		 }},
+		 [](facts &f) { f.nics[0].open_errno = ENODEV; }},
 		{"mlx5_0 memory", slower,
-		 [](facts &f) {
-			 f.nics[0].on_demand = false;
-		 }},
-		{"memlock", missing,
-		 [](facts &f) {
-			 f.nics[0].on_demand = false;
-		 }},
-		{"huge pages", slower,
-		 [](facts &f) {
-			 f.huge_pages = "never";
-		 }},
-		{"NUMA balancing", slower,
-		 [](facts &f) {
-			 f.numa_balancing = 1;
-		 }},
+		 [](facts &f) { f.nics[0].on_demand = false; }},
+		{"memlock", missing, [](facts &f) { f.nics[0].on_demand = false; }},
+		{"huge pages", slower, [](facts &f) { f.huge_pages = "never"; }},
+		{"NUMA balancing", slower, [](facts &f) { f.numa_balancing = 1; }},
 	};
 
 	two_sockets();
@@ -536,10 +510,11 @@ TEST_F(CommandLineTest, DoctorSeesWhatEnginesAreTold)
 			check found = find(of, engine);
 			EXPECT_EQ(found.is, verdict::slower) << v.name;
 			EXPECT_NE(found.found.find(v.name + " is something and not " +
-						   v.value), std::string::npos)
+						   v.value),
+				  std::string::npos)
 				<< found.found;
-			EXPECT_EQ(found.remedy, std::string("eval \"$(sluice env ") +
-						engine + ")\"");
+			EXPECT_EQ(found.remedy,
+				  std::string("eval \"$(sluice env ") + engine + ")\"");
 			tell(engine);
 		}
 	}
@@ -549,7 +524,8 @@ TEST_F(CommandLineTest, DoctorSeesWhatEnginesAreTold)
 	of.machine = *topology::read(machine.root());
 	of.nics.resize(of.machine.nics().size());
 	EXPECT_NE(find(of, "ucx").found.find("UCX_UD_VERBS_ETH_DGID_CHECK is not set"),
-		  std::string::npos) << find(of, "ucx").found;
+		  std::string::npos)
+		<< find(of, "ucx").found;
 	// what was told for UCX says nothing of Open MPI
 	EXPECT_EQ(find(of, "openmpi").is, verdict::ok);
 }
@@ -562,8 +538,9 @@ TEST_F(CommandLineTest, RunRefusesWhatItCannotDo)
 	EXPECT_NE(err.str().find("COMMAND"), std::string::npos) << err.str();
 	EXPECT_EQ(run({"run", "--device-memory", "--min", "-1", "--", "true"}), 2);
 	EXPECT_NE(err.str().find("--min"), std::string::npos) << err.str();
-	EXPECT_EQ(run({"run", "--device-memory", "--gpu", "ffff:ff:1f.7", "--", "true"}),
-		  4);
+	EXPECT_EQ(
+		run({"run", "--device-memory", "--gpu", "ffff:ff:1f.7", "--", "true"}),
+		4);
 	EXPECT_NE(err.str().find("ffff:ff:1f.7"), std::string::npos) << err.str();
 }
 
@@ -585,7 +562,8 @@ TEST_F(CommandLineTest, DoctorTellsThatOdpMovesWrongBytes)
 
 	EXPECT_EQ(found.is, verdict::slower);
 	EXPECT_NE(found.found.find("ODP moves wrong bytes on this kernel"),
-		  std::string::npos) << found.found;
+		  std::string::npos)
+		<< found.found;
 	EXPECT_NE(found.remedy.find("series 04"), std::string::npos) << found.remedy;
 }
 
@@ -596,8 +574,7 @@ TEST_F(CommandLineTest, DoctorSeesWhatTheMachineLacks)
 			       16ull << 30, 256ull << 20);
 	machine.file(gpu + "/current_link_width", "8\n");
 	machine.soft_nic("rxe0", "eth0");
-	machine.file("sys/devices/virtual/infiniband/rxe0/ports/1/state",
-		     "1: DOWN\n");
+	machine.file("sys/devices/virtual/infiniband/rxe0/ports/1/state", "1: DOWN\n");
 	facts of = well(machine);
 
 	EXPECT_EQ(find(of, "kernel").is, verdict::slower);
@@ -621,8 +598,7 @@ TEST_F(CommandLineTest, ABetterPathCountsMoreThanFewerObjections)
 {
 	std::string up = "pci0000:00/0000:00:01.0/0000:01:00.0/";
 
-	machine.gpu(up + "0000:02:00.0/0000:03:00.0", 128, 0, 16ull << 30,
-		    1ull << 28);
+	machine.gpu(up + "0000:02:00.0/0000:03:00.0", 128, 0, 16ull << 30, 1ull << 28);
 	machine.nic(up + "0000:02:01.0/0000:04:00.0", "mlx5_0");
 	machine.soft_nic("a_rxe", "eth0");
 	machine.cpu("AuthenticAMD", 25);

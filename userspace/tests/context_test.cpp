@@ -97,7 +97,9 @@ TEST_F(ContextTest, CancelIsSaid)
 
 TEST_F(ContextTest, DestroyingDrains)
 {
-	{ auto op = start(); }
+	{
+		auto op = start();
+	}
 	// Had the read been left behind, it would take this.
 	put("kept");
 	char text[5] = {};
@@ -156,14 +158,16 @@ struct large_block : detail::memory_block {
 
 	large_block() : large_block(map()) {}
 	explicit large_block(std::byte *mapped)
-		: memory_block(memory::host, mapped, bytes), at(mapped) {}
+		: memory_block(memory::host, mapped, bytes), at(mapped)
+	{
+	}
 	~large_block() override { ::munmap(at, bytes); }
 
 	static std::byte *map()
 	{
-		void *mapped = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
-				      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
-				      -1, 0);
+		void *mapped =
+			::mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
+			       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 		return mapped == MAP_FAILED ? nullptr
 					    : static_cast<std::byte *>(mapped);
 	}
@@ -201,9 +205,8 @@ struct pipe_signals {
 	pipe_signals()
 	{
 		signals_raised = 0;
-		before = std::signal(SIGPIPE, [](int) {
-			signals_raised = signals_raised + 1;
-		});
+		before = std::signal(SIGPIPE,
+				     [](int) { signals_raised = signals_raised + 1; });
 	}
 	~pipe_signals() { std::signal(SIGPIPE, before); }
 
@@ -516,7 +519,9 @@ TEST_F(ContextTest, CoroutinesNest)
 
 TEST_F(ContextTest, ATaskThatIsDestroyedDrains)
 {
-	{ auto copying = copy_once(*ring, out.get(), -1, memory); }
+	{
+		auto copying = copy_once(*ring, out.get(), -1, memory);
+	}
 	EXPECT_EQ(memory.users(), 1u);
 }
 
@@ -538,7 +543,9 @@ TEST_F(ContextTest, AnOperationDoesNotResumeATaskThatIsDestroyed)
 	int count = 0;
 	auto op = start();
 
-	{ auto waiting = await(op, count); }
+	{
+		auto waiting = await(op, count);
+	}
 	put("abc");
 	EXPECT_EQ(op.wait(), 3u);
 	ASSERT_TRUE(ring->run_once(deadline{}));

@@ -50,19 +50,17 @@ public:
 
 		std::filesystem::create_directories(from.parent_path());
 		std::filesystem::create_symlink(
-			std::filesystem::relative(root_ / target,
-						  from.parent_path()),
+			std::filesystem::relative(root_ / target, from.parent_path()),
 			from);
 	}
 
-	void kernel(std::string_view release, std::string_view symbols =
-			"pci_p2pdma_distance_many") const
+	void kernel(std::string_view release,
+		    std::string_view symbols = "pci_p2pdma_distance_many") const
 	{
 		std::string text = "0000000000000000 T schedule\n";
 
 		for (size_t at = 0; at < symbols.size();) {
-			size_t end =
-				std::min(symbols.find(' ', at), symbols.size());
+			size_t end = std::min(symbols.find(' ', at), symbols.size());
 			text += std::format("0000000000000000 T {}\n",
 					    symbols.substr(at, end - at));
 			at = end + 1;
@@ -119,7 +117,7 @@ public:
 	{
 		std::string space(4096, '\0');
 
-		space[0x100] = 1;			// AER, next at 0x140
+		space[0x100] = 1; // AER, next at 0x140
 		space[0x102] = 1;
 		space[0x103] = 0x14;
 		space[0x140] = 0x0d;
@@ -144,8 +142,7 @@ public:
 		auto path = pci(directory, 0x1002, 0x74a1, 0x120000, node);
 
 		file(path + "/mem_info_vram_total", std::format("{}\n", vram));
-		file(path + "/mem_info_vis_vram_total",
-		     std::format("{}\n", visible));
+		file(path + "/mem_info_vis_vram_total", std::format("{}\n", visible));
 		driver(path, "amdgpu");
 		auto drm = std::format("{}/drm/renderD{}", path, minor);
 		file(drm + "/dev", "226:128\n");
@@ -169,8 +166,7 @@ public:
 	}
 	void kfd_link(int from, int number, int to, int type, int weight = 15) const
 	{
-		file(std::format("{}/io_links/{}/properties", kfd_node(from),
-				 number),
+		file(std::format("{}/io_links/{}/properties", kfd_node(from), number),
 		     std::format("type {}\nnode_from {}\nnode_to {}\nweight {}\n"
 				 "max_bandwidth 64000\n",
 				 type, from, to, weight));

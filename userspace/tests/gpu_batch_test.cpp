@@ -220,8 +220,7 @@ TEST_P(GpuCopyTest, Fills)
 	std::vector<std::byte> expected(2 * page_size);
 	batch once;
 
-	once.fill(memory.part(5, 1003), 0x44332211)
-		.fill(memory.part(4096, 1024), ~0u);
+	once.fill(memory.part(5, 1003), 0x44332211).fill(memory.part(4096, 1024), ~0u);
 	run(gpus[0], once);
 	for (size_t i = 0; i < 1003; i++)
 		expected[5 + i] = static_cast<std::byte>(0x11 * (i % 4 + 1));
@@ -239,8 +238,8 @@ TEST_P(GpuCopyTest, CopiesRectangles)
 			    {100, 50, 1003, 777});
 	run(gpus[0], once);
 	for (size_t row = 0; row < 50; row++)
-		std::copy_n(host.data() + 11 + row * 777, 100, expected.begin() +
-			    static_cast<ptrdiff_t>(3 + row * 1003));
+		std::copy_n(host.data() + 11 + row * 777, 100,
+			    expected.begin() + static_cast<ptrdiff_t>(3 + row * 1003));
 	EXPECT_BYTES(memory.bytes(), expected);
 }
 
@@ -347,8 +346,11 @@ TEST_F(GpuBatchTest, Records)
 	batch_record notes[2];
 
 	std::memset(out.data(), 0, 2 * sizeof(notes[0]));
-	all.record(out.part(0, 64)).copy(memory, host)
-		.barrier().record(out.part(64, 64)).fill(memory.part(0, 4096), 7);
+	all.record(out.part(0, 64))
+		.copy(memory, host)
+		.barrier()
+		.record(out.part(64, 64))
+		.fill(memory.part(0, 4096), 7);
 	run(gpus[0], all);
 	std::memcpy(notes, out.data(), sizeof(notes));
 	for (const auto &note : notes) {
@@ -513,8 +515,7 @@ TEST_F(GpuBatchTest, ChainsWithFiles)
 	EXPECT_EQ(first.wait(), size);
 	EXPECT_EQ(second.wait(), size);
 	std::vector<std::byte> copy(size);
-	EXPECT_EQ(::pread(to.get(), copy.data(), size, 0),
-		  static_cast<ssize_t>(size));
+	EXPECT_EQ(::pread(to.get(), copy.data(), size, 0), static_cast<ssize_t>(size));
 	EXPECT_EQ(digest(copy), digest(content));
 }
 

@@ -39,7 +39,10 @@ struct GpuMemoryTest : GpuTest {
 	}
 };
 
-constexpr size_t pages(size_t bytes) { return bytes / page_size; }
+constexpr size_t pages(size_t bytes)
+{
+	return bytes / page_size;
+}
 
 } // namespace
 
@@ -49,8 +52,8 @@ TEST_F(GpuMemoryTest, IsWhatItSays)
 
 	EXPECT_EQ(memory.kind(), memory::vram);
 	EXPECT_EQ(memory.size(), 3 * page_size);
-	EXPECT_TRUE(std::ranges::all_of(memory.bytes(), [](std::byte b) {
-		return b == std::byte{0}; }));
+	EXPECT_TRUE(std::ranges::all_of(memory.bytes(),
+					[](std::byte b) { return b == std::byte{0}; }));
 	EXPECT_GE(memory.block()->dmabuf(), 0);
 	EXPECT_EQ(memory.block()->dmabuf(), memory.block()->dmabuf());
 	uint64_t address = memory.address();
@@ -58,8 +61,8 @@ TEST_F(GpuMemoryTest, IsWhatItSays)
 	memory = {};
 	EXPECT_FALSE(mapped(address));
 	EXPECT_EQ(gpus[0].vram(0).error().code(), errc::usage);
-	for (size_t much : {SIZE_MAX, size_t{1} << 40,
-			    size_t{gpus[0].info().vram_bytes}}) {
+	for (size_t much :
+	     {SIZE_MAX, size_t{1} << 40, size_t{gpus[0].info().vram_bytes}}) {
 		auto none = gpus[0].vram(much);
 
 		ASSERT_FALSE(none) << much;
@@ -77,8 +80,8 @@ TEST_F(GpuMemoryTest, DevicesAreNamed)
 		EXPECT_EQ(none.error().code(), errc::device);
 	}
 	EXPECT_EQ(gpus[0].info().product, "gfx942");
-	EXPECT_EQ(gpus[0].path(), base_kernel() ? engine_path::command
-						: engine_path::batch);
+	EXPECT_EQ(gpus[0].path(),
+		  base_kernel() ? engine_path::command : engine_path::batch);
 	if (base_kernel())
 		return;
 	EXPECT_TRUE(gpus[0].limits().svm);
@@ -232,8 +235,7 @@ TEST_F(GpuMemoryTest, PagesThatAreHeldAreTold)
 
 	ASSERT_EQ(::pipe(fds), 0);
 	unique_fd in(fds[1]), end(fds[0]);
-	ASSERT_EQ(::vmsplice(in.get(), &page, 1, 0),
-		  static_cast<ssize_t>(page_size));
+	ASSERT_EQ(::vmsplice(in.get(), &page, 1, 0), static_cast<ssize_t>(page_size));
 	auto failed = gpus[0].prefetch(shared);
 	ASSERT_FALSE(failed);
 	EXPECT_EQ(failed.error().code(), errc::device);
@@ -325,7 +327,9 @@ TEST_F(GpuMemoryTest, TheDeviceMayGoBeforeAllElse)
 	auto running = again.submit(all);
 	auto made = again.prepare(simple);
 	ASSERT_GOOD(made);
-	{ device gone = std::move(again); }
+	{
+		device gone = std::move(again);
+	}
 	release();
 	EXPECT_TRUE(running.wait()) << running.wait().error().message();
 	EXPECT_EQ(made->run().wait(), size);
@@ -355,7 +359,9 @@ TEST_F(GpuMemoryTest, CancellingWaitsForTheEngine)
 	// One that gives up, destroyed under way
 	std::memset(host.data(), 0, 8);
 	auto before = clock::now();
-	{ auto dropped = gpus[0].submit(all); }
+	{
+		auto dropped = gpus[0].submit(all);
+	}
 	EXPECT_GE(clock::now() - before, gpus[0].limits().wait / 4);
 	EXPECT_EQ(out.users(), 2u);
 	all.clear();
@@ -467,14 +473,17 @@ TEST(GpuProcess, FaultsInIfAskedTo)
 		all.copy(*memory, *shared);
 		auto failed = gpu->submit(all).wait();
 		if (failed || failed.error().number() != ENXIO ||
-		    failed.error().index() != 0 ||
-		    failed.error().code() != errc::usage)
+		    failed.error().index() != 0 || failed.error().code() != errc::usage)
 			return 2;
 		if (!gpu->submit(all.fault_in()).wait())
 			return 3;
-		return std::ranges::all_of(memory->bytes(), [](std::byte b) {
-			return b == std::byte{0}; }) ? 0 : 4;
-	}), 0);
+		return std::ranges::all_of(
+			       memory->bytes(),
+			       [](std::byte b) { return b == std::byte{0}; })
+			       ? 0
+			       : 4;
+	}),
+		  0);
 }
 
 TEST(GpuProcess, AChildHasItsOwn)
@@ -572,8 +581,8 @@ unique_fd take_address_space(const std::string &name, int &kfd)
 	kfd = ::open("/dev/kfd", O_RDWR | O_CLOEXEC);
 	args.drm_fd = static_cast<uint32_t>(file.get());
 	args.gpu_id = gpu->kfd_id;
-	return detail::call(kfd, AMDKFD_IOC_ACQUIRE_VM, &args) ? unique_fd() :
-		std::move(file);
+	return detail::call(kfd, AMDKFD_IOC_ACQUIRE_VM, &args) ? unique_fd()
+							       : std::move(file);
 }
 
 } // namespace
@@ -588,15 +597,22 @@ TEST(GpuProcess, SharesWithWhoeverWasThereBefore)
 		auto theirs = take_address_space("0", kfd);
 
 		return theirs ? use_a_gpu(true) : 10;
-	}), 0);
+	}),
+		  0);
 	// Theirs is not to be found any more.
 	EXPECT_EQ(in_a_process([] {
 		int kfd;
-		{ auto theirs = take_address_space("0", kfd); }
+		{
+			auto theirs = take_address_space("0", kfd);
+		}
 		auto ring = context::open();
 		auto gpu = device::open(*ring, "0");
 
-		return gpu ? 10 : gpu.error().code() == errc::device &&
-			gpu.error().number() == EBUSY ? 0 : 11;
-	}), 0);
+		return gpu ? 10
+		       : gpu.error().code() == errc::device &&
+				       gpu.error().number() == EBUSY
+			       ? 0
+			       : 11;
+	}),
+		  0);
 }

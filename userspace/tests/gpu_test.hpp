@@ -20,8 +20,7 @@ inline std::vector<std::byte> random_bytes(size_t size, uint32_t seed)
 	std::mt19937 random(seed);
 	std::vector<std::byte> bytes(size);
 
-	std::ranges::generate(bytes, [&] {
-		return static_cast<std::byte>(random()); });
+	std::ranges::generate(bytes, [&] { return static_cast<std::byte>(random()); });
 	return bytes;
 }
 
@@ -92,8 +91,7 @@ struct GpuTest : ::testing::Test {
 	void hold(batch &all)
 	{
 		std::memset(host.data(), 0, 8);
-		all.wait(host.part(0, 4), compare::equal, 1,
-			 gpus[0].limits().wait / 4);
+		all.wait(host.part(0, 4), compare::equal, 1, gpus[0].limits().wait / 4);
 	}
 	void release() { host.data()[0] = std::byte{1}; }
 

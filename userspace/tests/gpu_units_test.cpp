@@ -56,8 +56,7 @@ struct GpuListTest : ::testing::Test {
 		put(device / "mem_info_vis_vram_total", "268435456\n");
 		fs::create_directories(root / "bus/pci/drivers" / driver);
 		fs::create_directories(root / "class/drm" / node);
-		fs::create_symlink(root / device,
-				   root / "class/drm" / node / "device");
+		fs::create_symlink(root / device, root / "class/drm" / node / "device");
 		fs::create_symlink(root / "bus/pci/drivers" / driver,
 				   root / device / "driver");
 	}
@@ -92,8 +91,7 @@ TEST_F(GpuListTest, ChoosesByAddressAndIndex)
 
 	EXPECT_EQ(choose_gpu(all, "1"), &all[1]);
 	EXPECT_EQ(choose_gpu(all, "0000:03:00.0"), &all[0]);
-	for (auto name : {"2", "", "-1", "1x", "0000:00:02.0",
-			  "99999999999999999999"})
+	for (auto name : {"2", "", "-1", "1x", "0000:00:02.0", "99999999999999999999"})
 		EXPECT_EQ(choose_gpu(all, name), nullptr) << name;
 }
 
@@ -136,12 +134,11 @@ TEST(Migrations, AreParsed)
 
 TEST(Migrations, NumbersThatDoNotFitAreNone)
 {
-	for (const char *line : {"5 1 -42 @7f(-1) 0->a1 0:0 2",
-				 "5 1 -42 @7f(10000000000000000) 0->a1 0:0 2",
-				 "5 1 -42 @7f(1) 0->100000000 0:0 2",
-				 "5 1 -4294967338 @7f(1) 0->a1 0:0 2",
-				 "5 1 --42 @7f(1) 0->a1", "5 1 -42 @7f( 1) 0->a1",
-				 "5 1 -42 @7f(1) 0->"})
+	for (const char *line :
+	     {"5 1 -42 @7f(-1) 0->a1 0:0 2",
+	      "5 1 -42 @7f(10000000000000000) 0->a1 0:0 2",
+	      "5 1 -42 @7f(1) 0->100000000 0:0 2", "5 1 -4294967338 @7f(1) 0->a1 0:0 2",
+	      "5 1 --42 @7f(1) 0->a1", "5 1 -42 @7f( 1) 0->a1", "5 1 -42 @7f(1) 0->"})
 		EXPECT_FALSE(parse_migration(line)) << line;
 }
 
@@ -149,12 +146,14 @@ TEST(Migrations, AreCountedForOneProcessAndGpu)
 {
 	device_counters counted;
 
-	count_migrations(counted, "5 1 -42 @7f(10) 0->a1 0:0 2\n"
+	count_migrations(counted,
+			 "5 1 -42 @7f(10) 0->a1 0:0 2\n"
 			 "6 1 -42 @7f(10) 0->a1 2 0\n"
 			 "5 1 -42 @7f(3) a1->0 0:0 1\n"
 			 "5 1 -43 @7f(100) 0->a1 0:0 2\n"
 			 "5 1 -42 @7f(1000) 0->b2 0:0 2\n"
-			 "5 1 -42 @7f(1) a1->b2 0:0 2", 42, 0xa1);
+			 "5 1 -42 @7f(1) a1->b2 0:0 2",
+			 42, 0xa1);
 	EXPECT_EQ(counted.migrated_in, 0x10u);
 	EXPECT_EQ(counted.migrated_out, 4u);
 	EXPECT_EQ(counted.lost_events, 0u);
@@ -183,7 +182,7 @@ TEST(BatchError, NamesTheOperation)
 	EXPECT_EQ(e.index(), 3u);
 	EXPECT_EQ(e.number(), ENOENT);
 	EXPECT_EQ(e.message(), "gpu: operation 3: memory that this GPU does not "
-		  "reach: attach it");
+			       "reach: attach it");
 	e = explained(EEXIST);
 	EXPECT_TRUE(e.message().ends_with("at the same time: operation 1"))
 		<< e.message();
@@ -237,10 +236,12 @@ TEST_F(BatchTest, CountsBytesAndKeepsBuffers)
 {
 	const slice to[] = {a.part(0, 10), a.part(10, 10), b.part(0, 10)};
 
-	all.copy(a, b).broadcast(to, b.part(100, 10))
+	all.copy(a, b)
+		.broadcast(to, b.part(100, 10))
 		.swap(a.part(0, 8), b.part(0, 8))
 		.fill(a.part(1, 7), 1)
-		.copy_rectangle(a, b, {100, 3, 200, 100}).write(a.part(0, 8), 1);
+		.copy_rectangle(a, b, {100, 3, 200, 100})
+		.write(a.part(0, 8), 1);
 	ASSERT_TRUE(all.check()) << all.check().error().message();
 	EXPECT_EQ(all.size(), 6u);
 	EXPECT_EQ(all.bytes(), 2 * page_size + 30 + 16 + 7 + 300 + 8);
@@ -276,7 +277,10 @@ TEST_F(BatchTest, FindsMistakes)
 TEST_F(BatchTest, FindsRectanglesThatDoNotFit)
 {
 	const batch::rectangle bad[] = {
-		{0, 1, 1, 1}, {1, 0, 1, 1}, {10, 2, 9, 10}, {10, 2, 10, 9},
+		{0, 1, 1, 1},
+		{1, 0, 1, 1},
+		{10, 2, 9, 10},
+		{10, 2, 10, 9},
 		{2 * page_size + 1, 1, 9999, 9999},
 		{page_size, 3, page_size, page_size},
 		{10, UINT32_MAX, UINT64_MAX, 10},
@@ -348,11 +352,11 @@ TEST_F(PacketTest, CopiesInSteps)
 	std::vector<unsigned char> from((9 << 20) + 5), to(from.size());
 
 	std::ranges::generate(from, [n = 0u]() mutable {
-		return static_cast<unsigned char>((n++ * 2654435761u) >> 24); });
-	uint32_t *stop = put_copy(words.data(), end,
-				  reinterpret_cast<uintptr_t>(to.data()),
-				  reinterpret_cast<uintptr_t>(from.data()),
-				  from.size());
+		return static_cast<unsigned char>((n++ * 2654435761u) >> 24);
+	});
+	uint32_t *stop =
+		put_copy(words.data(), end, reinterpret_cast<uintptr_t>(to.data()),
+			 reinterpret_cast<uintptr_t>(from.data()), from.size());
 	ASSERT_EQ(stop, words.data() + 3 * 7);
 	run(stop);
 	EXPECT_EQ(from, to);

@@ -59,8 +59,9 @@ public:
 		auto begin = before_[of(from)].begin() +
 			     static_cast<ptrdiff_t>(from.offset());
 
-		std::copy_n(begin, from.size(), expected_[of(to)].begin() +
-			    static_cast<ptrdiff_t>(to.offset()));
+		std::copy_n(begin, from.size(),
+			    expected_[of(to)].begin() +
+				    static_cast<ptrdiff_t>(to.offset()));
 	}
 
 	testing::AssertionResult right() const { return holds(expected_); }
@@ -76,8 +77,8 @@ private:
 			std::mt19937 random(1);
 			bytes made(512 << 10);
 
-			std::ranges::generate(made, [&] {
-				return static_cast<std::byte>(random()); });
+			std::ranges::generate(
+				made, [&] { return static_cast<std::byte>(random()); });
 			return made;
 		}();
 		static size_t skip;
@@ -89,8 +90,9 @@ private:
 	}
 	size_t of(const slice &s) const
 	{
-		return static_cast<size_t>(std::ranges::find(
-			buffers_, s.of().block(), &buffer::block) - buffers_.begin());
+		return static_cast<size_t>(
+			std::ranges::find(buffers_, s.of().block(), &buffer::block) -
+			buffers_.begin());
 	}
 	testing::AssertionResult holds(const std::vector<bytes> &wanted) const
 	{
@@ -214,18 +216,12 @@ template <class By> auto do_send(world &w, By &by, const collective_case &c)
 template <class By> auto do_collective(world &w, By &by, const collective_case &c)
 {
 	switch (c.kind) {
-	case detail::pattern::all_gather:
-		return do_all_gather(w, by, c);
-	case detail::pattern::all_to_all:
-		return do_all_to_all(w, by, c);
-	case detail::pattern::broadcast:
-		return do_broadcast(w, by, c);
-	case detail::pattern::gather:
-		return do_gather(w, by, c);
-	case detail::pattern::scatter:
-		return do_scatter(w, by, c);
-	case detail::pattern::send:
-		break;
+	case detail::pattern::all_gather: return do_all_gather(w, by, c);
+	case detail::pattern::all_to_all: return do_all_to_all(w, by, c);
+	case detail::pattern::broadcast: return do_broadcast(w, by, c);
+	case detail::pattern::gather: return do_gather(w, by, c);
+	case detail::pattern::scatter: return do_scatter(w, by, c);
+	case detail::pattern::send: break;
 	}
 	return do_send(w, by, c);
 }
@@ -235,13 +231,14 @@ inline constexpr std::array all_variants = {
 };
 inline constexpr std::array all_patterns = {
 	detail::pattern::all_gather, detail::pattern::all_to_all,
-	detail::pattern::broadcast, detail::pattern::gather, detail::pattern::scatter,
-	detail::pattern::send,
+	detail::pattern::broadcast,  detail::pattern::gather,
+	detail::pattern::scatter,    detail::pattern::send,
 };
 
 inline bool has_root(detail::pattern kind)
 {
-	return kind != detail::pattern::all_gather && kind != detail::pattern::all_to_all;
+	return kind != detail::pattern::all_gather &&
+	       kind != detail::pattern::all_to_all;
 }
 
 /// Is it a choice of the caller?

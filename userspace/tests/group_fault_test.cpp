@@ -29,8 +29,9 @@ public:
 
 			std::getline(std::ifstream(port.path() / "name"), name);
 			if (name == "sluice.emu")
-				port_ = unique_fd(::open(("/dev/" / port.path().filename())
-					.c_str(), O_RDWR | O_CLOEXEC));
+				port_ = unique_fd(::open(
+					("/dev/" / port.path().filename()).c_str(),
+					O_RDWR | O_CLOEXEC));
 		}
 	}
 	bool there() const { return bool(port_); }
@@ -61,7 +62,8 @@ public:
 		size_t at = stats.find(key);
 
 		EXPECT_NE(at, stats.npos) << stats;
-		return at == stats.npos ? -1 : std::atol(stats.c_str() + at + key.size());
+		return at == stats.npos ? -1
+					: std::atol(stats.c_str() + at + key.size());
 	}
 
 private:
@@ -98,7 +100,8 @@ struct GroupFaultTest : GroupTest {
 				EXPECT_EQ(moved.error().code(), errc::device)
 					<< moved.error().message();
 				EXPECT_EQ(moved.error().index(), r);
-				EXPECT_EQ(moved.error().where(), gpus[r].info().address);
+				EXPECT_EQ(moved.error().where(),
+					  gpus[r].info().address);
 			}
 		}
 		return n;
@@ -113,11 +116,11 @@ struct GroupFaultTest : GroupTest {
 TEST_F(GroupFaultTest, VariantsUseAsManyEnginesAsTheySay)
 {
 	const unsigned peers = ranks() - 1;
-	const auto engines = static_cast<unsigned>(
-		std::popcount(gpus[0].limits().engines));
-	const std::pair<variant, unsigned> each[] = {
-		{variant::pcpy, peers}, {variant::bcst, (peers + 1) / 2},
-		{variant::b2b, 1}};
+	const auto engines =
+		static_cast<unsigned>(std::popcount(gpus[0].limits().engines));
+	const std::pair<variant, unsigned> each[] = {{variant::pcpy, peers},
+						     {variant::bcst, (peers + 1) / 2},
+						     {variant::b2b, 1}};
 	group by = all();
 
 	for (auto [how, wanted] : each) {
@@ -214,7 +217,9 @@ void tell_kernel_who_is_gone(const std::vector<device> &gpus)
 		std::string device = "/sys/bus/pci/devices/" + gpu.info().address;
 
 		if (is_gone(device))
-			EXPECT_EQ(std::system(("echo 1 >" + device + "/remove &").c_str()), 0);
+			EXPECT_EQ(std::system(
+					  ("echo 1 >" + device + "/remove &").c_str()),
+				  0);
 	}
 }
 

@@ -73,7 +73,9 @@ TEST_F(GroupTest, MovesMuch)
 	for (const slice &one : to)
 		for (unsigned r = 0; r < ranks(); r++)
 			EXPECT_EQ(std::memcmp(one.data() + r * block, from[r].data(),
-					      block), 0) << r;
+					      block),
+				  0)
+				<< r;
 }
 
 TEST_F(GroupTest, RunsAgain)
@@ -93,7 +95,8 @@ TEST_F(GroupTest, RunsAgain)
 		for (unsigned r = 0; r < ranks(); r++)
 			for (const slice &one : to)
 				ASSERT_BYTES(one.part(r * 3000, 3000).bytes(),
-					     from[r].bytes()) << round;
+					     from[r].bytes())
+					<< round;
 	}
 }
 
@@ -104,8 +107,8 @@ TEST_F(GroupTest, ReachesTheHostsMemory)
 	group by = all();
 
 	for (device &gpu : gpus)
-		shared.push_back(good(ranks() % 2 ? buffer::host(size)
-						  : gpu.svm(size, false)));
+		shared.push_back(
+			good(ranks() % 2 ? buffer::host(size) : gpu.svm(size, false)));
 	shared[0] = good(buffer::host(size));
 	world w(shared, 1);
 	auto made = do_collective(w, by, a_case(variant::automatic, false));
@@ -123,7 +126,8 @@ TEST_F(GroupTest, ReachesSharedMemoryInOtherGpus)
 	group by = all();
 
 	if (!gpus[0].inside().node().what.svm || !std::getenv("XGMI"))
-		GTEST_SKIP() << "nothing links the GPUs (XGMI= says that something does)";
+		GTEST_SKIP()
+			<< "nothing links the GPUs (XGMI= says that something does)";
 	for (device &gpu : gpus)
 		shared.push_back(good(gpu.svm(size)));
 	world w(shared, 1);
@@ -150,7 +154,8 @@ TEST_F(GroupTest, AllGpusBeginByOneSystemCall)
 	for (bool prelaunch : {false, true}) {
 		group by = all();
 		world w(memory, 1);
-		auto made = good(do_collective(w, by, a_case(variant::pcpy, prelaunch)));
+		auto made =
+			good(do_collective(w, by, a_case(variant::pcpy, prelaunch)));
 		auto moved = in_time(made, [&] {
 			auto before = ring.system_calls();
 			auto running = made.run();
@@ -329,7 +334,9 @@ TEST_F(GroupTest, PrelaunchedGivesUp)
 	}
 	EXPECT_TRUE(w.untouched());
 	// What is not waited for is given up by the engines, too.
-	{ auto dropped = made.run(); }
+	{
+		auto dropped = made.run();
+	}
 	EXPECT_TRUE(w.untouched());
 }
 
@@ -346,7 +353,8 @@ TEST_F(GroupTest, SeveralAtOnce)
 			own[i].push_back(good(gpu.vram(size)));
 		groups.push_back(all());
 		worlds.push_back(std::make_unique<world>(own[i], i));
-		made.push_back(good(do_collective(*worlds[i], groups[i],
+		made.push_back(good(do_collective(
+			*worlds[i], groups[i],
 			a_case(i ? variant::b2b : variant::pcpy, i == 1))));
 	}
 	auto held = in_time(made[1], [&] {
@@ -444,7 +452,8 @@ TEST_F(GroupTest, SaysWhatIsWrong)
 TEST_F(GroupTest, OneRankAlone)
 {
 	group by = good(group::make(ring, std::span(gpus).first(1)));
-	const slice one[] = {memory[0].part(0, 100)}, two[] = {memory[0].part(200, 100)};
+	const slice one[] = {memory[0].part(0, 100)},
+		    two[] = {memory[0].part(200, 100)};
 	auto idle = good(by.broadcast(0, one));
 	auto gather = good(by.all_gather(one, two));
 

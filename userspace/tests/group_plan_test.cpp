@@ -148,7 +148,8 @@ TEST_P(GroupPlanTest, HasNoMoreStepsThanNeeded)
 		if (c.kind == pattern::broadcast)
 			EXPECT_EQ(steps, pairs ? n / 2 : n - 1) << c.text();
 		else if (c.kind == pattern::all_gather)
-			EXPECT_EQ(steps, n * (pairs ? (each + 1) / 2 : each)) << c.text();
+			EXPECT_EQ(steps, n * (pairs ? (each + 1) / 2 : each))
+				<< c.text();
 		else if (p.how == variant::swap)
 			EXPECT_EQ(steps, n * (n - 1) / 2) << c.text();
 		else if (c.kind == pattern::all_to_all)
@@ -201,7 +202,8 @@ struct GroupMistakeTest : ::testing::Test {
 	slices wide = w.take_each(4, 400);
 
 	template <class T>
-	static void expect(const result<T> &got, uint32_t index, std::string_view message)
+	static void expect(const result<T> &got, uint32_t index,
+			   std::string_view message)
 	{
 		ASSERT_FALSE(got);
 		EXPECT_EQ(got.error().code(), errc::usage);
@@ -240,7 +242,8 @@ TEST_F(GroupMistakeTest, NoBytesAndNoMemory)
 		s = s.part(0, 0);
 	expect(plan_all_gather(4, to, from, {}), none, "all_gather: blocks of 0 bytes");
 	expect(plan_broadcast(4, 0, from, {}), none, "broadcast: blocks of 0 bytes");
-	expect(plan_all_to_all(4, from, from, {}), none, "all_to_all: blocks of 0 bytes");
+	expect(plan_all_to_all(4, from, from, {}), none,
+	       "all_to_all: blocks of 0 bytes");
 	expect(plan_gather(4, 0, to[0], from, {}), none, "gather: blocks of 0 bytes");
 	expect(plan_scatter(4, 0, from, to[0], {}), none, "scatter: blocks of 0 bytes");
 	const message nothing[] = {{0, 1, from[0], from[1]}};
@@ -311,11 +314,12 @@ TEST_F(GroupMistakeTest, MemoryThatOverlaps)
 	from[2] = to[2].part(300, 100);
 	EXPECT_FALSE(plan_all_gather(4, to, from, {}));
 	// What is only read may be read by all.
-	const message same[] = {{0, 1, to[1], wide[0]}, {0, 2, to[2], wide[0]},
-				{3, 2, to[3], wide[0]}};
+	const message same[] = {
+		{0, 1, to[1], wide[0]}, {0, 2, to[2], wide[0]}, {3, 2, to[3], wide[0]}};
 	EXPECT_TRUE(plan_send(4, same, {}));
 	const message ring[] = {{0, 1, to[1], to[0]}, {1, 0, to[3], to[1]}};
-	expect(plan_send(4, ring, {}), 1, "send: rank 1: it uses memory at the same "
+	expect(plan_send(4, ring, {}), 1,
+	       "send: rank 1: it uses memory at the same "
 	       "time as rank 0, and one of them writes");
 }
 
@@ -328,9 +332,11 @@ TEST(GroupChoice, IsThePapers)
 		return choose({kind, in_place, prelaunch, 8, 7, 1, whole / 8});
 	};
 	auto gather = [&](bool prelaunch, uint64_t whole) {
-		return chosen(pattern::all_gather, false, prelaunch, whole); };
+		return chosen(pattern::all_gather, false, prelaunch, whole);
+	};
 	auto exchange = [&](bool prelaunch, uint64_t whole) {
-		return chosen(pattern::all_to_all, false, prelaunch, whole); };
+		return chosen(pattern::all_to_all, false, prelaunch, whole);
+	};
 
 	for (bool prelaunch : {false, true}) {
 		EXPECT_EQ(gather(prelaunch, 1 * KiB), variant::b2b);
@@ -378,9 +384,10 @@ TEST(GroupChoice, IsAllowed)
 		for (bool in_place : {false, true})
 			for (bool prelaunch : {false, true})
 				for (int shift = 0; shift < 64; shift++)
-					EXPECT_TRUE(allows(kind, in_place, choose(
-						{kind, in_place, prelaunch, 8, 7, 1,
-						 uint64_t{1} << shift})));
+					EXPECT_TRUE(allows(
+						kind, in_place,
+						choose({kind, in_place, prelaunch, 8, 7,
+							1, uint64_t{1} << shift})));
 }
 
 TEST(GroupEngines, ArePickedRoundAndRound)
@@ -407,5 +414,5 @@ TEST(Variant, HasAName)
 	auto none = variant_of("ring");
 	ASSERT_FALSE(none);
 	EXPECT_EQ(none.error().message(), "ring: no variant of collectives: automatic, "
-		  "pcpy, bcst, swap or b2b");
+					  "pcpy, bcst, swap or b2b");
 }

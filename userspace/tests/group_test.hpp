@@ -28,7 +28,12 @@ struct GroupTest : ::testing::Test {
 	/// An all-gather of all ranks.
 	collective_case a_case(variant how, bool prelaunch) const
 	{
-		return {detail::pattern::all_gather, ranks(), 0, 1000, false, how,
+		return {detail::pattern::all_gather,
+			ranks(),
+			0,
+			1000,
+			false,
+			how,
 			prelaunch};
 	}
 

@@ -52,8 +52,12 @@ TEST_F(KvTest, GoesThroughPlanesAndLayers)
 
 TEST_F(KvTest, KeepsToStrides)
 {
-	kv_layout l{.layers = 1, .planes = 2, .blocks = 3, .block_bytes = 100,
-		    .block_stride = 128, .plane_stride = 1000};
+	kv_layout l{.layers = 1,
+		    .planes = 2,
+		    .blocks = 3,
+		    .block_bytes = 100,
+		    .block_stride = 128,
+		    .plane_stride = 1000};
 
 	EXPECT_EQ(l.size(), 1356u);
 	EXPECT_EQ(offsets(l, {2, 0}), (std::vector<size_t>{256, 0, 1256, 1000}));
@@ -82,17 +86,21 @@ TEST_F(KvTest, CountsFromWhereTheCacheBegins)
 
 TEST_F(KvTest, IsGatheredByABatch)
 {
-	auto parts = kv_parts(small, cache, std::array<uint32_t, 2>{5, 2}, kv_use::read);
+	auto parts =
+		kv_parts(small, cache, std::array<uint32_t, 2>{5, 2}, kv_use::read);
 	buffer row = *buffer::host(page_size);
 	batch b(16);
 
 	ASSERT_TRUE(parts);
-	b.gather(row.part(0, 2048), *parts).barrier().scatter(*parts, row.part(0, 2048));
+	b.gather(row.part(0, 2048), *parts)
+		.barrier()
+		.scatter(*parts, row.part(0, 2048));
 	ASSERT_TRUE(b.check());
 	EXPECT_EQ(b.size(), 16u);
 	EXPECT_EQ(b.bytes(), 4096u);
 	b.scatter(*parts, row.part(0, 2047));
-	EXPECT_TRUE(has(std::string(b.check().error().message()), "8 parts have 2048 bytes"));
+	EXPECT_TRUE(has(std::string(b.check().error().message()),
+			"8 parts have 2048 bytes"));
 }
 
 TEST_F(KvTest, NamesTheBlockAtFault)

@@ -23,7 +23,7 @@ TEST(Placement, IsNearWhoReachesThePieces)
 
 TEST(Placement, IsVerified)
 {
-	constexpr int none = 1000;		// the kernel's most is 1024
+	constexpr int none = 1000; // the kernel's most is 1024
 	constexpr size_t pages = 16;
 	auto anywhere = memory_near(-1, page_size);
 

@@ -84,12 +84,14 @@ TEST(Power, TheHeaderInFrontIsTheDrivers)
 	if (text.empty())
 		GTEST_SKIP() << "no kernel tree in build/linux";
 	std::smatch found;
-	ASSERT_TRUE(std::regex_search(text, found, std::regex(
-		"struct amdgpu_pmmetrics_header \\{([^}]*)\\}")));
+	ASSERT_TRUE(std::regex_search(
+		text, found,
+		std::regex("struct amdgpu_pmmetrics_header \\{([^}]*)\\}")));
 	const std::string body = found[1];
 	const std::regex member("uint(\\d+)_t (\\w+);");
 	size_t at = 0, version = 0;
-	for (std::sregex_iterator i(body.begin(), body.end(), member), end; i != end; ++i) {
+	for (std::sregex_iterator i(body.begin(), body.end(), member), end; i != end;
+	     ++i) {
 		if ((*i)[2] == "mp1_ip_discovery_version")
 			version = at;
 		at += std::stoul((*i)[1]) / 8;
@@ -114,9 +116,10 @@ TEST(Power, WhatIsNotThatTableIsRefusedByName)
 		  "0000:03:00.0: pm_metrics has 0 bytes, its header has 16");
 	EXPECT_EQ(said(whole.substr(0, pm_metrics::end - 1), errc::input),
 		  "0000:03:00.0: pm_metrics has 115 bytes, 116 are wanted");
-	EXPECT_EQ(said(other, errc::unsupported),
-		  "0000:03:00.0: pm_metrics is that of a power controller 13.0.12, known "
-		  "is 13.0.6");
+	EXPECT_EQ(
+		said(other, errc::unsupported),
+		"0000:03:00.0: pm_metrics is that of a power controller 13.0.12, known "
+		"is 13.0.6");
 	EXPECT_TRUE(parse_pm_metrics(whole.substr(0, pm_metrics::end), "x"));
 }
 
@@ -156,7 +159,8 @@ TEST(Power, AMeterAddsUpItsGpus)
 	const std::vector<std::string> gpus{"0000:03:00.0", "0000:04:00.0"};
 	auto show = [&](uint32_t updates) {
 		for (const auto &gpu : gpus)
-			machine.file(driver + gpu + "/pm_metrics", metrics(updates, 10));
+			machine.file(driver + gpu + "/pm_metrics",
+				     metrics(updates, 10));
 	};
 
 	machine.file(std::string(driver) + "bind", "");
@@ -170,7 +174,8 @@ TEST(Power, AMeterAddsUpItsGpus)
 	EXPECT_NEAR(used->aid, 40, 1e-3);
 	EXPECT_NEAR(used->seconds, 1, 1e-9);
 	energy_meter none(machine.root(), std::vector<std::string>{"0000:05:00.0"});
-	EXPECT_EQ(none.used().error().message(), "0000:05:00.0: no energy is told: it has "
+	EXPECT_EQ(none.used().error().message(),
+		  "0000:05:00.0: no energy is told: it has "
 		  "no pm_metrics, which GPUs of MI300's kind have");
 }
 
@@ -178,8 +183,12 @@ TEST(Power, TopSharesItByTheBytesOfBatches)
 {
 	usage before{.us = 0}, now{.us = 1e6};
 	auto process = [](uint64_t pid, uint64_t bytes) {
-		return gpu_client{.pid = pid, .command = "train", .gpu = "gpu", .id = pid,
-				  .batches = bytes, .batch_bytes = bytes};
+		return gpu_client{.pid = pid,
+				  .command = "train",
+				  .gpu = "gpu",
+				  .id = pid,
+				  .batches = bytes,
+				  .batch_bytes = bytes};
 	};
 
 	before.energy = {sample(1000)};
@@ -206,12 +215,15 @@ TEST(Power, FiguresHaveItOrSayWhyNot)
 {
 	figures all{.title = "gpu to host", .note = {}, .depth = 1, .rows = {}};
 
-	all.rows.push_back({.what = "copy", .bytes = 4096, .rates = {1e6},
+	all.rows.push_back({.what = "copy",
+			    .bytes = 4096,
+			    .rates = {1e6},
 			    .energy = energy_between(sample(1000), sample(1500))});
 	auto text = figures_text(all);
 	EXPECT_NE(text.find("XCD 5, AID 10, HBM 15, socket 50 J"), text.npos) << text;
 	EXPECT_NE(text.find("NOT verified"), text.npos) << text;
-	EXPECT_NEAR(figures_json(all)["results"][0]["energy"]["joules"]["xcd"], 5, 1e-3);
+	EXPECT_NEAR(figures_json(all)["results"][0]["energy"]["joules"]["xcd"], 5,
+		    1e-3);
 	all.rows[0].energy.reset();
 	all.no_energy = "gpu: no energy is told";
 	text = figures_text(all);

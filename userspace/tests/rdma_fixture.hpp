@@ -101,7 +101,7 @@ struct RdmaTest : ::testing::Test {
 
 		if (!with)
 			ADD_FAILURE() << with.error().message();
-		return std::move(with.value());		// throws: the test ends
+		return std::move(with.value()); // throws: the test ends
 	}
 
 	/// With a peer that does "chat".

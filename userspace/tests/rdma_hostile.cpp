@@ -42,7 +42,8 @@ public:
 		to.sin_port = htons(port);
 		inet_pton(AF_INET, address_a, &to.sin_addr);
 		need(!rdma_resolve_addr(id_, nullptr, reinterpret_cast<sockaddr *>(&to),
-					2000), "address");
+					2000),
+		     "address");
 		expect(RDMA_CM_EVENT_ADDR_RESOLVED);
 		need(!rdma_resolve_route(id_, 2000), "route");
 		expect(RDMA_CM_EVENT_ROUTE_RESOLVED);
@@ -80,13 +81,17 @@ public:
 		while (ibv_poll_cq(id_->recv_cq, 1, &wc) == 0)
 			::usleep(1000);
 		need(wc.status == IBV_WC_SUCCESS &&
-		     is(static_cast<unsigned>(wc.wr_id), kind::welcome), "welcome");
+			     is(static_cast<unsigned>(wc.wr_id), kind::welcome),
+		     "welcome");
 	}
 
 	void send(kind what, uint16_t length, ibv_wr_opcode by = IBV_WR_SEND)
 	{
-		wire::encode({.what = what, .length = length, .sequence = sequence_++,
-			      .granted = window_, .credits_seen = 0},
+		wire::encode({.what = what,
+			      .length = length,
+			      .sequence = sequence_++,
+			      .granted = window_,
+			      .credits_seen = 0},
 			     std::span<std::byte, 16>(memory_, 16));
 		post(by, wire::header::size + length);
 	}
@@ -162,8 +167,11 @@ private:
 	{
 		ibv_qp_init_attr wanted{};
 
-		wanted.cap = {.max_send_wr = 16, .max_recv_wr = 16, .max_send_sge = 1,
-			      .max_recv_sge = 1, .max_inline_data = 0};
+		wanted.cap = {.max_send_wr = 16,
+			      .max_recv_wr = 16,
+			      .max_send_sge = 1,
+			      .max_recv_sge = 1,
+			      .max_inline_data = 0};
 		wanted.qp_type = IBV_QPT_RC;
 		need(!rdma_create_qp(id_, nullptr, &wanted), "queues");
 		region_ = ibv_reg_mr(id_->pd, memory_, sizeof(memory_),
@@ -248,7 +256,7 @@ int after_proof(raw_client &c, std::string_view what)
 	else if (what == "type")
 		c.send(kind{99}, 0);
 	else if (what == "immediate")
-		c.send(kind::data, 0, IBV_WR_SEND_WITH_IMM);	// else it is sane
+		c.send(kind::data, 0, IBV_WR_SEND_WITH_IMM); // else it is sane
 	else if (what == "write-immediate")
 		c.post(IBV_WR_RDMA_WRITE_WITH_IMM, 0);
 	else if (what == "second-proof")

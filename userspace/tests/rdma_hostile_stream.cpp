@@ -93,9 +93,12 @@ struct liar {
 	// A sender.
 	static wire::bytes offer(uint64_t size = streamed)
 	{
-		return wire::encode(wire::open_message{
-			.size = size, .piece = page_size, .chunk = page_size,
-			.checksum = true, .digest = true, .name = "lies"});
+		return wire::encode(wire::open_message{.size = size,
+						       .piece = page_size,
+						       .chunk = page_size,
+						       .checksum = true,
+						       .digest = true,
+						       .name = "lies"});
 	}
 	void open(uint64_t size = streamed) { say(offer(size)); }
 	remote_memory await_grant()
@@ -105,8 +108,8 @@ struct liar {
 	/// What is true of a piece.
 	wire::piece_message piece(size_t i)
 	{
-		wire::piece_message m{.offset = i * page_size, .length = 0, .chunks = 1,
-				      .crc = {}};
+		wire::piece_message m{
+			.offset = i * page_size, .length = 0, .chunks = 1, .crc = {}};
 
 		m.length = std::min(page_size, streamed - i * page_size);
 		m.crc[0] = crc32c(memory.bytes().subspan(m.offset, m.length));
@@ -134,7 +137,8 @@ struct liar {
 		write(await_grant(), 0);
 		say(wire::encode(m));
 	}
-	wire::piece_message changed(const std::function<void(wire::piece_message &)> &by)
+	wire::piece_message
+	changed(const std::function<void(wire::piece_message &)> &by)
 	{
 		auto m = piece(0);
 
@@ -159,124 +163,160 @@ using lies = std::map<std::string, std::function<void(liar &)>>;
 // Told to a sender, which has offered.
 const lies to_sender = {
 	{"grant-first", [](liar &l) { l.grant(); }},
-	{"small-grant", [](liar &l) { l.accept(); l.grant(page_size - 1); }},
-	{"many-grants", [](liar &l) {
-		l.accept();
-		for (int i = 0; i < 80; i++)
-			l.grant();
-	}},
+	{"small-grant",
+	 [](liar &l) {
+	l.accept();
+	l.grant(page_size - 1);
+}},
+	{"many-grants",
+	 [](liar &l) {
+	l.accept();
+	for (int i = 0; i < 80; i++)
+		l.grant();
+}},
 	{"large-pieces", [](liar &l) { l.accept(0, 2 * page_size); }},
 	{"has-more", [](liar &l) { l.accept(streamed + 1); }},
-	{"second-accept", [](liar &l) { l.accept(); l.accept(); }},
-	{"late-refusal", [](liar &l) {
-		l.accept();
-		l.say(wire::encode_text(wire::type::refuse, "no"));
-	}},
-	{"early-ack", [](liar &l) {
-		l.accept_and_take_one();
-		l.acknowledge(2 * page_size);
-	}},
-	{"ack-goes-back", [](liar &l) {
-		l.accept_and_take_one();
-		l.acknowledge(page_size);
-		l.acknowledge(0);
-	}},
-	{"early-done", [](liar &l) { l.accept(); l.done({streamed, {}}); }},
-	{"wrong-done", [](liar &l) {
-		l.accept();
-		for (size_t i = 0; i < pages; i++)
-			l.grant();
-		auto end = *wire::decode_end(l.hear(wire::type::end));
-		end.digest[0] ^= std::byte{1};
-		l.done(end);
-	}},
+	{"second-accept",
+	 [](liar &l) {
+	l.accept();
+	l.accept();
+}},
+	{"late-refusal",
+	 [](liar &l) {
+	l.accept();
+	l.say(wire::encode_text(wire::type::refuse, "no"));
+}},
+	{"early-ack",
+	 [](liar &l) {
+	l.accept_and_take_one();
+	l.acknowledge(2 * page_size);
+}},
+	{"ack-goes-back",
+	 [](liar &l) {
+	l.accept_and_take_one();
+	l.acknowledge(page_size);
+	l.acknowledge(0);
+}},
+	{"early-done",
+	 [](liar &l) {
+	l.accept();
+	l.done({streamed, {}});
+}},
+	{"wrong-done",
+	 [](liar &l) {
+	l.accept();
+	for (size_t i = 0; i < pages; i++)
+		l.grant();
+	auto end = *wire::decode_end(l.hear(wire::type::end));
+	end.digest[0] ^= std::byte{1};
+	l.done(end);
+}},
 	{"no-message", [](liar &l) { l.say(std::span<const std::byte>()); }},
 	{"gives-up", [](liar &l) { l.give_up(); }},
 	{"busy-with-nothing", [](liar &l) { l.busy(0); }},
 	{"busy-with-more", [](liar &l) { l.busy(streamed + 1); }},
-	{"busy-again", [](liar &l) { l.busy(1); l.busy(1); }},
-	{"late-busy", [](liar &l) { l.accept(); l.busy(1); }},
+	{"busy-again",
+	 [](liar &l) {
+	l.busy(1);
+	l.busy(1);
+}},
+	{"late-busy",
+	 [](liar &l) {
+	l.accept();
+	l.busy(1);
+}},
 	{"slow-answer", [](liar &l) { l.busy_for_long(); }},
-	{"has-much", [](liar &l) {
-		l.accept(had);
-		l.hear(wire::type::busy);
-		l.hear(wire::type::busy);
-		l.give_up();
-	}},
+	{"has-much",
+	 [](liar &l) {
+	l.accept(had);
+	l.hear(wire::type::busy);
+	l.hear(wire::type::busy);
+	l.give_up();
+}},
 };
 
 // Told to a receiver.
 const lies to_receiver = {
 	{"no-offer", [](liar &l) { l.acknowledge(0); }},
 	{"too-much", [](liar &l) { l.open(1 << 30); }},
-	{"second-offer", [](liar &l) {
-		l.open();
-		l.hear(wire::type::accept);
-		l.open();
-	}},
-	{"early-finish", [](liar &l) {
-		l.open();
-		l.hear(wire::type::accept);
-		l.say(wire::encode_finish());
-	}},
-	{"early-end", [](liar &l) {
-		l.open();
-		l.send(0);
-		l.end({});
-	}},
-	{"gap", [](liar &l) {
-		l.open_and_send(l.changed([](auto &m) { m.offset = page_size; }));
-	}},
-	{"long-piece", [](liar &l) {
-		l.open_and_send(l.changed([](auto &m) { m.length = 2 * page_size; }));
-	}},
-	{"behind-the-end", [](liar &l) {
-		l.open(100);
-		l.write(l.await_grant(), 0);
-		l.say(wire::encode(l.piece(0)));
-	}},
-	{"no-crc", [](liar &l) {
-		l.open_and_send(l.changed([](auto &m) { m.chunks = 0; }));
-	}},
-	{"wrong-crc", [](liar &l) {
-		l.open_and_send(l.changed([](auto &m) { m.crc[0] ^= 1; }));
-	}},
-	{"ungranted", [](liar &l) {
-		// Both at once: before there can be a grant.
-		auto open = l.with.send(l.offer().span());
-		auto piece = l.with.send(wire::encode(l.piece(0)).span());
+	{"second-offer",
+	 [](liar &l) {
+	l.open();
+	l.hear(wire::type::accept);
+	l.open();
+}},
+	{"early-finish",
+	 [](liar &l) {
+	l.open();
+	l.hear(wire::type::accept);
+	l.say(wire::encode_finish());
+}},
+	{"early-end",
+	 [](liar &l) {
+	l.open();
+	l.send(0);
+	l.end({});
+}},
+	{"gap",
+	 [](liar &l) {
+	l.open_and_send(l.changed([](auto &m) { m.offset = page_size; }));
+}},
+	{"long-piece",
+	 [](liar &l) {
+	l.open_and_send(l.changed([](auto &m) { m.length = 2 * page_size; }));
+}},
+	{"behind-the-end",
+	 [](liar &l) {
+	l.open(100);
+	l.write(l.await_grant(), 0);
+	l.say(wire::encode(l.piece(0)));
+}},
+	{"no-crc",
+	 [](liar &l) { l.open_and_send(l.changed([](auto &m) { m.chunks = 0; })); }},
+	{"wrong-crc",
+	 [](liar &l) { l.open_and_send(l.changed([](auto &m) { m.crc[0] ^= 1; })); }},
+	{"ungranted",
+	 [](liar &l) {
+	// Both at once: before there can be a grant.
+	auto open = l.with.send(l.offer().span());
+	auto piece = l.with.send(wire::encode(l.piece(0)).span());
 
-		(void)open.wait();
-		(void)piece.wait();
-	}},
-	{"write-behind-piece", [](liar &l) {
-		l.open();
-		auto old = l.send(0);
-		l.hear(wire::type::ack);
-		l.write(old, 1);
-	}},
-	{"busy-with-nothing-here", [](liar &l) {
-		l.open();
-		l.hear(wire::type::accept);
-		l.busy(1);
-	}},
-	{"slow-start", [](liar &l) {
-		l.open(had + streamed);
-		l.hear(wire::type::accept);
-		l.busy_for_long();
-	}},
-	{"offers-to-resume", [](liar &l) {
-		l.open(had + streamed);
-		l.hear(wire::type::busy);
-		l.hear(wire::type::busy);
-		l.give_up();
-	}},
-	{"wrong-end", [](liar &l) {
-		l.open();
-		for (size_t i = 0; i < pages; i++)
-			l.send(i);
-		l.end({});
-	}},
+	(void)open.wait();
+	(void)piece.wait();
+}},
+	{"write-behind-piece",
+	 [](liar &l) {
+	l.open();
+	auto old = l.send(0);
+	l.hear(wire::type::ack);
+	l.write(old, 1);
+}},
+	{"busy-with-nothing-here",
+	 [](liar &l) {
+	l.open();
+	l.hear(wire::type::accept);
+	l.busy(1);
+}},
+	{"slow-start",
+	 [](liar &l) {
+	l.open(had + streamed);
+	l.hear(wire::type::accept);
+	l.busy_for_long();
+}},
+	{"offers-to-resume",
+	 [](liar &l) {
+	l.open(had + streamed);
+	l.hear(wire::type::busy);
+	l.hear(wire::type::busy);
+	l.give_up();
+}},
+	{"wrong-end",
+	 [](liar &l) {
+	l.open();
+	for (size_t i = 0; i < pages; i++)
+		l.send(i);
+	l.end({});
+}},
 };
 
 } // namespace

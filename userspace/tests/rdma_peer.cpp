@@ -83,7 +83,8 @@ std::string flood(endpoint &with, unsigned count)
 			fill({text.data(), size}, started);
 			sends.push_back(with.send({text.data(), size}));
 		}
-		for (; !sends.empty() && sends.front().poll(); sends.pop_front(), sent++)
+		for (; !sends.empty() && sends.front().poll();
+		     sends.pop_front(), sent++)
 			if (auto ok = sends.front().wait(); !ok)
 				return flood_failed("send", sent, ok.error().message());
 		if (auto why = take(in, with, count); !why.empty())
@@ -151,8 +152,9 @@ int chat(const words &args)
 	std::byte last{};
 	(void)with->send({&last, 1}).wait();
 	auto end = with->receive({&last, 1}).wait();
-	return end ? exit_wrong : end.error().code() == errc::peer_lost
-			  ? 0 : told(end.error());
+	return end				       ? exit_wrong
+	       : end.error().code() == errc::peer_lost ? 0
+						       : told(end.error());
 }
 
 int hold_on(const words &args)
@@ -214,13 +216,14 @@ int offer_of(peer &p, endpoint &with)
 		return told(ok.error());
 	for (;;) {
 		request asked{};
-		auto got = with.receive(std::as_writable_bytes(
-						std::span(&asked, 1))).wait();
+		auto got = with.receive(std::as_writable_bytes(std::span(&asked, 1)))
+				   .wait();
 
 		if (!got)
 			return told(got.error());
 		char answer = serve(asked, memory, *mine);
-		if (auto ok = with.send(std::as_bytes(std::span(&answer, 1))).wait(); !ok)
+		if (auto ok = with.send(std::as_bytes(std::span(&answer, 1))).wait();
+		    !ok)
 			return told(ok.error());
 	}
 }
@@ -244,8 +247,8 @@ int as_nobody(const words &args)
 	peer p;
 	auto memory = *buffer::host(offered_size);
 
-	auto pinned = p.card.register_memory(memory, remote::none,
-					     registration_path::pinned);
+	auto pinned =
+		p.card.register_memory(memory, remote::none, registration_path::pinned);
 	if (pinned || pinned.error().code() != errc::no_path)
 		return exit_wrong;
 	auto mine = p.card.register_memory(memory, remote::write);
@@ -265,7 +268,8 @@ int many(const words &args)
 		if (!with)
 			return told(with.error());
 		uint32_t number = static_cast<uint32_t>(i);
-		if (auto ok = with->send(std::as_bytes(std::span(&number, 1))).wait(); !ok)
+		if (auto ok = with->send(std::as_bytes(std::span(&number, 1))).wait();
+		    !ok)
 			return told(ok.error());
 		all.push_back(std::move(*with));
 	}
@@ -320,8 +324,8 @@ int streams(const words &args)
 		from.in.emplace(std::move(*in));
 	}
 	for (auto &from : all)
-		running.push_back(take_one(
-			from, static_cast<uint32_t>(running.size())));
+		running.push_back(
+			take_one(from, static_cast<uint32_t>(running.size())));
 	for (auto &one : running)
 		worst = std::max(worst, one.run(ring));
 	return worst;
@@ -371,8 +375,11 @@ int give(const words &args)
 	if (!out)
 		return told(out.error());
 	fill(memory.bytes().first(streamed), 1);
-	auto sent = out->send({.name = "given", .file = -1,
-			       .from = {memory.part(0, streamed)}, .size = 0}).run(p.ring);
+	auto sent = out->send({.name = "given",
+			       .file = -1,
+			       .from = {memory.part(0, streamed)},
+			       .size = 0})
+			    .run(p.ring);
 	return sent ? 0 : told(sent.error());
 }
 
@@ -381,10 +388,11 @@ int give(const words &args)
 int be_peer(const words &args)
 {
 	static const std::map<std::string, std::function<int(const words &)>> parts = {
-		{"chat", chat}, {"hold", hold_on}, {"token", with_token},
-		{"no-token", without_token}, {"offer", offer}, {"nobody", as_nobody},
-		{"many", many}, {"streams", streams}, {"take", take_some},
-		{"give", give},
+		{"chat", chat},		 {"hold", hold_on},
+		{"token", with_token},	 {"no-token", without_token},
+		{"offer", offer},	 {"nobody", as_nobody},
+		{"many", many},		 {"streams", streams},
+		{"take", take_some},	 {"give", give},
 		{"hostile", be_hostile}, {"hostile-stream", be_hostile_stream},
 	};
 

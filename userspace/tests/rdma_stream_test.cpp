@@ -45,8 +45,10 @@ struct StreamTest : RdmaTest {
 
 	stream_source source_of(const buffer &memory)
 	{
-		return {.name = "source", .file = -1,
-			.from = {memory.part(0, streamed)}, .size = 0};
+		return {.name = "source",
+			.file = -1,
+			.from = {memory.part(0, streamed)},
+			.size = 0};
 	}
 
 	/// What the sending end of a stream with @p with ends with.
@@ -61,8 +63,8 @@ struct StreamTest : RdmaTest {
 	}
 
 	/// What a receiving end of a stream with @p with ends with.
-	std::optional<result<stream_report>> receive_into(endpoint &with, stream_sink sink,
-							  clock::duration limit)
+	std::optional<result<stream_report>>
+	receive_into(endpoint &with, stream_sink sink, clock::duration limit)
 	{
 		auto in = *receiver::make(*ring, with, *card, options());
 
@@ -84,8 +86,8 @@ struct StreamTest : RdmaTest {
 		auto with = accept();
 		auto file = zeros(had);
 
-		auto end = receive_into(with, {.file = file.get(), .to = {}, .have = had},
-					60s);
+		auto end = receive_into(
+			with, {.file = file.get(), .to = {}, .have = had}, 60s);
 		EXPECT_EQ(other.wait(*ring), 0);
 		return end;
 	}
@@ -96,8 +98,9 @@ struct StreamTest : RdmaTest {
 		auto memory = memory_of(streamed), right = memory_of(streamed);
 
 		fill(right.bytes().first(streamed), 1);
-		auto end = receive_into(with, {.file = -1, .to = {memory.part(0, streamed)},
-					       .have = 0}, 15s);
+		auto end = receive_into(
+			with, {.file = -1, .to = {memory.part(0, streamed)}, .have = 0},
+			15s);
 		for (size_t i = 0; i < streamed; i++)
 			if (memory.bytes()[i] != mark &&
 			    memory.bytes()[i] != right.bytes()[i]) {
@@ -161,10 +164,12 @@ struct DmabufTest : StreamTest {
 	{
 		ASSERT_TRUE(report) << report.error().message();
 		EXPECT_EQ(report->bytes, streamed);
-		EXPECT_EQ(report->path, base_kernel() ? data_path::staged
-						      : data_path::device_alias);
+		EXPECT_EQ(report->path,
+			  base_kernel() ? data_path::staged : data_path::device_alias);
 		EXPECT_EQ(report->path_reason.find("takes no dma-bufs") !=
-			  std::string::npos, base_kernel()) << report->path_reason;
+				  std::string::npos,
+			  base_kernel())
+			<< report->path_reason;
 	}
 
 	std::optional<device> gpu, owner;
@@ -192,42 +197,45 @@ TEST_P(StreamHostileTest, EndsAndTheListenerGoesOn)
 	works();
 }
 
-INSTANTIATE_TEST_SUITE_P(ToSender, StreamHostileTest, ::testing::Values(
-	lie{"grant-first", true, errc::protocol},
-	lie{"small-grant", true, errc::protocol},
-	lie{"many-grants", true, errc::protocol},
-	lie{"large-pieces", true, errc::protocol},
-	lie{"has-more", true, errc::protocol},
-	lie{"second-accept", true, errc::protocol},
-	lie{"late-refusal", true, errc::protocol},
-	lie{"early-ack", true, errc::protocol},
-	lie{"ack-goes-back", true, errc::protocol},
-	lie{"early-done", true, errc::protocol},
-	lie{"wrong-done", true, errc::corrupt},
-	lie{"no-message", true, errc::protocol},
-	lie{"busy-with-nothing", true, errc::protocol},
-	lie{"busy-with-more", true, errc::protocol},
-	lie{"busy-again", true, errc::protocol},
-	lie{"late-busy", true, errc::protocol},
-	lie{"slow-answer", true, errc::peer_error},
-	lie{"gives-up", true, errc::peer_error}),
-	name_of);
+INSTANTIATE_TEST_SUITE_P(ToSender, StreamHostileTest,
+			 ::testing::Values(lie{"grant-first", true, errc::protocol},
+					   lie{"small-grant", true, errc::protocol},
+					   lie{"many-grants", true, errc::protocol},
+					   lie{"large-pieces", true, errc::protocol},
+					   lie{"has-more", true, errc::protocol},
+					   lie{"second-accept", true, errc::protocol},
+					   lie{"late-refusal", true, errc::protocol},
+					   lie{"early-ack", true, errc::protocol},
+					   lie{"ack-goes-back", true, errc::protocol},
+					   lie{"early-done", true, errc::protocol},
+					   lie{"wrong-done", true, errc::corrupt},
+					   lie{"no-message", true, errc::protocol},
+					   lie{"busy-with-nothing", true,
+					       errc::protocol},
+					   lie{"busy-with-more", true, errc::protocol},
+					   lie{"busy-again", true, errc::protocol},
+					   lie{"late-busy", true, errc::protocol},
+					   lie{"slow-answer", true, errc::peer_error},
+					   lie{"gives-up", true, errc::peer_error}),
+			 name_of);
 
-INSTANTIATE_TEST_SUITE_P(ToReceiver, StreamHostileTest, ::testing::Values(
-	lie{"no-offer", false, errc::protocol},
-	lie{"too-much", false, errc::usage},
-	lie{"second-offer", false, errc::protocol},
-	lie{"early-finish", false, errc::protocol},
-	lie{"early-end", false, errc::protocol},
-	lie{"gap", false, errc::protocol},
-	lie{"long-piece", false, errc::protocol},
-	lie{"behind-the-end", false, errc::protocol},
-	lie{"no-crc", false, errc::protocol},
-	lie{"wrong-crc", false, errc::corrupt},
-	lie{"ungranted", false, errc::protocol},
-	lie{"write-behind-piece", false, errc::protocol, exit_status(errc::denied)},
-	lie{"busy-with-nothing-here", false, errc::protocol},
-	lie{"wrong-end", false, errc::corrupt}),
+INSTANTIATE_TEST_SUITE_P(
+	ToReceiver, StreamHostileTest,
+	::testing::Values(lie{"no-offer", false, errc::protocol},
+			  lie{"too-much", false, errc::usage},
+			  lie{"second-offer", false, errc::protocol},
+			  lie{"early-finish", false, errc::protocol},
+			  lie{"early-end", false, errc::protocol},
+			  lie{"gap", false, errc::protocol},
+			  lie{"long-piece", false, errc::protocol},
+			  lie{"behind-the-end", false, errc::protocol},
+			  lie{"no-crc", false, errc::protocol},
+			  lie{"wrong-crc", false, errc::corrupt},
+			  lie{"ungranted", false, errc::protocol},
+			  lie{"write-behind-piece", false, errc::protocol,
+			      exit_status(errc::denied)},
+			  lie{"busy-with-nothing-here", false, errc::protocol},
+			  lie{"wrong-end", false, errc::corrupt}),
 	name_of);
 
 // Somebody else who waits is told: the peer gives up when it has heard that twice.
@@ -239,7 +247,9 @@ TEST_F(StreamTest, ASenderSaysThatItLooksAtWhatIsThere)
 	auto out = *sender::make(*ring, with, *card, options());
 	auto file = zeros(had + streamed);
 
-	auto running = out.send({.name = "zeros", .file = file.get(), .from = {},
+	auto running = out.send({.name = "zeros",
+				 .file = file.get(),
+				 .from = {},
 				 .size = had + streamed});
 	auto end = within(60s, running);
 	ASSERT_NO_FATAL_FAILURE(ends_in(end, errc::peer_error));
@@ -315,7 +325,9 @@ TEST_F(StreamTest, ASendThatIsDestroyedLeavesItsFileAlone)
 	ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
 	unique_fd from(ends[0]), to(ends[1]);
 	{
-		auto running = out.send({.name = "pipe", .file = from.get(), .from = {},
+		auto running = out.send({.name = "pipe",
+					 .file = from.get(),
+					 .from = {},
 					 .size = stream_source::unknown});
 		EXPECT_FALSE(within(500ms, running)) << "it does not wait for the pipe";
 	}
@@ -354,8 +366,8 @@ TEST_F(DmabufTest, IsASink)
 	auto hearing = in.next();
 	auto offer = within(15s, hearing);
 	ASSERT_TRUE(offer && *offer && **offer);
-	auto running = in.receive({.file = -1, .to = {shown.part(0, streamed)},
-				   .have = 0});
+	auto running =
+		in.receive({.file = -1, .to = {shown.part(0, streamed)}, .have = 0});
 	auto end = within(60s, running);
 	ASSERT_TRUE(end) << "it hangs";
 	is_true(*end);
@@ -372,7 +384,8 @@ TEST_F(DmabufTest, AsAPathIsRefusedWhereTheCardTakesNone)
 	ASSERT_FALSE(found);
 	EXPECT_EQ(found.error().code(), errc::no_path);
 	EXPECT_NE(found.error().message().find("takes no dma-bufs"),
-		  std::string_view::npos) << found.error().message();
+		  std::string_view::npos)
+		<< found.error().message();
 }
 
 // Wherever it is: nothing is waited for that does not come, nothing is used that is

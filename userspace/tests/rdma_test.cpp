@@ -21,8 +21,8 @@ struct OfferTest : RdmaTest {
 		listen();
 		other = std::make_unique<process>(words{who, port()});
 		with = std::make_unique<endpoint>(accept());
-		auto got = with->receive(std::as_writable_bytes(
-						 std::span(&there, 1))).wait();
+		auto got = with->receive(std::as_writable_bytes(std::span(&there, 1)))
+				   .wait();
 		ASSERT_EQ(got, sizeof(there));
 		mine = *buffer::host(there.size);
 		auto made = card->register_memory(mine, remote::none);
@@ -32,12 +32,15 @@ struct OfferTest : RdmaTest {
 
 	char ask(char what, uint32_t seed)
 	{
-		struct { char what; uint32_t seed; } request = {what, seed};
+		struct {
+			char what;
+			uint32_t seed;
+		} request = {what, seed};
 		char answer = 0;
 
 		EXPECT_TRUE(with->send(std::as_bytes(std::span(&request, 1))).wait());
-		EXPECT_TRUE(with->receive(std::as_writable_bytes(
-						  std::span(&answer, 1))).wait());
+		EXPECT_TRUE(with->receive(std::as_writable_bytes(std::span(&answer, 1)))
+				    .wait());
 		return answer;
 	}
 
@@ -86,8 +89,8 @@ TEST_F(RdmaTest, Registrations)
 		EXPECT_TRUE(pinned);
 	}
 	EXPECT_EQ(memory.users(), 1u);
-	auto none = card->register_memory(memory, remote::none,
-					  registration_path::dmabuf);
+	auto none =
+		card->register_memory(memory, remote::none, registration_path::dmabuf);
 	ASSERT_FALSE(none);
 	EXPECT_EQ(none.error().code(), errc::no_path);
 	auto outside = card->register_memory(memory.part(page_size, 4 * page_size),
@@ -109,7 +112,8 @@ struct svm_block : detail::memory_block {
 TEST_F(RdmaTest, SvmIsNotPinned)
 {
 	buffer svm(new svm_block);
-	auto pinned = card->register_memory(svm, remote::none, registration_path::pinned);
+	auto pinned =
+		card->register_memory(svm, remote::none, registration_path::pinned);
 
 	ASSERT_FALSE(pinned);
 	EXPECT_EQ(pinned.error().code(), errc::no_path);
@@ -119,7 +123,8 @@ TEST_F(RdmaTest, SvmIsNotPinned)
 		ASSERT_FALSE(best);
 		EXPECT_EQ(best.error().code(), errc::no_path);
 		EXPECT_NE(best.error().message().find("wrong bytes"),
-			  std::string_view::npos) << best.error().message();
+			  std::string_view::npos)
+			<< best.error().message();
 		return;
 	}
 	ASSERT_TRUE(best) << best.error().message();
@@ -128,11 +133,10 @@ TEST_F(RdmaTest, SvmIsNotPinned)
 
 TEST_F(RdmaTest, OptionsAreChecked)
 {
-	for (endpoint_options bad : {endpoint_options{.messages = 0},
-				     endpoint_options{.messages = 1025},
-				     endpoint_options{.depth = 0},
-				     endpoint_options{.depth = 4097},
-				     endpoint_options{.silence = 1ms}}) {
+	for (endpoint_options bad :
+	     {endpoint_options{.messages = 0}, endpoint_options{.messages = 1025},
+	      endpoint_options{.depth = 0}, endpoint_options{.depth = 4097},
+	      endpoint_options{.silence = 1ms}}) {
 		auto refused = listener::open(*ring, *card, address_a, 0, bad);
 		ASSERT_FALSE(refused);
 		EXPECT_EQ(refused.error().code(), errc::usage);
@@ -426,7 +430,8 @@ TEST_F(RdmaTest, CutLink)
 	EXPECT_LT(clock::now() - start, 4s);
 	int status = other.wait(*ring);
 	EXPECT_TRUE(status == exit_status(errc::peer_lost) ||
-		    status == exit_status(errc::device)) << status;
+		    status == exit_status(errc::device))
+		<< status;
 	// Soft RoCE's queue pair for management does not survive that something is
 	// sent while the link is down: new devices, when nobody has the old ones open.
 	door.reset();
@@ -438,7 +443,8 @@ TEST_F(RdmaTest, CutLink)
 			      "rdma link add rxe-a type rxe netdev veth-a && "
 			      "ip netns exec b rdma link add rxe-b type rxe "
 			      "netdev veth-b && "
-			      "ping -c1 -w10 10.77.0.2 >/dev/null"), 0);
+			      "ping -c1 -w10 10.77.0.2 >/dev/null"),
+		  0);
 }
 
 TEST_F(RdmaTest, RemovedCard)
@@ -458,8 +464,10 @@ TEST_F(RdmaTest, RemovedCard)
 	card.reset();
 	ring.reset();
 	// Its name goes before the device has gone.
-	ASSERT_EQ(std::system("for i in $(seq 200); do rdma link add rxe-a type rxe netdev "
-			      "veth-a 2>/dev/null && exit; sleep 0.1; done; exit 1"), 0);
+	ASSERT_EQ(std::system(
+			  "for i in $(seq 200); do rdma link add rxe-a type rxe netdev "
+			  "veth-a 2>/dev/null && exit; sleep 0.1; done; exit 1"),
+		  0);
 }
 
 /// What a peer does wrong, and what is said about it.
@@ -483,11 +491,13 @@ TEST_P(HostileTest, EndsInProtocolAndTheListenerGoesOn)
 	works();
 }
 
-INSTANTIATE_TEST_SUITE_P(Messages, HostileTest, ::testing::Values(
-	wrong{"long", "more than 1040"}, wrong{"short", "too short"},
-	wrong{"type", "unknown type"}, wrong{"immediate", "immediate"},
-	wrong{"write-immediate", "immediate"},
-	wrong{"second-proof", "a first message that is not one"}));
+INSTANTIATE_TEST_SUITE_P(
+	Messages, HostileTest,
+	::testing::Values(wrong{"long", "more than 1040"}, wrong{"short", "too short"},
+			  wrong{"type", "unknown type"},
+			  wrong{"immediate", "immediate"},
+			  wrong{"write-immediate", "immediate"},
+			  wrong{"second-proof", "a first message that is not one"}));
 
 TEST_F(RdmaTest, MoreMessagesThanCredits)
 {
@@ -550,8 +560,8 @@ TEST_F(RdmaTest, AHundredEndpoints)
 		auto with = door->accept(after(30s));
 		ASSERT_TRUE(with) << i << " " << with.error().message();
 		uint32_t number = 0;
-		ASSERT_TRUE(with->receive(std::as_writable_bytes(
-						  std::span(&number, 1))).wait());
+		ASSERT_TRUE(with->receive(std::as_writable_bytes(std::span(&number, 1)))
+				    .wait());
 		EXPECT_EQ(number, i);
 		sum += number;
 		all.push_back(std::move(*with));
@@ -591,9 +601,10 @@ TEST_F(RdmaTest, AThousandStreamsAtOnce)
 		fill(to.memory.bytes().first(streamed), i);
 	}
 	for (auto &to : all)
-		running.push_back(to.out->send(
-			{.name = "one of many", .file = -1,
-			 .from = {to.memory.part(0, streamed)}, .size = 0}));
+		running.push_back(to.out->send({.name = "one of many",
+						.file = -1,
+						.from = {to.memory.part(0, streamed)},
+						.size = 0}));
 	for (auto &one : running) {
 		auto report = one.run(*ring);
 		ASSERT_TRUE(report) << report.error().message();

@@ -54,11 +54,15 @@ inline bool filled(std::span<const std::byte> memory, uint32_t seed)
 inline constexpr size_t streamed = 12345;
 /// What a receiver has of a larger one, in whole chunks: it takes a while to look at.
 inline constexpr size_t had = 40 << 20;
-inline const sluice::stream_options small_stream = {
-	.piece = sluice::page_size, .chunk = sluice::page_size, .pieces = 2,
-	.require = {}, .patience = 60s};
-inline const sluice::endpoint_options small_endpoint = {
-	.token = token, .messages = 8, .depth = 8, .silence = 60s};
+inline const sluice::stream_options small_stream = {.piece = sluice::page_size,
+						    .chunk = sluice::page_size,
+						    .pieces = 2,
+						    .require = {},
+						    .patience = 60s};
+inline const sluice::endpoint_options small_endpoint = {.token = token,
+							.messages = 8,
+							.depth = 8,
+							.silence = 60s};
 inline constexpr sluice::context::options many_operations = {.operations = 32768};
 
 /// How many streams at once; a debug kernel takes too long for all.

@@ -64,5 +64,6 @@ TEST_F(ResolveTest, WhatThisMachineLacksIsNotThePeersFault)
 	EXPECT_EQ(found.error().code(), errc::system);
 	EXPECT_EQ(found.error().number(), EMFILE);
 	EXPECT_NE(found.error().message().find("Too many open files"),
-		  std::string_view::npos) << found.error().message();
+		  std::string_view::npos)
+		<< found.error().message();
 }

@@ -23,8 +23,12 @@ message bytes_of(const bytes &b)
 
 open_message an_open()
 {
-	return {.size = 12345678901, .piece = 4 << 20, .chunk = 1 << 20,
-		.checksum = true, .digest = false, .name = "a file.bin"};
+	return {.size = 12345678901,
+		.piece = 4 << 20,
+		.chunk = 1 << 20,
+		.checksum = true,
+		.digest = false,
+		.name = "a file.bin"};
 }
 
 sha256_digest a_digest()
@@ -38,7 +42,8 @@ sha256_digest a_digest()
 
 piece_message a_piece()
 {
-	piece_message m{.offset = 1ull << 40, .length = 3 << 20, .chunks = 3, .crc = {}};
+	piece_message m{
+		.offset = 1ull << 40, .length = 3 << 20, .chunks = 3, .crc = {}};
 
 	m.crc = {1, 0xffffffff, 0x12345678};
 	return m;
@@ -51,7 +56,8 @@ std::vector<message> all()
 		bytes_of(encode(accept_message{4096, 1 << 20, a_digest()})),
 		bytes_of(encode_text(type::refuse, "no")),
 		bytes_of(encode(grant_message{{0x7f0000000000, 4 << 20, 77}})),
-		bytes_of(encode(a_piece())), bytes_of(encode(ack_message{8192})),
+		bytes_of(encode(a_piece())),
+		bytes_of(encode(ack_message{8192})),
 		bytes_of(encode(end_message{99, a_digest()})),
 		bytes_of(encode_done(end_message{99, a_digest()})),
 		bytes_of(encode_finish()),
@@ -128,7 +134,7 @@ TEST(StreamWire, RefusesWhatIsTooShortOrTooLong)
 	for (message m : all()) {
 		bool text = decode_text(m) || decode_open(m);
 
-		if (!text) {	// those end where their text ends
+		if (!text) { // those end where their text ends
 			message longer = m;
 			longer.push_back(std::byte{0});
 			EXPECT_EQ(taken(longer), 0) << static_cast<int>(m[0]);
@@ -165,22 +171,23 @@ TEST(StreamWire, RefusesWhatMakesNoSense)
 	auto o = an_open();
 	o.chunk = 100;
 	EXPECT_FALSE(decode_open(bytes_of(encode(o))));
-	o.chunk = 4096;		// 1024 of them
+	o.chunk = 4096; // 1024 of them
 	EXPECT_FALSE(decode_open(bytes_of(encode(o))));
 	o = an_open();
 	o.piece = 0;
 	EXPECT_FALSE(decode_open(bytes_of(encode(o))));
 	auto other = bytes_of(encode(an_open()));
-	other[1] = std::byte{2};	// the version
+	other[1] = std::byte{2}; // the version
 	EXPECT_FALSE(decode_open(other));
 	auto maybe = bytes_of(encode(an_open()));
-	maybe[25] = std::byte{2};	// neither yes nor no
+	maybe[25] = std::byte{2}; // neither yes nor no
 	EXPECT_FALSE(decode_open(maybe));
 }
 
 TEST(StreamWire, CleansItsOwnTexts)
 {
-	auto m = bytes_of(encode_text(type::failed, "a\nb\x7f" + std::string(2000, 'x')));
+	auto m = bytes_of(
+		encode_text(type::failed, "a\nb\x7f" + std::string(2000, 'x')));
 
 	ASSERT_TRUE(decode_text(m));
 	EXPECT_TRUE(decode_text(m)->text.starts_with("a?b?xxx"));
@@ -203,9 +210,8 @@ TEST(StreamWire, SurvivesNoise)
 			m.resize(random() % (m.size() + 1));
 		} else {
 			m.resize(random() % 64);
-			std::ranges::generate(m, [&] {
-				return static_cast<std::byte>(random());
-			});
+			std::ranges::generate(
+				m, [&] { return static_cast<std::byte>(random()); });
 			if (!m.empty())
 				m[0] = static_cast<std::byte>(random() % 12);
 		}
@@ -236,7 +242,8 @@ TEST(Digest, AreTheKnownOnes)
 TEST(Scattered, IsOne)
 {
 	auto a = *buffer::host(page_size), b = *buffer::host(2 * page_size);
-	detail::scattered all({a.part(10, 5), b.part(0, 0), b.part(100, 7), a.part(0, 3)});
+	detail::scattered all(
+		{a.part(10, 5), b.part(0, 0), b.part(100, 7), a.part(0, 3)});
 	std::vector<std::pair<uint64_t, uint64_t>> seen;
 	auto look = [&](uint64_t offset, uint64_t length) {
 		seen.clear();

@@ -118,8 +118,7 @@ TEST_F(TopologyTest, DevicesAreFoundByAllTheirNames)
 	ASSERT_EQ(t.disks().size(), 1u);
 	EXPECT_EQ(t.disks()[0].model, "Flash 1000");
 	EXPECT_EQ(t.disks()[0].bytes, 2000409264ull * 512);
-	for (auto name :
-	     {"gpu0", "0000:03:00.0", "renderD128", "/dev/dri/renderD128"})
+	for (auto name : {"gpu0", "0000:03:00.0", "renderD128", "/dev/dri/renderD128"})
 		EXPECT_EQ(t.find(name), (location{location::kind::gpu, 0})) << name;
 	EXPECT_EQ(t.find("0000:04:00.0"), (location{location::kind::nic, 0}));
 	auto none = t.find("gpu1");
@@ -176,7 +175,7 @@ TEST_F(TopologyTest, AcsOfTheBridgeAboveBothCounts)
 	readable(0);
 	machine.acs(up, request_redirect);
 	EXPECT_EQ(between("gpu0", "mlx5_0").how, path::host_bridge);
-	machine.acs(up, 0x13);		// neither of those that redirect
+	machine.acs(up, 0x13); // neither of those that redirect
 	EXPECT_EQ(between("gpu0", "mlx5_0").how, path::peer_to_peer);
 }
 
@@ -270,8 +269,7 @@ TEST_F(TopologyTest, SymbolsAreFoundInALongList)
 	std::string filler = "0000000000000000 T schedule\n";
 
 	while (filler.size() < (5 << 20))
-		filler += std::format("0000000000000000 t filler_{}\n",
-				      filler.size());
+		filler += std::format("0000000000000000 t filler_{}\n", filler.size());
 	// One that lies across the end of the first piece.
 	std::string line = "\nffffffffffffffff T dev_pagemap_publish_alias\n";
 	filler.replace((1 << 20) - 30, line.size(), line);
@@ -317,12 +315,12 @@ TEST_F(TopologyTest, SoftNicsReachGpusInPlaceOnAPatchedKernel)
 TEST_F(TopologyTest, AHiveIsLinked)
 {
 	for (int i = 0; i < 3; i++) {
-		machine.gpu(std::format("pci0000:00/0000:00:0{}.0/0000:0{}:00.0",
-					i + 1, i + 1),
+		machine.gpu(std::format("pci0000:00/0000:00:0{}.0/0000:0{}:00.0", i + 1,
+					i + 1),
 			    128 + i);
 		machine.kfd(i + 1, 100 + i, (i + 1) << 8, i < 2 ? 77 : 0);
 	}
-	machine.kfd(0, 0, 0);			// the CPU
+	machine.kfd(0, 0, 0); // the CPU
 	machine.kfd_link(1, 0, 0, 2);
 	machine.kfd_link(1, 1, 2, 11);
 	machine.kfd_link(2, 1, 1, 11);
@@ -393,9 +391,8 @@ TEST_F(TopologyTest, OnlyFunctionsAreGpus)
 {
 	machine.gpu("pci0000:00/0000:00:01.0/0000:03:00.0", 128);
 	// A partition of it, and the device of a hypervisor.
-	for (const std::string path :
-	     {"sys/devices/platform/amdgpu_xcp_0",
-	      "sys/devices/pci0000:00/0000:00:02.0/virtio0"}) {
+	for (const std::string path : {"sys/devices/platform/amdgpu_xcp_0",
+				       "sys/devices/pci0000:00/0000:00:02.0/virtio0"}) {
 		std::string node = std::format("renderD{}", path.size());
 
 		machine.file(path + "/drm/" + node + "/dev", "226:129\n");
@@ -410,9 +407,9 @@ TEST_F(TopologyTest, AHostileConfigSpaceEnds)
 	below_a_switch();
 	std::string space(4096, '\0');
 	space[0x100] = 1;
-	space[0x103] = 0x10;			// next: itself
+	space[0x103] = 0x10; // next: itself
 	machine.file(left + "/config", space);
-	space[0x103] = static_cast<char>(0xff);	// next: near the end
+	space[0x103] = static_cast<char>(0xff); // next: near the end
 	space[0x102] = static_cast<char>(0xf1);
 	machine.file(right + "/config", space);
 	machine.file(nic + "/numa_node", "9999999999999999999999\n");
@@ -424,8 +421,7 @@ TEST_F(TopologyTest, AHostileConfigSpaceEnds)
 TEST_F(TopologyTest, ADiskWithSeveralPathsIsFound)
 {
 	machine.pci("pci0000:00/0000:00:01.0/0000:05:00.0", 0x144d, 1, 0x010802);
-	const std::string subsystem =
-		"sys/devices/virtual/nvme-subsystem/nvme-subsys0";
+	const std::string subsystem = "sys/devices/virtual/nvme-subsystem/nvme-subsys0";
 	machine.file(
 		"sys/devices/pci0000:00/0000:00:01.0/0000:05:00.0/nvme/nvme0/model",
 		"M\n");

@@ -68,8 +68,12 @@ json traced(const std::string &node, const std::string &boot, int64_t realtime,
 	timeline t;
 
 	t.slice("GPU 0", "sdma0", "job", 100, 150);
-	return t.json({.name = node, .boot_id = boot, .kernel = "7.3",
-		       .realtime_ns = realtime, .lost = 0, .others = others});
+	return t.json({.name = node,
+		       .boot_id = boot,
+		       .kernel = "7.3",
+		       .realtime_ns = realtime,
+		       .lost = 0,
+		       .others = others});
 }
 
 double last_time(const json &trace)
@@ -115,9 +119,10 @@ TEST(TraceUnits, FieldsWithoutAnEqualsSignAreRead)
 
 TEST(TraceUnits, WhatIsNoEventIsNone)
 {
-	for (const char *line : {"", "# tracer: nop", "garbage", "a-1 [0] x",
-				 "a-1 [000] d... 1.0 no_colon", "-[ ]: :",
-				 "a-b [000] d... 1.0: x: y", "a-1 [000] d... x.0: x: y"})
+	for (const char *line :
+	     {"", "# tracer: nop", "garbage", "a-1 [0] x",
+	      "a-1 [000] d... 1.0 no_colon", "-[ ]: :", "a-b [000] d... 1.0: x: y",
+	      "a-1 [000] d... x.0: x: y"})
 		EXPECT_FALSE(parse_trace_line(line)) << line;
 }
 
@@ -142,17 +147,26 @@ TEST(TraceUnits, EventsThatWereLostAreCounted)
 
 TEST(TraceUnits, ABatchIsOnItsRingAndInItsProcess)
 {
-	auto trace = timeline_of(events({
-		at(1.000001, "amdgpu_sdma_batch_submit: fence=5:1, descs=3, "
-			     "bytes=4096, placement=0, placed=1, shares=1, "
-			     "engines=0x1, wait_ns=0"),
-		at(1.000002, "amdgpu_sdma_batch_job: fence=5:1, engine=0, job=8:2"),
-		at(1.000003, "drm_sched_job_run: dev=0000:01:00.0, fence=8:2, "
-			     "ring=sdma0.0, job count:0"),
-		at(1.000010, "drm_sched_job_done: fence=8:2 signaled"),
-		at(1.000012, "amdgpu_sdma_batch_done: fence=5:1, error=0"),
-		at(1.000013, "amdgpu_sdma_batch_done: fence=99:1, error=0"),
-	}), {}).json({});
+	auto trace =
+		timeline_of(
+			events({
+				at(1.000001,
+				   "amdgpu_sdma_batch_submit: fence=5:1, descs=3, "
+				   "bytes=4096, placement=0, placed=1, shares=1, "
+				   "engines=0x1, wait_ns=0"),
+				at(1.000002,
+				   "amdgpu_sdma_batch_job: fence=5:1, engine=0, job=8:2"),
+				at(1.000003,
+				   "drm_sched_job_run: dev=0000:01:00.0, fence=8:2, "
+				   "ring=sdma0.0, job count:0"),
+				at(1.000010, "drm_sched_job_done: fence=8:2 signaled"),
+				at(1.000012,
+				   "amdgpu_sdma_batch_done: fence=5:1, error=0"),
+				at(1.000013,
+				   "amdgpu_sdma_batch_done: fence=99:1, error=0"),
+			}),
+			{})
+			.json({});
 	auto found = slices_of(trace);
 
 	ASSERT_EQ(found.size(), 2u) << trace.dump(1);
@@ -166,14 +180,21 @@ TEST(TraceUnits, ABatchIsOnItsRingAndInItsProcess)
 
 TEST(TraceUnits, ARingRunsOneJobAfterTheOther)
 {
-	auto found = slices_of(timeline_of(events({
-		at(1.000001, "drm_sched_job_run: dev=d, fence=1:1, ring=r, x=1"),
-		at(1.000002, "drm_sched_job_run: dev=d, fence=1:2, ring=r, x=1"),
-		at(1.000005, "drm_sched_job_done: fence=1:1 signaled"),
-		at(1.000009, "drm_sched_job_done: fence=1:2 signaled"),
-		at(1.000009, "drm_sched_job_run: dev=d, fence=1:3, ring=r, x=1"),
-		at(1.000020, "other: x=1"),
-	}), {}).json({}));
+	auto found = slices_of(
+		timeline_of(
+			events({
+				at(1.000001,
+				   "drm_sched_job_run: dev=d, fence=1:1, ring=r, x=1"),
+				at(1.000002,
+				   "drm_sched_job_run: dev=d, fence=1:2, ring=r, x=1"),
+				at(1.000005, "drm_sched_job_done: fence=1:1 signaled"),
+				at(1.000009, "drm_sched_job_done: fence=1:2 signaled"),
+				at(1.000009,
+				   "drm_sched_job_run: dev=d, fence=1:3, ring=r, x=1"),
+				at(1.000020, "other: x=1"),
+			}),
+			{})
+			.json({}));
 	auto &ring = found["GPU d/r"];
 
 	ASSERT_EQ(ring.size(), 3u);
@@ -185,49 +206,72 @@ TEST(TraceUnits, ARingRunsOneJobAfterTheOther)
 
 TEST(TraceUnits, JobsThatAreNotDoneWaitForEachOther)
 {
-	auto found = slices_of(timeline_of(events({
-		at(1.000001, "drm_sched_job_run: dev=d, fence=1:1, ring=r, x=1"),
-		at(1.000002, "drm_sched_job_run: dev=d, fence=1:2, ring=r, x=1"),
-		at(1.000003, "drm_sched_job_run: dev=d, fence=1:3, ring=r, x=1"),
-		at(1.000005, "drm_sched_job_done: fence=1:1 signaled"),
-		at(1.000009, "other: x=1"),
-	}), {}).json({}));
+	auto found = slices_of(
+		timeline_of(
+			events({
+				at(1.000001,
+				   "drm_sched_job_run: dev=d, fence=1:1, ring=r, x=1"),
+				at(1.000002,
+				   "drm_sched_job_run: dev=d, fence=1:2, ring=r, x=1"),
+				at(1.000003,
+				   "drm_sched_job_run: dev=d, fence=1:3, ring=r, x=1"),
+				at(1.000005, "drm_sched_job_done: fence=1:1 signaled"),
+				at(1.000009, "other: x=1"),
+			}),
+			{})
+			.json({}));
 
-	EXPECT_EQ(found["GPU d/r"],
-		  (std::vector{std::tuple(std::string("job 1:1"), 1000001.0, 4.0),
-			       std::tuple(std::string("job 1:2, not done"), 1000005.0,
-					  4.0),
-			       std::tuple(std::string("job 1:3, not done"), 1000009.0,
-					  0.0)}));
+	EXPECT_EQ(
+		found["GPU d/r"],
+		(std::vector{
+			std::tuple(std::string("job 1:1"), 1000001.0, 4.0),
+			std::tuple(std::string("job 1:2, not done"), 1000005.0, 4.0),
+			std::tuple(std::string("job 1:3, not done"), 1000009.0, 0.0)}));
 }
 
 TEST(TraceUnits, ARingDoesNotGoBackInTime)
 {
-	auto found = slices_of(timeline_of(events({
-		at(1.000001, "drm_sched_job_run: dev=d, fence=1:1, ring=r, x=1"),
-		at(1.000001, "drm_sched_job_run: dev=d, fence=1:2, ring=r, x=1"),
-		at(1.000009, "drm_sched_job_done: fence=1:1 signaled"),
-		at(1.000005, "drm_sched_job_done: fence=1:2 signaled"),
-		at(1.000006, "drm_sched_job_run: dev=d, fence=1:3, ring=r, x=1"),
-		at(1.000010, "drm_sched_job_done: fence=1:3 signaled"),
-	}), {}).json({}));
+	auto found = slices_of(
+		timeline_of(
+			events({
+				at(1.000001,
+				   "drm_sched_job_run: dev=d, fence=1:1, ring=r, x=1"),
+				at(1.000001,
+				   "drm_sched_job_run: dev=d, fence=1:2, ring=r, x=1"),
+				at(1.000009, "drm_sched_job_done: fence=1:1 signaled"),
+				at(1.000005, "drm_sched_job_done: fence=1:2 signaled"),
+				at(1.000006,
+				   "drm_sched_job_run: dev=d, fence=1:3, ring=r, x=1"),
+				at(1.000010, "drm_sched_job_done: fence=1:3 signaled"),
+			}),
+			{})
+			.json({}));
 
 	EXPECT_EQ(std::get<1>(found["GPU d/r"].at(2)), 1000009.0);
 }
 
 TEST(TraceUnits, StepsThatOverlapGoToTracksOfTheirOwn)
 {
-	auto found = slices_of(timeline_of(events({
-		at(1, "tracing_mark_write: sluice: step=send.wire piece=0 begin=1000 "
-		      "end=5000"),
-		at(1, "tracing_mark_write: sluice: step=send.wire piece=1 begin=2000 "
-		      "end=6000"),
-		at(1, "tracing_mark_write: sluice: step=send.wire piece=2 begin=5000 "
-		      "end=7000"),
-		at(1, "tracing_mark_write: sluice: step=send.wire piece=3 begin=9 "
-		      "end=8"),
-		at(1, "tracing_mark_write: somebody else: step=x begin=1 end=2"),
-	}), {}).json({}));
+	auto found = slices_of(
+		timeline_of(
+			events({
+				at(1,
+				   "tracing_mark_write: sluice: step=send.wire piece=0 begin=1000 "
+				   "end=5000"),
+				at(1,
+				   "tracing_mark_write: sluice: step=send.wire piece=1 begin=2000 "
+				   "end=6000"),
+				at(1,
+				   "tracing_mark_write: sluice: step=send.wire piece=2 begin=5000 "
+				   "end=7000"),
+				at(1,
+				   "tracing_mark_write: sluice: step=send.wire piece=3 begin=9 "
+				   "end=8"),
+				at(1,
+				   "tracing_mark_write: somebody else: step=x begin=1 end=2"),
+			}),
+			{})
+			.json({}));
 
 	ASSERT_EQ(found.size(), 2u);
 	EXPECT_EQ(found["a-b c-12 77/send.wire"].size(), 2u);
@@ -237,14 +281,21 @@ TEST(TraceUnits, StepsThatOverlapGoToTracksOfTheirOwn)
 
 TEST(TraceUnits, RequestsAreFoundByRingAndRequest)
 {
-	auto found = slices_of(timeline_of(events({
-		at(1.000001, "io_uring_submit_req: ring 0a, req 0b, user_data 0x1, "
-			     "opcode READ, flags 0x0, sq_thread 0"),
-		at(1.000002, "io_uring_submit_req: ring 0c, req 0b, user_data 0x1, "
-			     "opcode WRITE, flags 0x0, sq_thread 0"),
-		at(1.000005, "io_uring_complete: ring 0a, req 0b, user_data 0x1, "
-			     "result 5, cflags 0x0 extra1 0 extra2 0"),
-	}), {}).json({}));
+	auto found = slices_of(
+		timeline_of(
+			events({
+				at(1.000001,
+				   "io_uring_submit_req: ring 0a, req 0b, user_data 0x1, "
+				   "opcode READ, flags 0x0, sq_thread 0"),
+				at(1.000002,
+				   "io_uring_submit_req: ring 0c, req 0b, user_data 0x1, "
+				   "opcode WRITE, flags 0x0, sq_thread 0"),
+				at(1.000005,
+				   "io_uring_complete: ring 0a, req 0b, user_data 0x1, "
+				   "result 5, cflags 0x0 extra1 0 extra2 0"),
+			}),
+			{})
+			.json({}));
 
 	ASSERT_EQ(found["a-b c-12 77/io_uring"].size(), 1u);
 	EXPECT_EQ(found["a-b c-12 77/io_uring"][0],
@@ -253,11 +304,18 @@ TEST(TraceUnits, RequestsAreFoundByRingAndRequest)
 
 TEST(TraceUnits, ARingAndARequestAreNotMistakenForOthers)
 {
-	auto found = slices_of(timeline_of(events({
-		at(1.000001, "io_uring_submit_req: ring 1, req 08, opcode READ, x 0"),
-		at(1.000002, "io_uring_submit_req: ring 10, req 8, opcode WRITE, x 0"),
-		at(1.000005, "io_uring_complete: ring 1, req 08, result 5"),
-	}), {}).json({}));
+	auto found = slices_of(
+		timeline_of(
+			events({
+				at(1.000001,
+				   "io_uring_submit_req: ring 1, req 08, opcode READ, x 0"),
+				at(1.000002,
+				   "io_uring_submit_req: ring 10, req 8, opcode WRITE, x 0"),
+				at(1.000005,
+				   "io_uring_complete: ring 1, req 08, result 5"),
+			}),
+			{})
+			.json({}));
 
 	EXPECT_EQ(found["a-b c-12 77/io_uring"],
 		  (std::vector{std::tuple(std::string("READ"), 1000001.0, 4.0)}));
@@ -283,7 +341,8 @@ TEST(TraceUnits, ACardHasARate)
 {
 	auto trace = timeline_of({}, {{1e6, "rxe0", "sent_bytes", 100},
 				      {1e6, "rxe1", "sent_bytes", 5},
-				      {3e6, "rxe0", "sent_bytes", 300}}).json({});
+				      {3e6, "rxe0", "sent_bytes", 300}})
+			     .json({});
 	const json &last = trace["traceEvents"].back();
 
 	EXPECT_EQ(last["ph"], "C");
@@ -294,7 +353,8 @@ TEST(TraceUnits, ACardHasARate)
 TEST(TraceUnits, ACounterThatWasSetBackCountsFromZero)
 {
 	auto trace = timeline_of({}, {{1e6, "rxe0", "sent_bytes", 300},
-				      {3e6, "rxe0", "sent_bytes", 100}}).json({});
+				      {3e6, "rxe0", "sent_bytes", 100}})
+			     .json({});
 
 	EXPECT_EQ(trace["traceEvents"].back()["args"]["value"], 50.0);
 }
@@ -342,8 +402,8 @@ TEST(TraceUnits, OnlyAnswersToTheQuestionAreMeasured)
 	EXPECT_EQ(ping_of(bytes_of(p), 5, 1, 2)->there, 9);
 	EXPECT_FALSE(ping_of(bytes_of(p), 6, 1, 2));
 	// No clock says that, and what is reckoned with it would overflow.
-	for (int64_t there : {int64_t{0}, int64_t{-1}, int64_t{1} << 62, INT64_MAX,
-			      INT64_MIN}) {
+	for (int64_t there :
+	     {int64_t{0}, int64_t{-1}, int64_t{1} << 62, INT64_MAX, INT64_MIN}) {
 		p.there = there;
 		EXPECT_FALSE(ping_of(bytes_of(p), 5, 1, 2)) << there;
 	}
@@ -355,7 +415,8 @@ TEST(TraceUnits, TheFastestPingTells)
 {
 	auto o = offset_of({{.sent = 100, .there = 5000, .received = 300},
 			    {.sent = 400, .there = 5250, .received = 500},
-			    {.sent = 600, .there = 9000, .received = 900}}, "boot");
+			    {.sent = 600, .there = 9000, .received = 900}},
+			   "boot");
 
 	EXPECT_EQ(o.ns, 4800);
 	EXPECT_EQ(o.uncertainty_ns, 50);
@@ -380,7 +441,8 @@ TEST(TraceUnits, TwoTracesAreMergedByWhatIsKnownBest)
 	EXPECT_EQ(last_time(merge_traces(a_knows, other_way, {})->json), 91.0);
 	EXPECT_EQ(last_time(merge_traces(a, by_time, {})->json), 150.0);
 	EXPECT_FALSE(merge_traces(a, by_time, {})->bounded);
-	EXPECT_TRUE(merge_traces(a, by_time, {})->json["otherData"]["uncertainty_ns"]
+	EXPECT_TRUE(merge_traces(a, by_time, {})
+			    ->json["otherData"]["uncertainty_ns"]
 			    .is_null());
 	EXPECT_EQ(last_time(merge_traces(a, by_ping, -20000)->json), 80.0);
 }
@@ -396,8 +458,8 @@ TEST(TraceUnits, WhatEitherTraceLostIsSaid)
 
 TEST(TraceUnits, ProcessesOfTwoNodesStayApart)
 {
-	auto both = slices_of(merge_traces(traced("a", "x", 0), traced("b", "x", 0),
-					   {})->json);
+	auto both = slices_of(
+		merge_traces(traced("a", "x", 0), traced("b", "x", 0), {})->json);
 
 	EXPECT_TRUE(both.contains("b: GPU 0/sdma0"));
 	std::set<int> pids;
@@ -419,8 +481,9 @@ TEST(TraceUnits, WhatIsNoTraceIsRefused)
 		EXPECT_EQ(got.error().code(), errc::input);
 	}
 	// Of another program: somebody has to say the offset.
-	auto foreign = json::parse("{\"traceEvents\": [{\"ts\": 1}, 5, {\"pid\": \"x\"}],"
-				   "\"otherData\": [1]}");
+	auto foreign =
+		json::parse("{\"traceEvents\": [{\"ts\": 1}, 5, {\"pid\": \"x\"}],"
+			    "\"otherData\": [1]}");
 	EXPECT_FALSE(merge_traces(good, foreign, {}));
 	EXPECT_TRUE(merge_traces(good, foreign, 5));
 }
@@ -435,7 +498,8 @@ TEST(TraceUnits, NumbersThatCannotBeAreNone)
 			R"({{"otherData": {{"boot_id": "y", "lost_events": {0},
 			    "realtime_minus_monotonic_ns": {0}, "other_clocks":
 			    [{{"boot_id": "x", "offset_ns": {0}, "uncertainty_ns": 1}}]}},
-			    "traceEvents": [{{"pid": {0}, "ts": 1}}]}})", n));
+			    "traceEvents": [{{"pid": {0}, "ts": 1}}]}})",
+			n));
 
 		EXPECT_FALSE(merge_traces(good, bad, {})) << n;
 		EXPECT_FALSE(merge_traces(bad, good, {})) << n;
@@ -443,7 +507,8 @@ TEST(TraceUnits, NumbersThatCannotBeAreNone)
 		ASSERT_TRUE(both) << n;
 		EXPECT_EQ(both->json["otherData"]["lost_events"], 0) << n;
 		EXPECT_EQ(both->json["traceEvents"].back()["pid"],
-			  bad["traceEvents"][0]["pid"]) << n;
+			  bad["traceEvents"][0]["pid"])
+			<< n;
 	}
 }
 
@@ -489,18 +554,24 @@ TEST(ToolsUnits, BadArgumentsAreNamed)
 		     row{{"bench", "--from", "gpu"}, 2, "--from and --to"},
 		     row{{"bench", "--from", "host", "--to", "host"}, 2, "no device"},
 		     row{{"bench", "--from", "a", "--to", "b"}, 2, "must be memory"},
-		     row{{"bench", "--from", "a", "--to", "gpu", "--gather", "2"}, 2,
+		     row{{"bench", "--from", "a", "--to", "gpu", "--gather", "2"},
+			 2,
 			 "--gather"},
 		     row{{"bench", "host", "--listen"}, 2, "exclude"},
 		     row{{"bench", "--listen", "--perftest"}, 2, "HOST"},
 		     row{{"bench", "x", "--sizes", "4k"}, 2, "--sizes: \"4k\""},
 		     row{{"bench", "--from", "a", "--to", "gpu", "--direct", "--sizes",
-			  "512"}, 2, "whole pages"},
+			  "512"},
+			 2,
+			 "whole pages"},
 		     row{{"bench", "x", "--token-file", "/none"}, 3, "/none"},
 		     row{{"bench", "--from", "/none", "--to", "host"}, 3, "/none"},
 		     row{{"trace"}, 2, "--out"},
-		     row{{"trace", "merge", "/none", "/none", "--out", "x"}, 3, "/none"},
-		     row{{"trace", "merge", "/proc/version", "/none", "--out", "x"}, 3,
+		     row{{"trace", "merge", "/none", "/none", "--out", "x"},
+			 3,
+			 "/none"},
+		     row{{"trace", "merge", "/proc/version", "/none", "--out", "x"},
+			 3,
 			 "no JSON"},
 		     row{{"top", "--interval", "0"}, 2, "--interval"},
 	     }) {
@@ -508,8 +579,9 @@ TEST(ToolsUnits, BadArgumentsAreNamed)
 		std::ostringstream out, err;
 
 		words.insert(words.end(), r.words.begin(), r.words.end());
-		EXPECT_EQ(run_program(static_cast<int>(words.size()), words.data(),
-				      out, err), r.status)
+		EXPECT_EQ(run_program(static_cast<int>(words.size()), words.data(), out,
+				      err),
+			  r.status)
 			<< r.said << err.str();
 		EXPECT_NE(err.str().find(r.said), std::string::npos) << err.str();
 	}
@@ -555,8 +627,8 @@ TEST(TopUnits, CountersAreNumbersAndNothingElse)
 {
 	EXPECT_EQ(parse_counter("10\n"), 10u);
 	EXPECT_EQ(parse_counter("18446744073709551615"), UINT64_MAX);
-	for (const char *text : {"", "\n", "-5\n", "+5", "N/A (no PMA)", "5x",
-				 "18446744073709551616"})
+	for (const char *text :
+	     {"", "\n", "-5\n", "+5", "N/A (no PMA)", "5x", "18446744073709551616"})
 		EXPECT_FALSE(parse_counter(text)) << text;
 }
 
@@ -565,7 +637,8 @@ TEST(TopUnits, ANameDoesNothingToTheTerminal)
 {
 	usage_rates of{.seconds = 1, .gpus = {}, .nics = {}};
 
-	of.gpus.push_back({.command = "\033[2J\a\x9b\r" "ev\xc3\xa4l"});
+	of.gpus.push_back({.command = "\033[2J\a\x9b\r"
+				      "ev\xc3\xa4l"});
 	auto text = top_text(of);
 	EXPECT_NE(text.find("?[2J???ev??l"), text.npos) << text;
 	EXPECT_EQ(top_json(of)["gpus"][0]["command"], of.gpus[0].command);
@@ -593,22 +666,23 @@ TEST(TopUnits, AMachineIsReadAndFilesOfOneClientCountOnce)
 	EXPECT_EQ(now.clients[0].pid, 41u);
 	EXPECT_EQ(now.clients[0].command, "train");
 	ASSERT_EQ(now.counters.size(), 2u);
-	EXPECT_EQ(now.counters[0].value, 40u);	// words of four bytes
+	EXPECT_EQ(now.counters[0].value, 40u); // words of four bytes
 	EXPECT_EQ(traffic_of(now.counters).size(), 2u);
 }
 
 TEST(TopUnits, RatesAreOfTheTimeBetween)
 {
-	usage before{.us = 1e6, .clients = {*parse_fdinfo(fdinfo)},
+	usage before{.us = 1e6,
+		     .clients = {*parse_fdinfo(fdinfo)},
 		     .counters = {{0, "rxe0", "sent_bytes", 100}}};
 	usage now = before;
 
 	now.us = 3e6;
 	now.clients[0].batches = 30;
 	now.clients[0].busy_ns["dma"] += 1000000000;
-	now.clients.push_back(now.clients[0]);	// another file of the same process
+	now.clients.push_back(now.clients[0]); // another file of the same process
 	now.clients[1].id = 8;
-	now.counters[0].value = 50;	// set back
+	now.counters[0].value = 50; // set back
 	auto rates = rates_between(before, now);
 
 	ASSERT_EQ(rates.gpus.size(), 1u);
@@ -625,9 +699,13 @@ TEST(TopUnits, TheTableFitsAndSaysWhatIsNotKnown)
 
 	EXPECT_NE(top_text(of).find("no process"), std::string::npos);
 	EXPECT_NE(top_text(of).find("no card"), std::string::npos);
-	of.gpus.push_back({.pid = 4194304, .command = "a-very-long-command",
-			   .gpu = "0000:03:00.0", .busy = {{"dma", 3.999}},
-			   .vram = 1023ull << 30, .gtt = 0, .batches = 123456,
+	of.gpus.push_back({.pid = 4194304,
+			   .command = "a-very-long-command",
+			   .gpu = "0000:03:00.0",
+			   .busy = {{"dma", 3.999}},
+			   .vram = 1023ull << 30,
+			   .gtt = 0,
+			   .batches = 123456,
 			   .batch_bytes = {}});
 	of.nics.push_back({"rxe0", "sent_bytes", 0, 5});
 	of.nics.push_back({"rxe0", "send_err", 0, 5});

@@ -37,11 +37,14 @@ errc code_of(std::span<const std::byte> bytes)
 
 TEST(WireTest, HeaderIsWhatTheDocumentSays)
 {
-	auto bytes = message({.what = kind::data, .length = 0x0102,
-			      .sequence = 0x03040506, .granted = 0x0708090a,
-			      .credits_seen = 0x0b0c0d0e}, 0x102);
-	const uint8_t expected[] = {3, 0, 2, 1, 6, 5, 4, 3, 0xa, 9, 8, 7,
-				    0xe, 0xd, 0xc, 0xb};
+	auto bytes = message({.what = kind::data,
+			      .length = 0x0102,
+			      .sequence = 0x03040506,
+			      .granted = 0x0708090a,
+			      .credits_seen = 0x0b0c0d0e},
+			     0x102);
+	const uint8_t expected[] = {3,	 0, 2, 1, 6,   5,   4,	 3,
+				    0xa, 9, 8, 7, 0xe, 0xd, 0xc, 0xb};
 
 	EXPECT_EQ(std::memcmp(bytes.data(), expected, sizeof(expected)), 0);
 	auto head = wire::read_header("peer", bytes);
@@ -75,7 +78,8 @@ TEST(WireTest, KindsAreChecked)
 		EXPECT_EQ(code_of(message({.what = what, .length = 1}, 1)),
 			  errc::protocol);
 	}
-	EXPECT_EQ(code_of(message({.what = kind::proof, .length = 32}, 32)), errc::usage);
+	EXPECT_EQ(code_of(message({.what = kind::proof, .length = 32}, 32)),
+		  errc::usage);
 	EXPECT_EQ(code_of(message({.what = kind::proof, .length = 31}, 31)),
 		  errc::protocol);
 	auto flags = message({}, 0);
@@ -159,25 +163,27 @@ TEST(WireTest, ProofIsWhatTheDocumentSays)
 	EXPECT_EQ(std::memcmp(listener->data(), expected, 32), 0);
 	auto client = wire::prove("secret", wire::side::client, asked, answered);
 	EXPECT_FALSE(wire::same(*client, *listener)) << "it could be sent back";
-	EXPECT_FALSE(wire::same(*client, *wire::prove("", wire::side::client, asked,
-						       answered)));
+	EXPECT_FALSE(wire::same(*client,
+				*wire::prove("", wire::side::client, asked, answered)));
 	asked.messages = 7;
-	EXPECT_FALSE(wire::same(*client, *wire::prove("secret", wire::side::client,
-						       asked, answered)));
+	EXPECT_FALSE(wire::same(
+		*client, *wire::prove("secret", wire::side::client, asked, answered)));
 }
 
 namespace {
 
 /// One side of a connection that has no card: receives are counted.
 struct station {
-	explicit station(uint32_t window) : account(window),
-					    receives(window + flow::reserve) {}
+	explicit station(uint32_t window)
+		: account(window), receives(window + flow::reserve)
+	{
+	}
 
 	flow account;
-	uint32_t receives;		///< posted
-	std::deque<wire::header> coming;	///< under way to it
-	std::deque<wire::header> landed;	///< in a receive, and not looked at
-	uint32_t unread = 0;		///< data messages that its program did not take
+	uint32_t receives;		 ///< posted
+	std::deque<wire::header> coming; ///< under way to it
+	std::deque<wire::header> landed; ///< in a receive, and not looked at
+	uint32_t unread = 0; ///< data messages that its program did not take
 	uint32_t to_send = 0, got = 0, not_ready = 0;
 
 	void put(station &to, kind what) { to.coming.push_back(account.send(what, 0)); }
@@ -231,15 +237,20 @@ struct station {
 void step(station &me, station &other, unsigned choice)
 {
 	switch (choice % 10) {
-	case 0: case 1: case 2:
+	case 0:
+	case 1:
+	case 2:
 		if (!me.coming.empty())
 			me.land_one();
 		break;
-	case 3: case 4:
+	case 3:
+	case 4:
 		if (!me.landed.empty())
 			me.take_one();
 		break;
-	case 5: case 8: case 9:
+	case 5:
+	case 8:
+	case 9:
 		if (me.unread)
 			me.read_one();
 		break;
@@ -247,9 +258,7 @@ void step(station &me, station &other, unsigned choice)
 		if (me.account.may_ping())
 			me.put(other, kind::ping);
 		break;
-	case 7:
-		me.flush(other);
-		break;
+	case 7: me.flush(other); break;
 	}
 }
 
@@ -313,9 +322,10 @@ TEST_P(FlowTest, NobodyIsEverNotReadyOrStuck)
 	}
 }
 
-INSTANTIATE_TEST_SUITE_P(Windows, FlowTest, ::testing::Values(
-	std::pair(1u, 1u), std::pair(1u, 32u), std::pair(2u, 2u), std::pair(3u, 1u),
-	std::pair(32u, 32u), std::pair(1024u, 5u)));
+INSTANTIATE_TEST_SUITE_P(Windows, FlowTest,
+			 ::testing::Values(std::pair(1u, 1u), std::pair(1u, 32u),
+					   std::pair(2u, 2u), std::pair(3u, 1u),
+					   std::pair(32u, 32u), std::pair(1024u, 5u)));
 
 namespace {
 

@@ -18,8 +18,8 @@ using namespace sluice::emu::vfio;
 static bool send_all(int fd, const std::string &text)
 {
 	for (size_t done = 0; done < text.size();) {
-		ssize_t n = send(fd, text.data() + done, text.size() - done,
-				 MSG_NOSIGNAL);
+		ssize_t n =
+			send(fd, text.data() + done, text.size() - done, MSG_NOSIGNAL);
 		if (n <= 0)
 			return false;
 		done += static_cast<size_t>(n);
@@ -30,8 +30,10 @@ static bool send_all(int fd, const std::string &text)
 static int no_answer(ssize_t received, long seconds)
 {
 	if (received < 0 && errno == ETIMEDOUT)
-		std::fprintf(stderr, "sluice-emu-ctl: no answer within %ld s; "
-			     "--timeout sets how long to wait\n", seconds);
+		std::fprintf(stderr,
+			     "sluice-emu-ctl: no answer within %ld s; "
+			     "--timeout sets how long to wait\n",
+			     seconds);
 	else
 		std::fputs("sluice-emu-ctl: the emulator is gone\n", stderr);
 	return 1;
@@ -40,8 +42,8 @@ static int no_answer(ssize_t received, long seconds)
 // The answer's last line is "ok" or "error: ...".
 static int print_answer(int fd, long seconds)
 {
-	auto deadline = std::chrono::steady_clock::now() +
-			std::chrono::seconds(seconds);
+	auto deadline =
+		std::chrono::steady_clock::now() + std::chrono::seconds(seconds);
 	std::string pending;
 	char chunk[4096];
 	ssize_t n;

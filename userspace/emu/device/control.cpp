@@ -14,7 +14,9 @@ namespace sluice::emu {
 namespace {
 
 using Words = std::vector<std::string_view>;
-struct Failure { std::string why; };
+struct Failure {
+	std::string why;
+};
 
 constexpr std::string_view help_text =
 	"[gpuN] stats | reset-stats\n"
@@ -39,8 +41,7 @@ u64 number(const Words &w, size_t i)
 	int base = s.starts_with("0x") ? 16 : 10;
 	if (base == 16)
 		s.remove_prefix(2);
-	auto [end, error] = std::from_chars(s.data(), s.data() + s.size(), v,
-					    base);
+	auto [end, error] = std::from_chars(s.data(), s.data() + s.size(), v, base);
 	if (error != std::errc() || end != s.data() + s.size())
 		throw Failure{std::format("not a number: {}", w[i])};
 	return v;
@@ -220,15 +221,24 @@ std::string dispatch(Endpoint &e, const Words &w)
 {
 	std::string_view c = w[0];
 
-	if (c == "stats") return stats(e);
-	if (c == "reset-stats") return reset_stats(e);
-	if (c == "irq") return irq(e, w);
-	if (c == "engine") return engine(e, w);
-	if (c == "xnack") return xnack(e, w);
-	if (c == "timeline") return timeline(e, w);
-	if (c == "peek") return peek(e, w);
-	if (c == "hash") return hash(e, w);
-	if (c == "poison") return poison(e, w);
+	if (c == "stats")
+		return stats(e);
+	if (c == "reset-stats")
+		return reset_stats(e);
+	if (c == "irq")
+		return irq(e, w);
+	if (c == "engine")
+		return engine(e, w);
+	if (c == "xnack")
+		return xnack(e, w);
+	if (c == "timeline")
+		return timeline(e, w);
+	if (c == "peek")
+		return peek(e, w);
+	if (c == "hash")
+		return hash(e, w);
+	if (c == "poison")
+		return poison(e, w);
 	if (c == "vanish" || c == "remove") {
 		e.vanish();
 		std::string why = c == "remove" ? e.empty_slot() : "";
@@ -348,13 +358,11 @@ void Control::serve_client(int fd)
 		pending.append(chunk, static_cast<size_t>(n));
 		for (size_t end; (end = pending.find('\n')) != pending.npos;) {
 			std::string out = execute(
-				std::string_view(pending).substr(0, end),
-				endpoints_);
+				std::string_view(pending).substr(0, end), endpoints_);
 			pending.erase(0, end + 1);
 			for (size_t done = 0; done < out.size();) {
 				ssize_t sent = send(fd, out.data() + done,
-						    out.size() - done,
-						    MSG_NOSIGNAL);
+						    out.size() - done, MSG_NOSIGNAL);
 				if (sent <= 0)
 					return;
 				done += static_cast<size_t>(sent);

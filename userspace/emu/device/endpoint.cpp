@@ -28,13 +28,12 @@ constexpr u16 vendor = 0x1002, device_id = 0x74a1;
 SharedMemory::SharedMemory(u64 size, const std::string &path)
 	: size_(size),
 	  fd_(path.empty() ? memfd_create("vram", MFD_CLOEXEC)
-			   : open(path.c_str(), O_RDWR | O_CREAT | O_TRUNC |
-				  O_CLOEXEC, 0600))
+			   : open(path.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC,
+				  0600))
 {
 	if (!fd_ || ftruncate(fd_.get(), static_cast<off_t>(size)))
 		throw std::system_error(errno, std::generic_category(), "vram");
-	void *p = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED,
-		       fd_.get(), 0);
+	void *p = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd_.get(), 0);
 	if (p == MAP_FAILED)
 		throw std::system_error(errno, std::generic_category(), "vram");
 	at_ = static_cast<std::byte *>(p);
@@ -48,8 +47,7 @@ SharedMemory::~SharedMemory()
 Endpoint::Endpoint(const EndpointConfig &config, Fabric &fabric)
 	: config_(config), fabric_(fabric), vram_(config.vram, config.vram_file),
 	  irq_(irq_vectors), gate_([this] { irq_.raise(0); }),
-	  listener_(listen_at(config.socket)),
-	  gpu_(config.gpu, vram_.span(), *this)
+	  listener_(listen_at(config.socket)), gpu_(config.gpu, vram_.span(), *this)
 {
 	regions_[bar_vram].size = config.vram;
 	// with the shadow, every access must pass the host data path
@@ -312,14 +310,13 @@ bool Endpoint::bar_update(unsigned bar, u64 offset, unsigned size,
 
 void Endpoint::log(Log level, std::string_view text)
 {
-	static constexpr const char *names[]{"error", "warning", "notice",
-						   "info", "debug"};
+	static constexpr const char *names[]{"error", "warning", "notice", "info",
+					     "debug"};
 
 	if (level > config_.verbosity)
 		return;
 	std::string line = std::format("[{:12.6f}] gpu{} {}: {}\n",
-				       static_cast<double>(now()) / 1e9,
-				       config_.index,
+				       static_cast<double>(now()) / 1e9, config_.index,
 				       names[static_cast<unsigned>(level)], text);
 	std::fwrite(line.data(), 1, line.size(), stderr);
 }

@@ -18,9 +18,9 @@ struct EndpointConfig {
 	unsigned index = 0;
 	std::string socket;
 	u64 vram = 1ull << 30;
-	std::string vram_file;	///< memory to use; empty: nobody else's
+	std::string vram_file; ///< memory to use; empty: nobody else's
 	Log verbosity = Log::info;
-	std::string monitor;	///< QEMU's; empty: none
+	std::string monitor; ///< QEMU's; empty: none
 	bool poison = false;
 	GpuConfig gpu;
 };
@@ -72,8 +72,8 @@ public:
 	// vfio::BarTarget
 	bool bar_read(unsigned bar, u64 offset, bytes out) override;
 	bool bar_write(unsigned bar, u64 offset, const_bytes in) override;
-	bool bar_update(unsigned bar, u64 offset, unsigned size,
-			const AtomicUpdate &fn, u64 &old) override;
+	bool bar_update(unsigned bar, u64 offset, unsigned size, const AtomicUpdate &fn,
+			u64 &old) override;
 
 	// Host
 	Path read(u64 address, bytes out) override;
@@ -94,13 +94,12 @@ private:
 	void mmio_write(u64 offset, const_bytes in);
 	bool may_dma() const;
 	Path transfer(u64 address, std::byte *at, u64 n, bool write);
-	Path transfer_once(u64 address, std::byte *at, u64 n, bool write,
-			   u64 &length);
+	Path transfer_once(u64 address, std::byte *at, u64 n, bool write, u64 &length);
 	bool by_message(u64 address, std::byte *at, u64 n, bool write);
 
 	template <class Step>
-	void engine_loop(std::stop_token stop, Chaos *chaos,
-			 const EngineFaults *faults, Step step);
+	void engine_loop(std::stop_token stop, Chaos *chaos, const EngineFaults *faults,
+			 Step step);
 	void start_engines();
 	void wait_for_work(u64 seen, unsigned idle_rounds, bool blocked,
 			   std::stop_token stop);

@@ -24,18 +24,17 @@ bool Endpoint::by_message(u64 address, std::byte *at, u64 n, bool write)
 	}
 	if (!session)
 		return false;
-	return write ? session->dma_write(address, {at, n}) :
-		       session->dma_read(address, {at, n});
+	return write ? session->dma_write(address, {at, n})
+		     : session->dma_read(address, {at, n});
 }
 
 // Guest memory first, then another device's BAR, then a message to QEMU,
 // which knows what lies behind a virtual IOMMU.
-Path Endpoint::transfer_once(u64 address, std::byte *at, u64 n, bool write,
-			     u64 &length)
+Path Endpoint::transfer_once(u64 address, std::byte *at, u64 n, bool write, u64 &length)
 {
 	length = n;
-	auto kind = dma_.use(address, n, write, length,
-			     [&](std::byte *memory, u64 part) {
+	auto kind =
+		dma_.use(address, n, write, length, [&](std::byte *memory, u64 part) {
 		if (write)
 			copy_shared(memory, at, part);
 		else
@@ -43,8 +42,8 @@ Path Endpoint::transfer_once(u64 address, std::byte *at, u64 n, bool write,
 	});
 	if (kind == DmaMap::Kind::memory)
 		return Path::system;
-	if (write ? fabric_.write(address, {at, length}) :
-		    fabric_.read(address, {at, length}))
+	if (write ? fabric_.write(address, {at, length})
+		  : fabric_.read(address, {at, length}))
 		return Path::peer;
 	if (kind == DmaMap::Kind::message && by_message(address, at, length, write))
 		return Path::message;
@@ -64,8 +63,7 @@ Path Endpoint::transfer(u64 address, std::byte *at, u64 n, bool write)
 	// a reset, or removal, may come between an engine and its memory
 	if (path == Path::none && may_dma())
 		log(Log::warning, std::format("DMA {} of {} bytes at {:#x} fails",
-					      write ? "write" : "read", n,
-					      address));
+					      write ? "write" : "read", n, address));
 	return path;
 }
 
@@ -76,19 +74,16 @@ Path Endpoint::read(u64 address, bytes out)
 
 Path Endpoint::write(u64 address, const_bytes in)
 {
-	return transfer(address, const_cast<std::byte *>(in.data()), in.size(),
-			true);
+	return transfer(address, const_cast<std::byte *>(in.data()), in.size(), true);
 }
 
-Path Endpoint::update(u64 address, unsigned size, const AtomicUpdate &fn,
-		      u64 &old)
+Path Endpoint::update(u64 address, unsigned size, const AtomicUpdate &fn, u64 &old)
 {
 	u64 length;
 
 	if (!may_dma())
 		return Path::none;
-	auto kind = dma_.use(address, size, true, length,
-			     [&](std::byte *memory, u64) {
+	auto kind = dma_.use(address, size, true, length, [&](std::byte *memory, u64) {
 		old = update_word(memory, size, fn);
 	});
 	if (kind == DmaMap::Kind::memory)
@@ -96,8 +91,8 @@ Path Endpoint::update(u64 address, unsigned size, const AtomicUpdate &fn,
 	if (fabric_.update(address, size, fn, old))
 		return Path::peer;
 	// vfio-user has no message for it
-	log(Log::warning, std::format("DMA update of {} bytes at {:#x} fails",
-				      size, address));
+	log(Log::warning,
+	    std::format("DMA update of {} bytes at {:#x} fails", size, address));
 	return Path::none;
 }
 
@@ -153,8 +148,7 @@ void Endpoint::engine_loop(std::stop_token stop, Chaos *chaos,
 		auto status = step();
 		using Status = decltype(status);
 		if (status != Status::progressed || !may_dma()) {
-			wait_for_work(seen, rounds++,
-				      status == Status::blocked, stop);
+			wait_for_work(seen, rounds++, status == Status::blocked, stop);
 			continue;
 		}
 		rounds = 0;

@@ -77,13 +77,11 @@ Options parse(int argc, char **argv)
 	static const option options[]{
 		{"gpus", 1, nullptr, 'g'},     {"engines", 1, nullptr, 'e'},
 		{"vram", 1, nullptr, 'm'},     {"vram-dir", 1, nullptr, 'f'},
-		{"seed", 1, nullptr, 's'},
-		{"hdp-shadow", 0, nullptr, 'd'}, {"poison", 0, nullptr, 'p'},
-		{"monitor", 1, nullptr, 'q'},
+		{"seed", 1, nullptr, 's'},     {"hdp-shadow", 0, nullptr, 'd'},
+		{"poison", 0, nullptr, 'p'},   {"monitor", 1, nullptr, 'q'},
 		{"viommu", 0, nullptr, 'i'},   {"xgmi", 0, nullptr, 'l'},
-		{"no-xnack", 0, nullptr, 'x'},
-		{"verbose", 0, nullptr, 'v'},  {"help", 0, nullptr, 'h'},
-		{}};
+		{"no-xnack", 0, nullptr, 'x'}, {"verbose", 0, nullptr, 'v'},
+		{"help", 0, nullptr, 'h'},     {}};
 	Options o;
 	int c;
 
@@ -92,8 +90,10 @@ Options parse(int argc, char **argv)
 		EndpointConfig &e = o.endpoint;
 		switch (c) {
 		case 'g': o.gpus = static_cast<unsigned>(number(optarg, 1, 64)); break;
-		case 'e': e.gpu.engines = static_cast<unsigned>(
-				  number(optarg, 1, reg::max_engines)); break;
+		case 'e':
+			e.gpu.engines = static_cast<unsigned>(
+				number(optarg, 1, reg::max_engines));
+			break;
 		case 'm': e.vram = number(optarg, 512, 1 << 20) << 20; break;
 		case 'f': o.vram_dir = optarg; break;
 		case 's': e.gpu.seed = number(optarg, 0, ~0ull); break;
@@ -103,9 +103,10 @@ Options parse(int argc, char **argv)
 		case 'i': o.viommu = true; break;
 		case 'l': o.xgmi = true; break;
 		case 'x': e.gpu.vm.retry = false; break;
-		case 'v': e.verbosity = static_cast<Log>(
-				  std::min(static_cast<int>(e.verbosity) + 1,
-				  static_cast<int>(Log::debug)));
+		case 'v':
+			e.verbosity = static_cast<Log>(
+				std::min(static_cast<int>(e.verbosity) + 1,
+					 static_cast<int>(Log::debug)));
 			break;
 		default: usage(c == 'h' ? 0 : 2);
 		}
@@ -118,8 +119,7 @@ Options parse(int argc, char **argv)
 	return o;
 }
 
-Control::Endpoints make_endpoints(const Options &o, vfio::Fabric &fabric,
-				  Hive &hive)
+Control::Endpoints make_endpoints(const Options &o, vfio::Fabric &fabric, Hive &hive)
 {
 	Control::Endpoints endpoints;
 

@@ -47,8 +47,7 @@ bool execute(int fd, std::string_view command, Deadline deadline)
 	if (send(fd, command.data(), command.size(), MSG_NOSIGNAL) !=
 	    static_cast<ssize_t>(command.size()))
 		return false;
-	return answer(fd, "\"return\"", "\"error\"", deadline)
-		.contains("\"return\"");
+	return answer(fd, "\"return\"", "\"error\"", deadline).contains("\"return\"");
 }
 
 } // namespace
@@ -62,9 +61,11 @@ try {
 	if (answer(fd.get(), "\"QMP\"", "\"error\"", deadline).empty() ||
 	    !execute(fd.get(), "{\"execute\":\"qmp_capabilities\"}\n", deadline))
 		return "no QEMU at the monitor";
-	if (!execute(fd.get(), std::format("{{\"execute\":\"device_del\","
-					   "\"arguments\":{{\"id\":\"{}\"}}}}\n",
-					   id), deadline))
+	if (!execute(fd.get(),
+		     std::format("{{\"execute\":\"device_del\","
+				 "\"arguments\":{{\"id\":\"{}\"}}}}\n",
+				 id),
+		     deadline))
 		return "QEMU refuses";
 	return {};
 } catch (const Silence &) {

@@ -15,7 +15,7 @@ using namespace sluice::emu;
 
 namespace {
 
-constexpr long longest_line = 4096;	// the server hangs up on longer ones
+constexpr long longest_line = 4096; // the server hangs up on longer ones
 
 // Two small GPUs, the same for all inputs: to make them takes long.
 struct Server {
@@ -34,10 +34,7 @@ struct Server {
 	}
 	~Server() { std::filesystem::remove_all(directory); }
 
-	std::string path(const char *name) const
-	{
-		return directory + "/" + name;
-	}
+	std::string path(const char *name) const { return directory + "/" + name; }
 
 	char made[24] = "/tmp/sluice-fuzz-XXXXXX";
 	std::string directory = mkdtemp(made);

@@ -48,7 +48,8 @@ static Input mutate(Input in, const std::vector<Input> &all, Chaos &chaos)
 		case 2: in[at] = chaos.one_in(2) ? 0xff : 0; break;
 		case 3: in.resize(at); break;
 		case 4: in.insert(in.end(), other.begin(), other.end()); break;
-		case 5: in.insert(in.begin() + static_cast<long>(at), 4,
+		case 5:
+			in.insert(in.begin() + static_cast<long>(at), 4,
 				  static_cast<unsigned char>(chaos.below(256)));
 			break;
 		}
@@ -64,8 +65,8 @@ class Remembered {
 public:
 	Remembered()
 		: fd_(open("crash.last", O_RDWR | O_CREAT | O_CLOEXEC, 0666)),
-		  at_(mmap(nullptr, longest, PROT_READ | PROT_WRITE, MAP_SHARED,
-			   fd_, 0))
+		  at_(mmap(nullptr, longest, PROT_READ | PROT_WRITE, MAP_SHARED, fd_,
+			   0))
 	{
 		if (fd_ < 0 || at_ == MAP_FAILED) {
 			std::perror("crash.last");

@@ -53,8 +53,7 @@ struct Ip {
 };
 
 constexpr u32 binary_magic = 0x28211407, discovery_magic = 0x53445049,
-	      gc_magic = 0x4347, harvest_magic = 0x56524148,
-	      mall_magic = 0x4c4c414d;
+	      gc_magic = 0x4347, harvest_magic = 0x56524148, mall_magic = 0x4c4c414d;
 constexpr u32 binary_header_size = 60, discovery_header_size = 80;
 constexpr u32 tables = 6;
 constexpr u32 memory_channels = 32, mall_size = 256 << 20;
@@ -73,9 +72,11 @@ std::vector<Ip> blocks(unsigned engines)
 	};
 	for (u32 d = 0; d * reg::engines_per_die < engines; d++) {
 		// the dies share one set: what differs goes by SMN address
-		ips.push_back({108, d, {7, 9, 0},
-			       {0, 0x14, reg::nbio2, 0x10400, 0, 0x60000, 0, 0,
-				0x70000}});
+		ips.push_back(
+			{108,
+			 d,
+			 {7, 9, 0},
+			 {0, 0x14, reg::nbio2, 0x10400, 0, 0x60000, 0, 0, 0x70000}});
 		ips.push_back({34, d, {1, 8, 0}, {reg::mmhub_base(d)}});
 	}
 	for (u32 e = 0; e < engines; e++)
@@ -120,9 +121,9 @@ std::vector<u8> gc_table()
 	Writer w;
 
 	w.u32s({gc_magic}).u16s({2, 1}).u32s({108});
-	w.u32s({4, 10, 1, 1, 16});	  // engines, CUs, arrays, RBs, L2 channels
+	w.u32s({4, 10, 1, 1, 16});	   // engines, CUs, arrays, RBs, L2 channels
 	w.u32s({256, 32, 32, 1792, 0, 1}); // what graphics wants
-	w.u32s({64, 8, 32, 64, 1, 1});	  // wavefront, waves, scratch, LDS in KB
+	w.u32s({64, 8, 32, 64, 1, 1});	   // wavefront, waves, scratch, LDS in KB
 	// L1 of each CU, ports, CUs that share the scalar caches, the sizes of
 	// those for code and data, L2; in KB
 	return w.u32s({10, 32, 16, 2, 64, 16, 4096}).data;

@@ -14,8 +14,7 @@ using namespace sluice::emu;
 int main(int argc, char **argv)
 {
 	if (argc < 2 || argc > 3) {
-		std::fputs("usage: sluice-emu-firmware DIRECTORY [ENGINES]\n",
-			   stderr);
+		std::fputs("usage: sluice-emu-firmware DIRECTORY [ENGINES]\n", stderr);
 		return 2;
 	}
 	unsigned long engines = argc > 2 ? std::strtoul(argv[2], nullptr, 10) : 2;

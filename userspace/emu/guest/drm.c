@@ -338,7 +338,8 @@ int test_shared_buffer(void)
 	/* the second GPU writes to and reads from the first one's memory */
 	CHECK(!open_gpu(&a, minors[1]) && !open_gpu(&b, minors[0]), "open");
 	CHECK(!new_buffer(&a, &v, size, IN_VRAM | MAP_CPU), "v");
-	CHECK(!new_buffer(&b, &out, size, IN_SYSTEM | MAP_GPU | MAP_CPU), "out");
+	CHECK(!new_buffer(&b, &out, size, IN_SYSTEM | MAP_GPU | MAP_CPU),
+	      "out");
 	fill(v.cpu, size, 3);
 	if (share(&a, &b, &v, &peer))
 		return 1;

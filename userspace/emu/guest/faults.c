@@ -42,7 +42,8 @@ static int test_lost_interrupts(void)
 	CHECK(!open_first(&gpu, &b), "no GPU");
 	for (uint32_t i = 1; i <= 6; i++) {
 		CHECK(!emulator(i % 2 ? "irq drop 1" : "irq duplicate 1", NULL,
-				0), "control");
+				0),
+		      "control");
 		CHECK(!run_fence(&gpu, &b, i), "round %u", i);
 	}
 	CHECK(!emulator("irq drop 0", NULL, 0), "control");
@@ -131,7 +132,8 @@ static int test_illegal_packet(void)
 	struct commands c;
 	struct gpu gpu;
 	uint64_t fence;
-	long long resets = counter("resets"), illegal = counter("illegal_packets");
+	long long resets = counter("resets"),
+		  illegal = counter("illegal_packets");
 
 	if (!have_emulator())
 		return SKIP;

@@ -143,8 +143,8 @@ int new_buffer(struct gpu *gpu, struct buffer *b, uint64_t size, int flags)
 	union drm_amdgpu_gem_create arg = {
 		.in.bo_size = size,
 		.in.alignment = 4096,
-		.in.domains = flags & IN_VRAM ? AMDGPU_GEM_DOMAIN_VRAM :
-						AMDGPU_GEM_DOMAIN_GTT,
+		.in.domains = flags & IN_VRAM ? AMDGPU_GEM_DOMAIN_VRAM
+					      : AMDGPU_GEM_DOMAIN_GTT,
 	};
 	int ret;
 
@@ -356,7 +356,7 @@ long long counter(const char *name)
 	long long sum = -1;
 
 	snprintf(key, sizeof(key), "\"%s\":", name);
-	for (int i = 0; ; i++) {
+	for (int i = 0;; i++) {
 		snprintf(command, sizeof(command), "gpu%d stats", i);
 		if (emulator(command, reply, sizeof(reply)))
 			return sum;

@@ -15,8 +15,8 @@
 struct buffer {
 	uint32_t handle;
 	uint64_t size;
-	uint64_t va;		/* 0: not mapped for the GPU */
-	void *cpu;		/* NULL: not mapped for the CPU */
+	uint64_t va; /* 0: not mapped for the GPU */
+	void *cpu;   /* NULL: not mapped for the CPU */
 };
 
 struct gpu {
@@ -80,7 +80,6 @@ double now(void);
 bool in_hive(int minor);
 int test_shared_buffer(void);
 
-extern const struct test drm_tests[], fault_tests[], kfd_tests[],
-	multi_tests[];
+extern const struct test drm_tests[], fault_tests[], kfd_tests[], multi_tests[];
 
 #endif

@@ -28,8 +28,8 @@ static long read_property(int node, const char *file, const char *key)
 	long value = 0, v;
 	FILE *f;
 
-	snprintf(path, sizeof(path),
-		 "/sys/class/kfd/kfd/topology/nodes/%d/%s", node, file);
+	snprintf(path, sizeof(path), "/sys/class/kfd/kfd/topology/nodes/%d/%s",
+		 node, file);
 	f = fopen(path, "r");
 	if (!f)
 		return -1;
@@ -61,8 +61,8 @@ static int open_kfd(void)
 		if (!id || node_count == MAX_GPUS)
 			continue;
 		node->gpu_id = (uint32_t)id;
-		node->minor = (int)read_property(n, "properties",
-						 "drm_render_minor");
+		node->minor =
+			(int)read_property(n, "properties", "drm_render_minor");
 		snprintf(path, sizeof(path), "/dev/dri/renderD%d", node->minor);
 		node->drm = open(path, O_RDWR | O_CLOEXEC);
 		arg = (struct kfd_ioctl_acquire_vm_args){
@@ -84,9 +84,9 @@ static int test_engines(void)
 	if (!have_emulator())
 		return SKIP;
 	for (int n = 0; read_property(n, "gpu_id", NULL) >= 0; n++)
-		engines += read_property(n, "properties", "num_sdma_engines") +
-			   read_property(n, "properties",
-					 "num_sdma_xgmi_engines");
+		engines +=
+			read_property(n, "properties", "num_sdma_engines") +
+			read_property(n, "properties", "num_sdma_xgmi_engines");
 	CHECK(engines == counter("engines"), "%ld engines", engines);
 	return 0;
 }
@@ -99,17 +99,19 @@ static int set_attributes(void *at, uint64_t size,
 		struct kfd_ioctl_svm_args args;
 		char space[256];
 	} u = { .args = {
-		.start_addr = (uintptr_t)at,
-		.size = size,
-		.op = KFD_IOCTL_SVM_OP_SET_ATTR,
-		.nattr = count,
-	} };
+			.start_addr = (uintptr_t)at,
+			.size = size,
+			.op = KFD_IOCTL_SVM_OP_SET_ATTR,
+			.nattr = count,
+		} };
 	size_t bytes = sizeof(u.args) + count * sizeof(*attrs);
 
 	memcpy(u.space + sizeof(u.args), attrs, count * sizeof(*attrs));
 	/* the length of the attribute list is part of the request's number */
-	return ioctl(kfd, _IOC(_IOC_READ | _IOC_WRITE, AMDKFD_IOCTL_BASE, 0x20,
-			       bytes), &u);
+	return ioctl(
+		kfd,
+		_IOC(_IOC_READ | _IOC_WRITE, AMDKFD_IOCTL_BASE, 0x20, bytes),
+		&u);
 }
 
 static int prefetch(void *at, uint64_t size, const struct node *node)
@@ -145,9 +147,9 @@ static bool on_device(const void *at)
 
 static uint32_t *new_range(uint64_t size)
 {
-	uintptr_t p = (uintptr_t)mmap(NULL, size + 2 * MIB,
-				      PROT_READ | PROT_WRITE,
-				      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	uintptr_t p =
+		(uintptr_t)mmap(NULL, size + 2 * MIB, PROT_READ | PROT_WRITE,
+				MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	return (uint32_t *)((p + 2 * MIB - 1) & ~(2 * MIB - 1));
 }
@@ -248,7 +250,8 @@ static int shared_page(const struct node *node, uint8_t *at)
 
 	CHECK(!ioctl(kfd, AMDKFD_IOC_ALLOC_MEMORY_OF_GPU, &alloc), "allocate");
 	CHECK(mmap(at, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
-		   node->drm, (off_t)alloc.mmap_offset) == at, "mmap");
+		   node->drm, (off_t)alloc.mmap_offset) == at,
+	      "mmap");
 	map.handle = alloc.handle;
 	CHECK(!ioctl(kfd, AMDKFD_IOC_MAP_MEMORY_TO_GPU, &map), "map");
 	return 0;
@@ -300,9 +303,17 @@ static int run_copy(struct queue *q, const void *from, void *to, uint64_t bytes,
 		    uint32_t value)
 {
 	const uint32_t words[] = {
-		1, LO(bytes - 1), 0, LO((uintptr_t)from), HI((uintptr_t)from),
-		LO((uintptr_t)to), HI((uintptr_t)to),
-		5, LO((uintptr_t)q->fence), HI((uintptr_t)q->fence), value,
+		1,
+		LO(bytes - 1),
+		0,
+		LO((uintptr_t)from),
+		HI((uintptr_t)from),
+		LO((uintptr_t)to),
+		HI((uintptr_t)to),
+		5,
+		LO((uintptr_t)q->fence),
+		HI((uintptr_t)q->fence),
+		value,
 	};
 	double end = now() + 30;
 
@@ -394,8 +405,9 @@ static int test_svm_of_peer(void)
 	moved = counter("bytes_xgmi") - moved;
 	printf("# %lld by xGMI\n", moved);
 	if (have_emulator())
-		CHECK(in_hive(nodes[0].minor) ? moved >= 2 * (long long)size :
-						!moved, "another way");
+		CHECK(in_hive(nodes[0].minor) ? moved >= 2 * (long long)size
+					      : !moved,
+		      "another way");
 	CHECK(on_device(theirs), "not in the GPU");
 	for (uint64_t i = 0; i < size / 4; i++)
 		CHECK(theirs[i] == (uint32_t)i * 5 + 1, "theirs, word %lu",
@@ -453,8 +465,10 @@ static int test_links(void)
 		physical = hive_file(nodes[count++].minor, "xgmi_physical_id");
 		CHECK(linked == (hive > 0), "hive %ld", hive);
 		CHECK(read_property(n, "properties", "hive_id") ==
-		      (linked ? hive : 0), "KFD has another hive");
-		CHECK(!linked || !(seen & 1l << physical), "%ld twice", physical);
+			      (linked ? hive : 0),
+		      "KFD has another hive");
+		CHECK(!linked || !(seen & 1l << physical), "%ld twice",
+		      physical);
 		seen |= linked ? 1l << physical : 0;
 	}
 	printf("# %d GPUs, %d links\n", count, links);

@@ -13,15 +13,9 @@ public:
 	bool enabled() const { return state_ != 0; }
 
 	// A number below n; 0 if disorder is off.
-	u64 below(u64 n)
-	{
-		return enabled() && n ? next() % n : 0;
-	}
+	u64 below(u64 n) { return enabled() && n ? next() % n : 0; }
 
-	bool one_in(u64 n)
-	{
-		return enabled() && next() % n == 0;
-	}
+	bool one_in(u64 n) { return enabled() && next() % n == 0; }
 
 private:
 	// splitmix64, the usual constants

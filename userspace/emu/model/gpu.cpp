@@ -16,22 +16,21 @@ constexpr u32 remap_page = 0x1a000 / 4;
 } // namespace
 
 Gpu::Gpu(const GpuConfig &config, bytes vram, Host &host)
-	: config_(config), host_(host), regs_(host),
-	  vram_(vram, config.hdp_shadow), ih_(regs_, host, stats_)
+	: config_(config), host_(host), regs_(host), vram_(vram, config.hdp_shadow),
+	  ih_(regs_, host, stats_)
 {
-	unsigned dies = (config.engines + reg::engines_per_die - 1) /
-			reg::engines_per_die;
+	unsigned dies =
+		(config.engines + reg::engines_per_die - 1) / reg::engines_per_die;
 	std::vector<VmHub *> mm;
 
-	gfx_ = std::make_unique<VmHub>(
-		HubIdentity{reg::gfx_layout, reg::gc0, ih_client::utcl2, 1,
-			    true, config.member},
-		regs_, vram_, host, ih_, stats_);
+	gfx_ = std::make_unique<VmHub>(HubIdentity{reg::gfx_layout, reg::gc0,
+						   ih_client::utcl2, 1, true,
+						   config.member},
+				       regs_, vram_, host, ih_, stats_);
 	for (unsigned d = 0; d < dies; d++) {
 		mm_.push_back(std::make_unique<VmHub>(
-			HubIdentity{reg::mm_layout, reg::mmhub_base(d),
-				    ih_client::vmc, 4 * d, false,
-				    config.member},
+			HubIdentity{reg::mm_layout, reg::mmhub_base(d), ih_client::vmc,
+				    4 * d, false, config.member},
 			regs_, vram_, host, ih_, stats_));
 		mm.push_back(mm_.back().get());
 	}
@@ -70,8 +69,7 @@ void Gpu::identify_hub(u32 base, const reg::HubLayout &layout)
 	if (!m.hive)
 		return;
 	constant(base + layout.xgmi_cntl, m.node | (m.hive->nodes() - 1) << 4);
-	constant(base + layout.xgmi_size,
-		 static_cast<u32>(m.hive->segment() >> 24));
+	constant(base + layout.xgmi_size, static_cast<u32>(m.hive->segment() >> 24));
 }
 
 // Registers that no reset and no driver changes.
@@ -119,16 +117,14 @@ void Gpu::hook_nbio()
 	regs_.know(reg::mm_index, reg::pcie_index2_hi);
 	regs_.hook(reg::mm_data, [this] { return read_mm_data(); },
 		   [this](u32 v) { write_mm_data(v); });
-	regs_.hook(reg::pcie_data2,
-		   [this, smn_address] {
-			   std::lock_guard guard(smn_lock_);
-			   auto it = smn_.find(smn_address());
-			   return it == smn_.end() ? 0 : it->second;
-		   },
-		   [this, smn_address](u32 v) {
-			   std::lock_guard guard(smn_lock_);
-			   smn_[smn_address()] = v;
-		   });
+	regs_.hook(reg::pcie_data2, [this, smn_address] {
+		std::lock_guard guard(smn_lock_);
+		auto it = smn_.find(smn_address());
+		return it == smn_.end() ? 0 : it->second;
+	}, [this, smn_address](u32 v) {
+		std::lock_guard guard(smn_lock_);
+		smn_[smn_address()] = v;
+	});
 }
 
 // A flush is asked for through the request register, or through a page of
@@ -146,9 +142,8 @@ void Gpu::hook_hdp()
 		regs_.set(reg::hdp_flush_req, v);
 		regs_.set_bits(reg::hdp_flush_done, v);
 	});
-	regs_.hook(reg::hdp_flush_done, [this] {
-		return regs_.get(reg::hdp_flush_done);
-	}, [](u32) {});
+	regs_.hook(reg::hdp_flush_done,
+		   [this] { return regs_.get(reg::hdp_flush_done); }, [](u32) {});
 	for (u32 i = 0; i < page_size / 4; i++)
 		regs_.hook(remap_page + i, {}, [this, flush, i](u32 v) {
 			u32 index = remap_page + i;
@@ -162,9 +157,8 @@ void Gpu::hook_graphics()
 {
 	regs_.know(reg::gc0, reg::gc0 + 0x13ff);
 	regs_.know(reg::gc1, reg::gc1 + 0x5fff);
-	regs_.hook(reg::rlc_safe_mode, {}, [this](u32 v) {
-		regs_.set(reg::rlc_safe_mode, v & ~1u);
-	});
+	regs_.hook(reg::rlc_safe_mode, {},
+		   [this](u32 v) { regs_.set(reg::rlc_safe_mode, v & ~1u); });
 	// reading the low half latches the high one
 	regs_.hook(reg::clock_lsb, [this] {
 		u64 ticks = host_.now() / 10;

@@ -13,9 +13,9 @@
 namespace sluice::emu {
 
 struct GpuConfig {
-	unsigned engines = 2;	  // 1 to reg::max_engines
-	u64 seed = 0;		  // 0: no delays, no reordering
-	bool hdp_shadow = false;  // hold host writes back until a flush
+	unsigned engines = 2;	 // 1 to reg::max_engines
+	u64 seed = 0;		 // 0: no delays, no reordering
+	bool hdp_shadow = false; // hold host writes back until a flush
 	VmPolicy vm;
 	HiveMember member;
 };

@@ -17,8 +17,7 @@ public:
 	static constexpr unsigned most_nodes = 8;
 	using Use = std::function<void(std::byte *at)>;
 
-	Hive(unsigned nodes, u64 segment)
-		: segment_(segment), members_(nodes) {}
+	Hive(unsigned nodes, u64 segment) : segment_(segment), members_(nodes) {}
 
 	unsigned nodes() const { return static_cast<unsigned>(members_.size()); }
 	u64 segment() const { return segment_; }

@@ -40,8 +40,7 @@ InterruptRing::Place InterruptRing::next_place()
 	u32 mask = (4u << std::min(field(cntl, 1, 5), u64{20})) - 1;
 
 	return {setups_, (cntl & cntl_enable) != 0, mask,
-		join(regs_.get(reg::ih_base),
-		     regs_.get(reg::ih_base_hi) & 0xff) << 8,
+		join(regs_.get(reg::ih_base), regs_.get(reg::ih_base_hi) & 0xff) << 8,
 		regs_.get(reg::ih_wptr) & mask & ~(entry_size - 1)};
 }
 
@@ -77,16 +76,19 @@ void InterruptRing::push(const Interrupt &irq)
 	if (!p.enabled)
 		return;
 	u64 time = host_.now() / 10;
-	const std::array<u32, 8> entry{
-		irq.client | irq.source << 8 | irq.ring << 16 |
-			irq.vmid << 24 | irq.vmid_source << 31,
-		lower(time), upper(time) & 0xffff, irq.pasid | irq.node << 16,
-		irq.data[0], irq.data[1], irq.data[2], irq.data[3]};
+	const std::array<u32, 8> entry{irq.client | irq.source << 8 | irq.ring << 16 |
+					       irq.vmid << 24 | irq.vmid_source << 31,
+				       lower(time),
+				       upper(time) & 0xffff,
+				       irq.pasid | irq.node << 16,
+				       irq.data[0],
+				       irq.data[1],
+				       irq.data[2],
+				       irq.data[3]};
 
 	if (host_.write(p.base + p.wptr, std::as_bytes(std::span(entry))) ==
 	    Path::none) {
-		host_.log(Log::info,
-			  std::format("interrupt ring at {:#x}", p.base));
+		host_.log(Log::info, std::format("interrupt ring at {:#x}", p.base));
 		return;
 	}
 	auto wptr = advance(p);
@@ -107,9 +109,8 @@ std::optional<u32> InterruptRing::cam_enter(u32 vmid, u64 page, bool write)
 	if (cam_.size() >= cam_entries || cam_.contains(key))
 		return std::nullopt;
 	auto used = [this](u32 i) {
-		return std::ranges::any_of(cam_, [i](const auto &e) {
-			return e.second == i;
-		});
+		return std::ranges::any_of(
+			cam_, [i](const auto &e) { return e.second == i; });
 	};
 	do
 		next_cam_ = (next_cam_ + 1) % cam_entries;
@@ -122,9 +123,7 @@ void InterruptRing::cam_leave(u32 index)
 {
 	std::lock_guard guard(cam_lock_);
 
-	std::erase_if(cam_, [index](const auto &e) {
-		return e.second == index;
-	});
+	std::erase_if(cam_, [index](const auto &e) { return e.second == index; });
 }
 
 bool InterruptRing::doorbell(u32 dword, u32 value)

@@ -8,10 +8,17 @@ namespace sluice::emu {
 namespace {
 
 enum Pm4 : u32 {
-	nop = 0x10, write_data_op = 0x37, wait_reg_mem_op = 0x3c,
-	copy_data_op = 0x40, release_mem_op = 0x49, acquire_mem = 0x58,
-	set_uconfig_reg = 0x79, invalidate_tlbs_op = 0x98,
-	set_resources = 0xa0, map_queues = 0xa2, unmap_queues = 0xa3,
+	nop = 0x10,
+	write_data_op = 0x37,
+	wait_reg_mem_op = 0x3c,
+	copy_data_op = 0x40,
+	release_mem_op = 0x49,
+	acquire_mem = 0x58,
+	set_uconfig_reg = 0x79,
+	invalidate_tlbs_op = 0x98,
+	set_resources = 0xa0,
+	map_queues = 0xa2,
+	unmap_queues = 0xa3,
 	query_status = 0xa4,
 };
 
@@ -34,10 +41,8 @@ unsigned needed(u32 op)
 
 } // namespace
 
-Kiq::Kiq(RegisterFile &regs, VmHub &gfx, std::vector<VmHub *> mm,
-	 Timeline &timeline)
-	: regs_(regs), gfx_(gfx), mm_(std::move(mm)), timeline_(timeline),
-	  port_(gfx)
+Kiq::Kiq(RegisterFile &regs, VmHub &gfx, std::vector<VmHub *> mm, Timeline &timeline)
+	: regs_(regs), gfx_(gfx), mm_(std::move(mm)), timeline_(timeline), port_(gfx)
 {
 	hook_queues();
 }
@@ -48,8 +53,7 @@ void Kiq::hook_queues()
 	for (u32 i = reg::hqd_first; i <= reg::hqd_last; i++)
 		regs_.hook(i, [this, i] { return word(selected(), i).load(); },
 			   [this, i](u32 v) { word(selected(), i) = v; });
-	regs_.hook(reg::hqd_active, {},
-		   [this](u32 v) { activate(selected(), v); });
+	regs_.hook(reg::hqd_active, {}, [this](u32 v) { activate(selected(), v); });
 	regs_.hook(reg::hqd_dequeue, {}, [this](u32 v) {
 		word(selected(), reg::hqd_dequeue) = v;
 		if (v & 0xf)
@@ -182,8 +186,11 @@ Kiq::Status Kiq::run_packet()
 	rptr_ += 1 + count;
 	report(rptr_);
 	gfx_.stats().packets.add();
-	timeline_.record({.name = "pm4", .start = start, .end = gfx_.host().now(),
-			  .track = track, .words = 1 + count});
+	timeline_.record({.name = "pm4",
+			  .start = start,
+			  .end = gfx_.host().now(),
+			  .track = track,
+			  .words = 1 + count});
 	return Status::progressed;
 }
 
@@ -196,8 +203,12 @@ Kiq::Outcome Kiq::execute(u32 op, Words a)
 	case release_mem_op: release_mem(a); break;
 	case copy_data_op: copy_data(a); break;
 	case invalidate_tlbs_op: return invalidate_tlbs(a);
-	case nop: case acquire_mem: case set_resources: break;
-	case map_queues: case unmap_queues: case query_status:
+	case nop:
+	case acquire_mem:
+	case set_resources: break;
+	case map_queues:
+	case unmap_queues:
+	case query_status:
 		gfx_.host().log(Log::warning, "compute queues are not modelled");
 		break;
 	default:
@@ -242,8 +253,7 @@ Kiq::Outcome Kiq::wait_reg_mem(Words a)
 	value &= a[4];
 	bool equal = value == reference;
 	bool ok = function == 0 || (function == 3 && equal) ||
-		  (function == 4 && !equal) ||
-		  (function == 5 && value >= reference) ||
+		  (function == 4 && !equal) || (function == 5 && value >= reference) ||
 		  (function == 6 && value > reference) ||
 		  (function == 1 && value < reference) ||
 		  (function == 2 && value <= reference);

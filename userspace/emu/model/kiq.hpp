@@ -57,7 +57,7 @@ private:
 	std::array<std::atomic<u32>, queues * words> hqd_{};
 	std::atomic<bool> on_{false};
 	std::atomic<u64> wptr_{0}, rptr_{0}; // in words, never wrapped
-	bool started_ = false; // the side effect of a packet that waits
+	bool started_ = false;		     // the side effect of a packet that waits
 };
 
 } // namespace sluice::emu

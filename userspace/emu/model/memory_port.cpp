@@ -38,8 +38,8 @@ u32 MemoryPort::drain()
 
 // A fault is reported once for a page in a row, as an engine that stays in
 // the same page would otherwise flood the interrupt ring.
-Access MemoryPort::faulted(unsigned vmid, u64 va, u64 n, bool write,
-			   bool permission, u64 entry, Target &out)
+Access MemoryPort::faulted(unsigned vmid, u64 va, u64 n, bool write, bool permission,
+			   u64 entry, Target &out)
 {
 	u64 page = static_cast<u64>(vmid) << 48 | va >> page_shift;
 
@@ -75,7 +75,8 @@ Access MemoryPort::place(const Translation &t, u64 va, u64 n, Target &out)
 	}
 	hub_.host().log(Log::warning,
 			std::format("access outside video memory: va {:#x} "
-				    "offset {:#x}", va, out.address));
+				    "offset {:#x}",
+				    va, out.address));
 	out.kind = Target::zero;
 	return Access::ok;
 }
@@ -112,8 +113,8 @@ Access MemoryPort::locate(unsigned vmid, u64 va, u64 n, bool write, Target &out)
 		hub_.stats().tlb_misses.add();
 		auto walked = hub_.translate(vmid, va);
 		if (!walked)
-			return faulted(vmid, va, n, write, false,
-				       walked.error().value, out);
+			return faulted(vmid, va, n, write, false, walked.error().value,
+				       out);
 		t = *walked;
 		tlb_.insert(vmid, va, t);
 	}
@@ -151,12 +152,10 @@ void MemoryPort::load(const Target &t, std::byte *to)
 		return;
 	}
 	if (t.kind == Target::vram)
-		copy_shared(to, hub_.vram().device(t.address, t.length),
-			    t.length);
+		copy_shared(to, hub_.vram().device(t.address, t.length), t.length);
 	else if (t.kind == Target::peer)
-		path = by_link(t, [&](const std::byte *at) {
-			copy_shared(to, at, t.length);
-		});
+		path = by_link(
+			t, [&](const std::byte *at) { copy_shared(to, at, t.length); });
 	else
 		path = hub_.host().read(t.address, {to, t.length});
 	if (path == Path::none)
@@ -172,12 +171,10 @@ void MemoryPort::store(const Target &t, const std::byte *from)
 	if (t.kind == Target::zero)
 		return;
 	if (t.kind == Target::vram)
-		copy_shared(hub_.vram().device(t.address, t.length), from,
-			    t.length);
+		copy_shared(hub_.vram().device(t.address, t.length), from, t.length);
 	else if (t.kind == Target::peer)
-		path = by_link(t, [&](std::byte *at) {
-			copy_shared(at, from, t.length);
-		});
+		path = by_link(t,
+			       [&](std::byte *at) { copy_shared(at, from, t.length); });
 	else
 		path = hub_.host().write(t.address, {from, t.length});
 	account(t, path, t.length);
@@ -188,8 +185,8 @@ Access MemoryPort::read(unsigned vmid, u64 va, bytes out, u64 &done)
 	for (done = 0; done < out.size();) {
 		std::lock_guard guard(lock_);
 		Target t;
-		Access a = locate(vmid, va + done,
-				  std::min(out.size() - done, chunk), false, t);
+		Access a = locate(vmid, va + done, std::min(out.size() - done, chunk),
+				  false, t);
 		if (a != Access::ok)
 			return a;
 		load(t, out.data() + done);
@@ -203,8 +200,8 @@ Access MemoryPort::write(unsigned vmid, u64 va, const_bytes in, u64 &done)
 	for (done = 0; done < in.size();) {
 		std::lock_guard guard(lock_);
 		Target t;
-		Access a = locate(vmid, va + done,
-				  std::min(in.size() - done, chunk), true, t);
+		Access a = locate(vmid, va + done, std::min(in.size() - done, chunk),
+				  true, t);
 		if (a != Access::ok)
 			return a;
 		store(t, in.data() + done);
@@ -235,8 +232,8 @@ Access MemoryPort::probe(unsigned vmid, u64 va, bool write)
 	return locate(vmid, va, 1, write, t);
 }
 
-Access MemoryPort::update(unsigned vmid, u64 va, unsigned size,
-			  const AtomicUpdate &fn, u64 &old)
+Access MemoryPort::update(unsigned vmid, u64 va, unsigned size, const AtomicUpdate &fn,
+			  u64 &old)
 {
 	std::lock_guard guard(lock_);
 	Target t;
@@ -249,9 +246,8 @@ Access MemoryPort::update(unsigned vmid, u64 va, unsigned size,
 	if (t.kind == Target::vram)
 		old = update_word(hub_.vram().device(t.address, size), size, fn);
 	else if (t.kind == Target::peer)
-		path = by_link(t, [&](std::byte *at) {
-			old = update_word(at, size, fn);
-		});
+		path = by_link(t,
+			       [&](std::byte *at) { old = update_word(at, size, fn); });
 	else
 		path = hub_.host().update(t.address, size, fn, old);
 	account(t, path, size);

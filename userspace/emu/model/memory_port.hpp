@@ -22,8 +22,8 @@ public:
 	Access write(unsigned vmid, u64 va, const_bytes in, u64 &done);
 	Access read(unsigned vmid, u64 va, bytes out);
 	Access write(unsigned vmid, u64 va, const_bytes in);
-	Access update(unsigned vmid, u64 va, unsigned size,
-		      const AtomicUpdate &fn, u64 &old);
+	Access update(unsigned vmid, u64 va, unsigned size, const AtomicUpdate &fn,
+		      u64 &old);
 	// Where the last access ended.
 	const Place &last() const { return last_; }
 	// Could the first byte of the range be written now?
@@ -47,8 +47,8 @@ private:
 	Access locate(unsigned vmid, u64 va, u64 n, bool write, Target &out);
 	Access place(const Translation &t, u64 va, u64 n, Target &out);
 	void place_memory(u64 offset, Target &out);
-	Access faulted(unsigned vmid, u64 va, u64 n, bool write,
-		       bool permission, u64 entry, Target &out);
+	Access faulted(unsigned vmid, u64 va, u64 n, bool write, bool permission,
+		       u64 entry, Target &out);
 	void load(const Target &t, std::byte *to);
 	void store(const Target &t, const std::byte *from);
 	Path by_link(const Target &t, const Hive::Use &fn);

@@ -43,8 +43,8 @@ Result leaf(u64 entry, unsigned shift)
 
 // The last level. Its entries cover 2^fragment pages each; one that says
 // "further" points at a table of single pages instead.
-Result last_level(const PageTable &table, u64 directory, u64 page,
-		  unsigned fragment, const ReadEntry &read)
+Result last_level(const PageTable &table, u64 directory, u64 page, unsigned fragment,
+		  const ReadEntry &read)
 {
 	u64 index = page;
 

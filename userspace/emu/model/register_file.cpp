@@ -13,8 +13,7 @@ RegisterFile::RegisterFile(Host &host)
 
 void RegisterFile::touch(u32 index, const char *how, u32 value)
 {
-	if (seen_[index].load(std::memory_order_relaxed) ||
-	    seen_[index].exchange(true))
+	if (seen_[index].load(std::memory_order_relaxed) || seen_[index].exchange(true))
 		return;
 	unknown_++;
 	host_.log(Log::notice, std::format("first touch: register {:#x} {} {:#x}",

@@ -21,8 +21,7 @@ constexpr u32 athub = 0xc20, hdp = 0xf20, oss = 0x10a0;
 
 constexpr u32 sdma_base(unsigned engine)
 {
-	return engine < 2 ? 0x1260 + 0x600 * engine :
-			    0x24000 + 0x600 * (engine - 2);
+	return engine < 2 ? 0x1260 + 0x600 * engine : 0x24000 + 0x600 * (engine - 2);
 }
 
 // below 0x40000: an SDMA packet names a register with 18 bits
@@ -53,19 +52,16 @@ struct HubLayout {
 	u32 fb_base, fb_top, fb_offset;
 	u32 xgmi_cntl, xgmi_size;
 };
-constexpr HubLayout gfx_layout{0x860, 0x8cb, 0x8eb, 0x90b, 0x871, 0x883,
-			       0x895, 0x827, 0x82b, 0x82c, 0x95c, 0x95d,
-			       0x947, 0x957, 0x958};
-constexpr HubLayout mm_layout{0xba0, 0xc0b, 0xc2b, 0xc4b, 0xbb1, 0xbc3,
-			      0xbd5, 0xb67, 0xb6b, 0xb6c, 0xc9c, 0xc9d,
-			      0xc87, 0xc97, 0xc98};
+constexpr HubLayout gfx_layout{0x860, 0x8cb, 0x8eb, 0x90b, 0x871, 0x883, 0x895, 0x827,
+			       0x82b, 0x82c, 0x95c, 0x95d, 0x947, 0x957, 0x958};
+constexpr HubLayout mm_layout{0xba0, 0xc0b, 0xc2b, 0xc4b, 0xbb1, 0xbc3, 0xbd5, 0xb67,
+			      0xb6b, 0xb6c, 0xc9c, 0xc9d, 0xc87, 0xc97, 0xc98};
 constexpr unsigned contexts = 16, invalidate_engines = 18;
 
 // OSSSYS: the interrupt handler
 constexpr u32 ih_pasid_gfx = oss, ih_pasid_mm = oss + 0x10;
-constexpr u32 ih_cntl = oss + 0x80, ih_base = oss + 0x81,
-	      ih_base_hi = oss + 0x82, ih_rptr = oss + 0x83,
-	      ih_wptr = oss + 0x84, ih_wptr_addr_hi = oss + 0x85,
+constexpr u32 ih_cntl = oss + 0x80, ih_base = oss + 0x81, ih_base_hi = oss + 0x82,
+	      ih_rptr = oss + 0x83, ih_wptr = oss + 0x84, ih_wptr_addr_hi = oss + 0x85,
 	      ih_wptr_addr_lo = oss + 0x86, ih_doorbell = oss + 0x87,
 	      ih_cam_doorbell = oss + 0x88;
 
@@ -96,9 +92,9 @@ constexpr u32 sdma_queue(unsigned q)
 }
 
 // from a queue's base
-constexpr u32 rb_cntl = 0, rb_base = 1, rb_base_hi = 2, rb_rptr = 3,
-	      rb_rptr_hi = 4, rb_wptr = 5, rb_wptr_hi = 6, rb_report_hi = 8,
-	      rb_report_lo = 9, rb_status = 0x11, rb_doorbell = 0x12,
-	      rb_doorbell_offset = 0x2b, rb_minor_ptr = 0x34;
+constexpr u32 rb_cntl = 0, rb_base = 1, rb_base_hi = 2, rb_rptr = 3, rb_rptr_hi = 4,
+	      rb_wptr = 5, rb_wptr_hi = 6, rb_report_hi = 8, rb_report_lo = 9,
+	      rb_status = 0x11, rb_doorbell = 0x12, rb_doorbell_offset = 0x2b,
+	      rb_minor_ptr = 0x34;
 
 } // namespace sluice::emu::reg

@@ -20,12 +20,11 @@ constexpr u32 source_illegal = 0xf8;
 
 SdmaEngine::SdmaEngine(unsigned index, RegisterFile &regs, VmHub &hub,
 		       InterruptRing &ih, Timeline &timeline, u64 seed)
-	: index_(index), base_(reg::sdma_base(index)), regs_(regs), hub_(hub),
-	  ih_(ih), timeline_(timeline), chaos_(seed), port_(hub)
+	: index_(index), base_(reg::sdma_base(index)), regs_(regs), hub_(hub), ih_(ih),
+	  timeline_(timeline), chaos_(seed), port_(hub)
 {
 	regs.know(base_, base_ + reg::sdma_size - 1);
-	regs.hook(base_ + reg::sdma_status, [this] { return status(); },
-		  [](u32) {});
+	regs.hook(base_ + reg::sdma_status, [this] { return status(); }, [](u32) {});
 	for (unsigned i = 0; i < reg::sdma_queues; i++) {
 		queues_[i].index = i;
 		queues_[i].base = base_ + reg::sdma_queue(i);
@@ -42,16 +41,15 @@ void SdmaEngine::hook_queue(Queue &q)
 		   [&, this](u32 v) { set_rptr(q, 0, v); });
 	regs_.hook(b + reg::rb_rptr_hi, [&q] { return upper(q.rptr); },
 		   [&, this](u32 v) { set_rptr(q, 1, v); });
-	regs_.hook(b + reg::rb_wptr, [&q] { return lower(q.wptr); },
-		   [&, this](u32 v) {
-			   q.wptr = join(v, upper(q.wptr));
-			   hub_.host().kick();
-		   });
+	regs_.hook(b + reg::rb_wptr, [&q] { return lower(q.wptr); }, [&, this](u32 v) {
+		q.wptr = join(v, upper(q.wptr));
+		hub_.host().kick();
+	});
 	regs_.hook(b + reg::rb_wptr_hi, [&q] { return upper(q.wptr); },
 		   [&, this](u32 v) {
-			   q.wptr = join(lower(q.wptr), v);
-			   hub_.host().kick();
-		   });
+		q.wptr = join(lower(q.wptr), v);
+		hub_.host().kick();
+	});
 	regs_.hook(b + reg::rb_status, [&, this] {
 		return active_ == static_cast<int>(q.index) ? 0 : context_idle;
 	}, [](u32) {});
@@ -79,9 +77,8 @@ void SdmaEngine::write_cntl(Queue &q, u32 value)
 		q.halted = false;
 	}
 	q.enabled = on;
-	hub_.host().log(Log::debug,
-			std::format("sdma{} queue {} {}", index_, q.index,
-				    on ? "on" : "off"));
+	hub_.host().log(Log::debug, std::format("sdma{} queue {} {}", index_, q.index,
+						on ? "on" : "off"));
 	hub_.host().kick();
 }
 
@@ -98,8 +95,7 @@ unsigned SdmaEngine::queue_vmid(const Queue &q) const
 {
 	if (q.index < 2) // the kernel's own
 		return 0;
-	return static_cast<unsigned>(
-		field(regs_.get(q.base + reg::rb_cntl), 24, 4));
+	return static_cast<unsigned>(field(regs_.get(q.base + reg::rb_cntl), 24, 4));
 }
 
 u64 SdmaEngine::ring_bytes(const Queue &q) const
@@ -117,8 +113,12 @@ bool SdmaEngine::doorbell(u32 dword, u64 value, unsigned size)
 		u64 wptr = size == 8 ? value : join(lower(value), upper(q.wptr));
 		u64 now = hub_.host().now();
 		// before the engine can see it
-		timeline_.record({.name = "doorbell", .start = now, .end = now,
-				  .track = index_, .queue = q.index, .ring = wptr});
+		timeline_.record({.name = "doorbell",
+				  .start = now,
+				  .end = now,
+				  .track = index_,
+				  .queue = q.index,
+				  .ring = wptr});
 		q.wptr = wptr;
 		hub_.host().kick();
 		return true;
@@ -142,8 +142,7 @@ bool SdmaEngine::runnable(Queue &q)
 {
 	if (!q.enabled || q.halted)
 		return false;
-	if (q.index >= 2 &&
-	    !(regs_.get(q.base + reg::rb_doorbell) & doorbell_enable))
+	if (q.index >= 2 && !(regs_.get(q.base + reg::rb_doorbell) & doorbell_enable))
 		return false;
 	return q.reload || q.report_due || q.in_ib || q.rptr != q.wptr;
 }
@@ -200,8 +199,7 @@ SdmaEngine::Status SdmaEngine::run(Queue &q)
 	Status s = Status::blocked;
 	if (!q.in_ib && q.rptr == q.wptr)
 		s = q.report_due ? Status::blocked : Status::idle;
-	else if (Outcome o = run_packet(q);
-		 o == Outcome::done || o == Outcome::more)
+	else if (Outcome o = run_packet(q); o == Outcome::done || o == Outcome::more)
 		s = Status::progressed;
 	active_ = -1;
 	return s;
@@ -250,8 +248,7 @@ void SdmaEngine::halt(Queue &q)
 	q.halted = true;
 }
 
-SdmaEngine::Outcome SdmaEngine::illegal(Context &c, std::string_view why,
-					u32 header)
+SdmaEngine::Outcome SdmaEngine::illegal(Context &c, std::string_view why, u32 header)
 {
 	hub_.stats().illegal_packets.add();
 	hub_.host().log(Log::error,
@@ -332,12 +329,17 @@ struct Bytes {
 void SdmaEngine::note(const Queue &q, const sdma::Packet &p)
 {
 	if (timeline_.enabled())
-		timeline_.record({.name = p.name, .start = *q.begun,
-				  .end = hub_.host().now(), .track = index_,
-				  .queue = q.index, .ring = q.rptr,
+		timeline_.record({.name = p.name,
+				  .start = *q.begun,
+				  .end = hub_.host().now(),
+				  .track = index_,
+				  .queue = q.index,
+				  .ring = q.rptr,
 				  .words = p.words,
 				  .bytes = std::visit(Bytes{}, p.body),
-				  .from = q.from, .to = q.to, .to2 = q.to2});
+				  .from = q.from,
+				  .to = q.to,
+				  .to2 = q.to2});
 }
 
 SdmaEngine::Outcome SdmaEngine::execute(Context &c, const sdma::Packet &p)
@@ -349,8 +351,7 @@ SdmaEngine::Outcome SdmaEngine::execute(Context &c, const sdma::Packet &p)
 		c.q.from = c.q.to = c.q.to2 = {};
 	}
 	skip_ = 0;
-	Outcome o = std::visit([&](const auto &b) { return run_body(c, b); },
-			       p.body);
+	Outcome o = std::visit([&](const auto &b) { return run_body(c, b); }, p.body);
 	if (o == Outcome::hang)
 		halt(c.q);
 	if (o != Outcome::done)

@@ -26,8 +26,8 @@ class SdmaEngine {
 public:
 	enum class Status : u8 { idle, progressed, blocked };
 
-	SdmaEngine(unsigned index, RegisterFile &regs, VmHub &hub,
-		   InterruptRing &ih, Timeline &timeline, u64 seed);
+	SdmaEngine(unsigned index, RegisterFile &regs, VmHub &hub, InterruptRing &ih,
+		   Timeline &timeline, u64 seed);
 
 	// The engine thread's: run at most one packet.
 	Status step();
@@ -56,10 +56,10 @@ private:
 		u64 ib_base = 0;
 		u32 ib_words = 0, ib_pos = 0;
 		unsigned ib_vmid = 0;
-		u64 progress = 0; // bytes of the present packet that are done
-		std::optional<u64> begun;	  // ns, the present packet
+		u64 progress = 0;	  // bytes of the present packet that are done
+		std::optional<u64> begun; // ns, the present packet
 		std::optional<u64> polling_since; // the same of its first look
-		Place from, to, to2; // of the present packet's first bytes
+		Place from, to, to2;		  // of the present packet's first bytes
 		// the second half of an exchange that faulted between halves
 		std::vector<std::byte> owed;
 	};

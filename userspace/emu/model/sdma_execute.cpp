@@ -13,8 +13,7 @@ namespace {
 constexpr u64 chunk = 64 << 10;
 // After so much of one packet, look whether the queue was taken away.
 constexpr u64 slice = 4 << 20;
-constexpr u32 source_trap = 0xe0, source_poll_timeout = 0xf6,
-	      source_srbm_write = 0xf7;
+constexpr u32 source_trap = 0xe0, source_poll_timeout = 0xf6, source_srbm_write = 0xf7;
 constexpr u32 cntl_trap = 1u << 0;
 // The clock that intervals of polls are counted by. Of this part nobody tells the
 // driver a clock, so it reckons with 100 to 2500 MHz. At the slowest a wait lasts
@@ -41,9 +40,8 @@ SdmaEngine::Outcome SdmaEngine::outcome(Access a)
 }
 
 // Write count bytes that fill() makes, from where the packet stopped.
-SdmaEngine::Outcome
-SdmaEngine::stream(Context &c, u64 count, u64 destination,
-		   const std::function<void(u64, bytes)> &fill)
+SdmaEngine::Outcome SdmaEngine::stream(Context &c, u64 count, u64 destination,
+				       const std::function<void(u64, bytes)> &fill)
 {
 	u64 end = std::min(count, c.q.progress + slice);
 
@@ -52,8 +50,7 @@ SdmaEngine::stream(Context &c, u64 count, u64 destination,
 		bytes part(buffer_.data(), std::min(chunk, end - c.q.progress));
 		u64 done;
 		fill(c.q.progress, part);
-		Access a = port_.write(c.vmid, destination + c.q.progress, part,
-				       done);
+		Access a = port_.write(c.vmid, destination + c.q.progress, part, done);
 		first(c.q.to, port_);
 		c.q.progress += done;
 		if (a != Access::ok)
@@ -75,12 +72,10 @@ SdmaEngine::Outcome SdmaEngine::run_body(Context &c, const sdma::Copy &p)
 	while (c.q.progress < end) {
 		bytes part(buffer_.data(), std::min(chunk, end - c.q.progress));
 		u64 ready, done;
-		Access a = port_.read(c.vmid, p.source + c.q.progress, part,
-				      ready);
+		Access a = port_.read(c.vmid, p.source + c.q.progress, part, ready);
 		first(c.q.from, port_);
 		for (unsigned d = 0; d < p.destinations && ready; d++) {
-			Access w = port_.write(c.vmid,
-					       p.destination[d] + c.q.progress,
+			Access w = port_.write(c.vmid, p.destination[d] + c.q.progress,
 					       part.first(ready), done);
 			first(d ? c.q.to2 : c.q.to, port_);
 			ready = std::min(ready, done);
@@ -104,13 +99,13 @@ SdmaEngine::Outcome SdmaEngine::run_body(Context &c, const sdma::Window &p)
 		u64 row = c.q.progress / p.width, at = c.q.progress % p.width;
 		bytes part(buffer_.data(), std::min(chunk, p.width - at));
 		u64 ready, done = 0;
-		Access a = port_.read(c.vmid, p.source + row * p.source_pitch +
-				      at, part, ready);
+		Access a = port_.read(c.vmid, p.source + row * p.source_pitch + at,
+				      part, ready);
 		first(c.q.from, port_);
 		if (ready) {
-			Access w = port_.write(c.vmid, p.destination + row *
-					       p.destination_pitch + at,
-					       part.first(ready), done);
+			Access w = port_.write(
+				c.vmid, p.destination + row * p.destination_pitch + at,
+				part.first(ready), done);
 			first(c.q.to, port_);
 			if (w != Access::ok)
 				a = w;
@@ -157,8 +152,7 @@ SdmaEngine::Outcome SdmaEngine::run_body(Context &c, const sdma::Swap &p)
 	second_.resize(page_size);
 	while (c.q.progress < end) {
 		u64 a = p.a + c.q.progress, b = p.b + c.q.progress;
-		u64 n = std::min({page_size - a % page_size,
-				  page_size - b % page_size,
+		u64 n = std::min({page_size - a % page_size, page_size - b % page_size,
 				  p.count - c.q.progress});
 		Outcome o = exchange(c, a, b, n);
 		if (o != Outcome::done)
@@ -172,8 +166,7 @@ SdmaEngine::Outcome SdmaEngine::run_body(Context &c, const sdma::Write &p)
 {
 	Access fetched = Access::ok;
 	auto data = [&](u64 offset, bytes out) {
-		std::span words(reinterpret_cast<u32 *>(out.data()),
-				out.size() / 4);
+		std::span words(reinterpret_cast<u32 *>(out.data()), out.size() / 4);
 		Access a = fetch(c, c.position + 4 + offset / 4, words);
 		if (a != Access::ok)
 			fetched = a;
@@ -195,8 +188,7 @@ SdmaEngine::Outcome SdmaEngine::run_body(Context &c, const sdma::Indirect &p)
 	if (c.q.in_ib)
 		return illegal(c, "INDIRECT inside an indirect buffer", p.words);
 	if ((c.position + 6) % 8)
-		return illegal(c, "INDIRECT does not end at eight words",
-			       p.words);
+		return illegal(c, "INDIRECT does not end at eight words", p.words);
 	if (!c.privileged && p.vmid && p.vmid != c.vmid)
 		return illegal(c, "INDIRECT for another VMID", p.vmid);
 	c.q.in_ib = p.words != 0;
@@ -211,12 +203,10 @@ SdmaEngine::Outcome SdmaEngine::run_body(Context &c, const sdma::Fence &p)
 {
 	u32 value = p.value, left = faults_.corrupt_fences;
 
-	if (left && faults_.corrupt_fences.compare_exchange_strong(left,
-								   left - 1)) {
+	if (left && faults_.corrupt_fences.compare_exchange_strong(left, left - 1)) {
 		value ^= 0x80000000;
-		hub_.host().log(Log::info,
-				std::format("sdma{}: fence {:#x} corrupted",
-					    index_, p.value));
+		hub_.host().log(Log::info, std::format("sdma{}: fence {:#x} corrupted",
+						       index_, p.value));
 	}
 	Access a = port_.write(c.vmid, p.address, as_const_bytes(value));
 	first(c.q.to, port_);
@@ -230,8 +220,7 @@ SdmaEngine::Outcome SdmaEngine::run_body(Context &c, const sdma::Trap &p)
 	return Outcome::done;
 }
 
-SdmaEngine::Outcome SdmaEngine::read_poll(Context &c, const sdma::Poll &p,
-					  u32 &value)
+SdmaEngine::Outcome SdmaEngine::read_poll(Context &c, const sdma::Poll &p, u32 &value)
 {
 	if (p.kind == sdma::Poll::nothing)
 		return Outcome::done;
@@ -242,8 +231,7 @@ SdmaEngine::Outcome SdmaEngine::read_poll(Context &c, const sdma::Poll &p,
 	}
 	u32 index = static_cast<u32>(p.address);
 	if (p.kind == sdma::Poll::hdp_flush) {
-		if (p.request != reg::hdp_flush_req ||
-		    index != reg::hdp_flush_done)
+		if (p.request != reg::hdp_flush_req || index != reg::hdp_flush_done)
 			return illegal(c, "HDP flush of another register", index);
 		if (!c.q.flushing)
 			regs_.write(p.request, p.reference);
@@ -304,8 +292,7 @@ SdmaEngine::Outcome SdmaEngine::run_body(Context &c, const sdma::Atomic &p)
 	if (a != Access::ok || !p.loop)
 		return outcome(a);
 	u64 mask = p.size == 8 ? ~0ull : 0xffffffff;
-	return (old & mask) == (p.compare & mask) ? Outcome::done :
-						    Outcome::wait;
+	return (old & mask) == (p.compare & mask) ? Outcome::done : Outcome::wait;
 }
 
 SdmaEngine::Outcome SdmaEngine::run_body(Context &c, const sdma::Fill &p)
@@ -328,8 +315,7 @@ SdmaEngine::Outcome SdmaEngine::run_body(Context &c, const sdma::PtePde &p)
 	c.q.progress &= ~7ull;
 	return stream(c, p.entries * 8ull, p.address, [&](u64 offset, bytes out) {
 		for (u64 i = 0; i < out.size(); i += 8) {
-			u64 entry = p.mask |
-				    (p.value + (offset + i) / 8 * p.increment);
+			u64 entry = p.mask | (p.value + (offset + i) / 8 * p.increment);
 			std::memcpy(out.data() + i, &entry, 8);
 		}
 	});
@@ -350,8 +336,8 @@ SdmaEngine::Outcome SdmaEngine::run_body(Context &c, const sdma::SrbmWrite &p)
 
 	if (!c.privileged) {
 		hub_.host().log(Log::warning,
-				std::format("sdma{}: register write by vmid {}",
-					    index_, c.vmid));
+				std::format("sdma{}: register write by vmid {}", index_,
+					    c.vmid));
 		raise(c.q, source_srbm_write, c.vmid, p.index);
 		return Outcome::done;
 	}

@@ -58,8 +58,7 @@ Result decode_swap(Words w)
 Result decode_copy(Words w)
 {
 	bool broadcast = w[0] & broadcast_bit;
-	Copy c{field(w[1], 0, 30) + 1, join(w[3], w[4]),
-	       {join(w[5], w[6]), 0}, 1};
+	Copy c{field(w[1], 0, 30) + 1, join(w[3], w[4]), {join(w[5], w[6]), 0}, 1};
 
 	if (reserved(w[0], op_bits | sub_op_bits | tmz_bit | broadcast_bit))
 		return bad("reserved bits of COPY");
@@ -79,20 +78,21 @@ Result decode_copy(Words w)
 Result decode_window(Words w)
 {
 	u64 element = 1ull << (w[0] >> 29);
-	Window x{join(w[1], w[2]), join(w[6], w[7]),
+	Window x{join(w[1], w[2]),
+		 join(w[6], w[7]),
 		 element * (field(w[4], 13, 19) + 1),
 		 element * (field(w[9], 13, 19) + 1),
-		 element * (field(w[11], 0, 14) + 1), field(w[11], 16, 14) + 1};
+		 element * (field(w[11], 0, 14) + 1),
+		 field(w[11], 16, 14) + 1};
 
 	if (reserved(w[0], op_bits | sub_op_bits | tmz_bit | 7u << 29) ||
 	    reserved(w[4], ~0x1fffu) || reserved(w[9], ~0x1fffu) ||
-	    reserved(w[11], 0x3fff3fff) || w[3] || w[5] || w[8] || w[10] ||
-	    w[12])
+	    reserved(w[11], 0x3fff3fff) || w[3] || w[5] || w[8] || w[10] || w[12])
 		return bad("reserved bits of sub-window copy");
 	if (element > 16)
 		return bad("element size of sub-window copy");
-	if (!aligned(x.source | x.destination | x.source_pitch |
-		     x.destination_pitch, std::max<u64>(element, 4)))
+	if (!aligned(x.source | x.destination | x.source_pitch | x.destination_pitch,
+		     std::max<u64>(element, 4)))
 		return bad("sub-window copy is not aligned");
 	if (x.width > x.source_pitch || x.width > x.destination_pitch)
 		return bad("rows of sub-window copy overlap");
@@ -172,8 +172,7 @@ Result decode_poll(Words w)
 
 Result decode_cond_exe(Words w)
 {
-	CondExe c{join(w[1], w[2]), w[3],
-		  static_cast<u32>(field(w[4], 0, 14))};
+	CondExe c{join(w[1], w[2]), w[3], static_cast<u32>(field(w[4], 0, 14))};
 
 	if (reserved(w[0], op_bits) || reserved(w[4], 0x3fff))
 		return bad("reserved bits of COND_EXE");
@@ -188,9 +187,12 @@ Result decode_atomic(Words w)
 {
 	u32 code = static_cast<u32>(field(w[0], 25, 7)) & ~0x40u;
 	u32 op = code & ~0x20u;
-	Atomic a{static_cast<AtomicOp>(op), code & 0x20 ? 8u : 4u,
-		 static_cast<bool>(w[0] >> 16 & 1), join(w[1], w[2]),
-		 join(w[3], w[4]), join(w[5], w[6])};
+	Atomic a{static_cast<AtomicOp>(op),
+		 code & 0x20 ? 8u : 4u,
+		 static_cast<bool>(w[0] >> 16 & 1),
+		 join(w[1], w[2]),
+		 join(w[3], w[4]),
+		 join(w[5], w[6])};
 
 	if (reserved(w[0], op_bits | 1u << 16 | tmz_bit | 0x7fu << 25) ||
 	    reserved(w[7], 0x1fff))
@@ -220,8 +222,8 @@ Result decode_fill(Words w)
 
 Result decode_ptepde(Words w)
 {
-	PtePde p{join(w[1], w[2]), join(w[3], w[4]), join(w[5], w[6]),
-		 join(w[7], w[8]), static_cast<u32>(field(w[9], 0, 19)) + 1};
+	PtePde p{join(w[1], w[2]), join(w[3], w[4]), join(w[5], w[6]), join(w[7], w[8]),
+		 static_cast<u32>(field(w[9], 0, 19)) + 1};
 
 	if (reserved(w[0], op_bits) || reserved(w[9], 0x7ffff))
 		return bad("reserved bits of PTEPDE");
@@ -253,18 +255,18 @@ Result decode_srbm(Words w)
 
 struct Format {
 	u8 op;
-	u8 max_sub;	// sub-operations 0 to this
-	u32 words;	// that the decoder reads
+	u8 max_sub; // sub-operations 0 to this
+	u32 words;  // that the decoder reads
 	Result (*decode)(Words);
 };
 
 constexpr Format formats[] = {
-	{0, 0, 1, decode_nop},	       {2, 0, 4, decode_write},
-	{4, 0, 6, decode_indirect},    {5, 0, 4, decode_fence},
-	{6, 0, 2, decode_trap},	       {8, 0, 6, decode_poll},
-	{9, 0, 5, decode_cond_exe},    {10, 0, 8, decode_atomic},
-	{11, 0, 5, decode_fill},       {12, 0, 10, decode_ptepde},
-	{13, 2, 3, decode_timestamp},  {14, 0, 3, decode_srbm},
+	{0, 0, 1, decode_nop},	      {2, 0, 4, decode_write},
+	{4, 0, 6, decode_indirect},   {5, 0, 4, decode_fence},
+	{6, 0, 2, decode_trap},	      {8, 0, 6, decode_poll},
+	{9, 0, 5, decode_cond_exe},   {10, 0, 8, decode_atomic},
+	{11, 0, 5, decode_fill},      {12, 0, 10, decode_ptepde},
+	{13, 2, 3, decode_timestamp}, {14, 0, 3, decode_srbm},
 };
 
 Result decode_as(Words w, u32 need, Result (*decode)(Words))
@@ -288,8 +290,7 @@ Result decode(Words w)
 		if (sub == copy_window)
 			return decode_as(w, 13, decode_window);
 		if (sub == copy_linear)
-			return decode_as(w, w[0] & broadcast_bit ? 9 : 7,
-					 decode_copy);
+			return decode_as(w, w[0] & broadcast_bit ? 9 : 7, decode_copy);
 		return bad("sub-operation of COPY");
 	}
 	auto f = std::ranges::find(formats, op, &Format::op);
@@ -322,15 +323,12 @@ template <class U, class S> U apply_as(const Atomic &a, U old)
 
 	switch (a.op) {
 	case AtomicOp::swap: return s;
-	case AtomicOp::cmpswap:
-		return old == static_cast<U>(a.compare) ? s : old;
+	case AtomicOp::cmpswap: return old == static_cast<U>(a.compare) ? s : old;
 	case AtomicOp::add: return old + s;
 	case AtomicOp::sub: return old - s;
-	case AtomicOp::smin:
-		return static_cast<S>(s) < static_cast<S>(old) ? s : old;
+	case AtomicOp::smin: return static_cast<S>(s) < static_cast<S>(old) ? s : old;
 	case AtomicOp::umin: return std::min(s, old);
-	case AtomicOp::smax:
-		return static_cast<S>(s) > static_cast<S>(old) ? s : old;
+	case AtomicOp::smax: return static_cast<S>(s) > static_cast<S>(old) ? s : old;
 	case AtomicOp::umax: return std::max(s, old);
 	case AtomicOp::and_: return old & s;
 	case AtomicOp::or_: return old | s;

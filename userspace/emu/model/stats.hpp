@@ -23,8 +23,7 @@ private:
 struct Stats {
 	Counter packets, illegal_packets;
 	Counter doorbells, engine_doorbells, stray_doorbells;
-	Counter bytes_vram, bytes_system, bytes_peer, bytes_message,
-		bytes_xgmi;
+	Counter bytes_vram, bytes_system, bytes_peer, bytes_message, bytes_xgmi;
 	Counter interrupts, faults, retry_faults;
 	Counter tlb_hits, tlb_misses, tlb_flushes, hdp_flushes;
 	Counter register_reads, register_writes, resets;

@@ -22,8 +22,8 @@ void put_place(std::string &out, const char *key, const Place &p)
 {
 	if (p.path != Path::none)
 		out += std::format(R"(,"{}":["{}",{},{}])", key,
-				   path_names[static_cast<std::size_t>(p.path)],
-				   p.gpu, p.address);
+				   path_names[static_cast<std::size_t>(p.path)], p.gpu,
+				   p.address);
 }
 
 std::string arguments(const Timeline::Event &e)
@@ -50,8 +50,8 @@ std::string Timeline::json(unsigned pid) const
 		out += std::format(
 			",\n"
 			R"({{"ph":"X","name":"{}","pid":{},"tid":{},"ts":{:.3f},"dur":{:.3f},"args":{{{}}}}})",
-			e.name, pid, e.track, e.start / 1e3,
-			(e.end - e.start) / 1e3, arguments(e));
+			e.name, pid, e.track, e.start / 1e3, (e.end - e.start) / 1e3,
+			arguments(e));
 	return out;
 }
 

@@ -50,7 +50,7 @@ constexpr bool aligned(u64 value, u64 to)
 // where QEMU knows; xgmi: another GPU, by the link.
 enum class Path : u8 { none, vram, system, peer, message, xgmi };
 
-constexpr std::array<const char *, 6> path_names{"none", "vram", "system",
+constexpr std::array<const char *, 6> path_names{"none", "vram",    "system",
 						 "peer", "message", "xgmi"};
 
 // The memory at which an access ended. gpu: whose it is, of vram and xgmi; address:
@@ -72,13 +72,11 @@ inline void copy_shared(std::byte *dst, const std::byte *src, std::size_t n)
 	if (n == 8 && aligned(both, 8)) {
 		u64 v = __atomic_load_n(reinterpret_cast<const u64 *>(src),
 					__ATOMIC_ACQUIRE);
-		__atomic_store_n(reinterpret_cast<u64 *>(dst), v,
-				 __ATOMIC_RELEASE);
+		__atomic_store_n(reinterpret_cast<u64 *>(dst), v, __ATOMIC_RELEASE);
 	} else if (n == 4 && aligned(both, 4)) {
 		u32 v = __atomic_load_n(reinterpret_cast<const u32 *>(src),
 					__ATOMIC_ACQUIRE);
-		__atomic_store_n(reinterpret_cast<u32 *>(dst), v,
-				 __ATOMIC_RELEASE);
+		__atomic_store_n(reinterpret_cast<u32 *>(dst), v, __ATOMIC_RELEASE);
 	} else {
 		std::memcpy(dst, src, n);
 		std::atomic_thread_fence(std::memory_order_seq_cst);

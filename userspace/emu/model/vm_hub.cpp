@@ -22,8 +22,7 @@ constexpr u32 vmid_mask = 0xffff;
 
 VmHub::VmHub(const HubIdentity &id, RegisterFile &regs, Vram &vram, Host &host,
 	     InterruptRing &ih, Stats &stats)
-	: id_(id), regs_(regs), vram_(vram), host_(host), ih_(ih),
-	  stats_(stats)
+	: id_(id), regs_(regs), vram_(vram), host_(host), ih_(ih), stats_(stats)
 {
 	const reg::HubLayout &l = id.layout;
 
@@ -44,15 +43,13 @@ void VmHub::hook_invalidation()
 
 	for (unsigned e = 0; e < reg::invalidate_engines; e++) {
 		// reading 1 takes the semaphore; nobody contends for it here
-		regs_.hook(at(l.inv_sem + e), [] { return 1u; },
-			   [](u32) {});
+		regs_.hook(at(l.inv_sem + e), [] { return 1u; }, [](u32) {});
 		regs_.hook(at(l.inv_req + e), {}, [this, e](u32 v) {
 			regs_.set(at(id_.layout.inv_req + e), v);
 			requested_[e] = v & vmid_mask;
 			invalidate(v & vmid_mask);
 		});
-		regs_.hook(at(l.inv_ack + e),
-			   [this, e] { return invalidate_ack(e); },
+		regs_.hook(at(l.inv_ack + e), [this, e] { return invalidate_ack(e); },
 			   [](u32) {});
 	}
 }
@@ -109,8 +106,8 @@ std::optional<u64> VmHub::read_entry(u64 address, bool system)
 		return entry;
 	}
 	// page tables in another GPU's memory are not followed
-	const std::byte *p = vram_.device(address - frame_buffer_offset() -
-					  id_.member.start(), 8);
+	const std::byte *p =
+		vram_.device(address - frame_buffer_offset() - id_.member.start(), 8);
 	if (!p)
 		return std::nullopt;
 	copy_shared(reinterpret_cast<std::byte *>(&entry), p, 8);
@@ -119,9 +116,8 @@ std::optional<u64> VmHub::read_entry(u64 address, bool system)
 
 std::expected<Translation, WalkError> VmHub::translate(unsigned vmid, u64 va)
 {
-	return walk(table(vmid), va & va_mask, [this](u64 a, bool system) {
-		return read_entry(a, system);
-	});
+	return walk(table(vmid), va & va_mask,
+		    [this](u64 a, bool system) { return read_entry(a, system); });
 }
 
 std::optional<u64> VmHub::aperture(unsigned vmid, u64 va, u64 &left) const
@@ -159,8 +155,7 @@ u32 VmHub::pasid(unsigned vmid) const
 	return vmid ? regs_.get(lut + vmid) & 0xffff : 0;
 }
 
-void VmHub::latch_fault(unsigned vmid, u64 va, bool write, bool permission,
-			u64 entry)
+void VmHub::latch_fault(unsigned vmid, u64 va, bool write, bool permission, u64 entry)
 {
 	u32 status = regs_.get(at(id_.layout.fault_status));
 
@@ -172,18 +167,15 @@ void VmHub::latch_fault(unsigned vmid, u64 va, bool write, bool permission,
 	if (!permission)
 		status |= status_valid;
 	else
-		status |= write ? status_permission_write :
-				  status_permission_read;
+		status |= write ? status_permission_write : status_permission_read;
 	regs_.set(at(id_.layout.fault_status), status);
 	regs_.set(at(id_.layout.fault_addr), lower(va >> page_shift));
 	regs_.set(at(id_.layout.fault_addr + 1), upper(va >> page_shift));
-	host_.log(Log::info,
-		  std::format("VM fault: vmid {} {} at {:#x}, entry {:#x}",
-			      vmid, write ? "write" : "read", va, entry));
+	host_.log(Log::info, std::format("VM fault: vmid {} {} at {:#x}, entry {:#x}",
+					 vmid, write ? "write" : "read", va, entry));
 }
 
-Verdict VmHub::fault(unsigned vmid, u64 va, bool write, bool permission,
-		     u64 entry)
+Verdict VmHub::fault(unsigned vmid, u64 va, bool write, bool permission, u64 entry)
 {
 	Interrupt irq;
 	bool retry = retry_ && vmid >= retry_from_ && table(vmid).retry &&
@@ -196,8 +188,8 @@ Verdict VmHub::fault(unsigned vmid, u64 va, bool write, bool permission,
 	irq.pasid = pasid(vmid);
 	irq.node = id_.node;
 	irq.data[0] = lower(va >> page_shift);
-	irq.data[1] = (upper(va >> page_shift) & 0xf) |
-		      (write ? data_write : data_read);
+	irq.data[1] =
+		(upper(va >> page_shift) & 0xf) | (write ? data_write : data_read);
 	if (retry) {
 		auto slot = ih_.cam_enter(vmid, va >> page_shift, write);
 		if (slot) {
@@ -212,9 +204,8 @@ Verdict VmHub::fault(unsigned vmid, u64 va, bool write, bool permission,
 	latch_fault(vmid, va, write, permission, entry);
 	ih_.push(irq);
 	u32 cntl = regs_.get(at(id_.layout.fault_cntl));
-	return cntl & cntl_default_valid && !(cntl & cntl_crash) ?
-		       Verdict::default_page :
-		       Verdict::hang;
+	return cntl & cntl_default_valid && !(cntl & cntl_crash) ? Verdict::default_page
+								 : Verdict::hang;
 }
 
 void VmHub::set_policy(const VmPolicy &p)

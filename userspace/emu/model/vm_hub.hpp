@@ -18,28 +18,28 @@ class MemoryPort;
 struct HubIdentity {
 	reg::HubLayout layout;
 	u32 base;
-	u32 client;	// of its fault interrupts
-	u32 node;	// the die, as interrupt entries name it
-	bool graphics;	// else multimedia: SDMA
+	u32 client;    // of its fault interrupts
+	u32 node;      // the die, as interrupt entries name it
+	bool graphics; // else multimedia: SDMA
 	HiveMember member;
 };
 
 struct VmPolicy {
-	bool retry = true;	// XNACK
+	bool retry = true;	 // XNACK
 	unsigned retry_from = 3; // below: the graphics driver's VMIDs
 };
 
 // What an engine does after a fault.
 enum class Verdict : u8 {
-	default_page,	// go on: reads give zero, writes vanish
-	retry,		// park, try again when told
-	hang,		// the driver turned the default page off
+	default_page, // go on: reads give zero, writes vanish
+	retry,	      // park, try again when told
+	hang,	      // the driver turned the default page off
 };
 
 class VmHub {
 public:
-	VmHub(const HubIdentity &id, RegisterFile &regs, Vram &vram,
-	      Host &host, InterruptRing &ih, Stats &stats);
+	VmHub(const HubIdentity &id, RegisterFile &regs, Vram &vram, Host &host,
+	      InterruptRing &ih, Stats &stats);
 
 	// A walk of the tables, never the TLB.
 	std::expected<Translation, WalkError> translate(unsigned vmid, u64 va);
@@ -51,8 +51,7 @@ public:
 	// buffer: that of the hive, or without one that of this GPU.
 	u64 room(u64 offset) const;
 
-	Verdict fault(unsigned vmid, u64 va, bool write, bool permission,
-		      u64 entry);
+	Verdict fault(unsigned vmid, u64 va, bool write, bool permission, u64 entry);
 
 	// Start to drop these VMIDs' translations. Ports in the middle of an
 	// access follow when it ends; the acknowledge registers say when.
@@ -72,8 +71,7 @@ private:
 	u32 at(u32 offset) const { return id_.base + offset; }
 	PageTable table(unsigned vmid) const;
 	std::optional<u64> read_entry(u64 address, bool system);
-	void latch_fault(unsigned vmid, u64 va, bool write, bool permission,
-			 u64 entry);
+	void latch_fault(unsigned vmid, u64 va, bool write, bool permission, u64 entry);
 	u32 invalidate_ack(unsigned engine);
 	void hook_invalidation();
 

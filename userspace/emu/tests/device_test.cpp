@@ -34,8 +34,8 @@ protected:
 			c.index = i;
 			c.vram = 16 << 20;
 			c.verbosity = Log::error;
-			c.socket = std::format("{}emu-test-{}-{}",
-					       testing::TempDir(), getpid(), i);
+			c.socket = std::format("{}emu-test-{}-{}", testing::TempDir(),
+					       getpid(), i);
 			endpoints.push_back(std::make_unique<Endpoint>(c, fabric));
 		}
 	}
@@ -107,8 +107,7 @@ static std::string talk(const std::string &path,
 		char text[256];
 		bool first = true;
 		for (std::string_view line : lines) {
-			ssize_t n = first ? 0 : recv(fd.get(), text,
-						     sizeof(text), 0);
+			ssize_t n = first ? 0 : recv(fd.get(), text, sizeof(text), 0);
 			heard.append(text, static_cast<size_t>(std::max(n, 0l)));
 			send(fd.get(), line.data(), line.size(), MSG_NOSIGNAL);
 			first = false;
@@ -119,19 +118,22 @@ static std::string talk(const std::string &path,
 
 TEST_F(DeviceTest, Monitor)
 {
-	std::string path = std::format("{}emu-monitor-{}", testing::TempDir(),
-				       getpid());
+	std::string path =
+		std::format("{}emu-monitor-{}", testing::TempDir(), getpid());
 	std::string heard;
 
-	EXPECT_EQ(talk(path, {"{\"QMP\": {}}\n", "{\"return\": {}}\n",
-			      "{\"event\": \"X\"}\n{\"return\": {}}\n"},
-		       heard), "");
+	EXPECT_EQ(talk(path,
+		       {"{\"QMP\": {}}\n", "{\"return\": {}}\n",
+			"{\"event\": \"X\"}\n{\"return\": {}}\n"},
+		       heard),
+		  "");
 	EXPECT_TRUE(heard.contains("device_del")) << heard;
 	EXPECT_TRUE(heard.contains("\"gpu3\"")) << heard;
-	EXPECT_EQ(talk(path, {"{\"QMP\": {}}\n", "{\"return\": {}}\n",
-			      "{\"error\": {}}\n"}, heard), "QEMU refuses");
-	EXPECT_EQ(talk(path, {"{\"QMP\": {}}\n"}, heard),
-		  "no QEMU at the monitor");
+	EXPECT_EQ(talk(path,
+		       {"{\"QMP\": {}}\n", "{\"return\": {}}\n", "{\"error\": {}}\n"},
+		       heard),
+		  "QEMU refuses");
+	EXPECT_EQ(talk(path, {"{\"QMP\": {}}\n"}, heard), "no QEMU at the monitor");
 	EXPECT_NE(unplug("/nonexistent/monitor", "gpu3"), "");
 }
 
@@ -139,13 +141,11 @@ TEST_F(DeviceTest, Monitor)
 TEST_F(DeviceTest, MonitorThatHangs)
 {
 	using namespace std::chrono_literals;
-	std::string path = std::format("{}emu-hung-{}", testing::TempDir(),
-				       getpid());
+	std::string path = std::format("{}emu-hung-{}", testing::TempDir(), getpid());
 	vfio::UniqueFd listener = vfio::listen_at(path);
 	auto ask = [&] {
-		auto answer = std::async(std::launch::async, [&] {
-			return unplug(path, "gpu3", 200ms);
-		});
+		auto answer = std::async(std::launch::async,
+					 [&] { return unplug(path, "gpu3", 200ms); });
 		bool came = answer.wait_for(10s) == std::future_status::ready;
 		if (!came) // end it nevertheless
 			listener = {};
@@ -158,8 +158,7 @@ TEST_F(DeviceTest, MonitorThatHangs)
 	std::jthread chatter([&](std::stop_token stop) {
 		std::vector<vfio::UniqueFd> clients;
 		while (!stop.stop_requested()) {
-			vfio::UniqueFd fd(accept(listener.get(), nullptr,
-						 nullptr));
+			vfio::UniqueFd fd(accept(listener.get(), nullptr, nullptr));
 			if (fd)
 				clients.push_back(std::move(fd));
 			for (auto &c : clients)
@@ -167,7 +166,8 @@ TEST_F(DeviceTest, MonitorThatHangs)
 			std::this_thread::sleep_for(5ms);
 		}
 	});
-	EXPECT_EQ(ask(), "QEMU does not answer within 200 ms") << "one that only chatters";
+	EXPECT_EQ(ask(), "QEMU does not answer within 200 ms")
+		<< "one that only chatters";
 	chatter.request_stop();
 	chatter.join();
 	std::vector<vfio::UniqueFd> waiting;
@@ -196,8 +196,7 @@ TEST_F(DeviceTest, ControlCommands)
 	EXPECT_EQ(run("list"), "2\nok\n");
 	EXPECT_EQ(run(""), "ok\n");
 	EXPECT_TRUE(run("help").ends_with("ok\n"));
-	EXPECT_TRUE(run("stats").starts_with(
-		"{\"engines\":2,\"packets\":0,"));
+	EXPECT_TRUE(run("stats").starts_with("{\"engines\":2,\"packets\":0,"));
 	EXPECT_EQ(run("gpu1 irq drop 3"), "ok\n");
 	EXPECT_EQ(endpoints[1]->irq_gate().drop, 3u);
 	EXPECT_EQ(run("engine 1 hang"), "ok\n");
@@ -257,8 +256,7 @@ private:
 
 class SocketTest : public DeviceTest {
 protected:
-	std::string path = std::format("{}emu-socket-{}", testing::TempDir(),
-				       getpid());
+	std::string path = std::format("{}emu-socket-{}", testing::TempDir(), getpid());
 
 	// A client that gives up rather than hang.
 	static vfio::UniqueFd client()
@@ -273,8 +271,7 @@ protected:
 	{
 		sockaddr_un a{AF_UNIX, {}};
 		to.copy(a.sun_path, sizeof(a.sun_path) - 1);
-		return ::connect(fd, reinterpret_cast<sockaddr *>(&a),
-				 sizeof(a)) == 0;
+		return ::connect(fd, reinterpret_cast<sockaddr *>(&a), sizeof(a)) == 0;
 	}
 	static std::string ask(int fd, std::string_view line)
 	{
@@ -333,8 +330,8 @@ TEST_F(SocketTest, ControlOutlivesAFullTable)
 
 int ctl(const std::string &arguments)
 {
-	int status = std::system(std::format("timeout 20 {} {} 2>/dev/null",
-					     CTL, arguments).c_str());
+	int status = std::system(
+		std::format("timeout 20 {} {} 2>/dev/null", CTL, arguments).c_str());
 	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
@@ -343,13 +340,12 @@ TEST_F(SocketTest, CtlGivesUp)
 	vfio::UniqueFd silent = vfio::listen_at(path);
 	EXPECT_EQ(ctl(std::format("--timeout 1 {} list", path)), 1);
 	for (const char *seconds : {"0", "x", "1s", "-1", "86401", ""})
-		EXPECT_EQ(ctl(std::format("--timeout '{}' {} list", seconds,
-					  path)), 2) << seconds;
+		EXPECT_EQ(ctl(std::format("--timeout '{}' {} list", seconds, path)), 2)
+			<< seconds;
 	EXPECT_EQ(ctl(std::format("--timeout 1 {}", path)), 2);
 	Control control(path, endpoints);
 	EXPECT_EQ(ctl(std::format("{} list >/dev/null", path)), 0);
-	EXPECT_EQ(ctl(std::format("--timeout 10 {} gpu1 stats >/dev/null", path)),
-		  0);
+	EXPECT_EQ(ctl(std::format("--timeout 10 {} gpu1 stats >/dev/null", path)), 0);
 	EXPECT_EQ(ctl(std::format("{} gpu9 stats", path)), 1);
 }
 
@@ -360,8 +356,9 @@ TEST_F(SocketTest, DeviceOutlivesAFullTable)
 	{
 		FullTable full;
 		server = std::jthread([this] { endpoints[0]->serve(); });
-		ASSERT_TRUE(connect(fd.get(), std::format(
-			"{}emu-test-{}-0", testing::TempDir(), getpid())));
+		ASSERT_TRUE(
+			connect(fd.get(), std::format("{}emu-test-{}-0",
+						      testing::TempDir(), getpid())));
 		std::this_thread::sleep_for(std::chrono::milliseconds(100));
 	}
 	vfio::Header version{1, 1, sizeof(version) + 4, 0, 0};
@@ -385,14 +382,32 @@ TEST(IrqGateTest, EndsInTheMiddleOfADelay)
 
 TEST_F(DeviceTest, ControlErrors)
 {
-	for (const char *line :
-	     {"gpu2 stats", "gpu stats", "gpux stats", "gpu0", "nonsense",
-	      "irq", "irq drop", "irq drop x", "irq drop 0x", "irq lose 1",
-	      "irq drop 4294967296", "engine", "engine 2 hang", "engine 0", "engine all",
-	      "engine 0 stop", "engine 0 slow", "xnack", "xnack maybe",
-	      "peek 0 70000", "peek 0x1000000 1", "peek 0xffffffffffffffff 2",
-	      "poison 0 0x1000001", "timeline", "timeline maybe",
-	      "hash 99999999999999999999 1"})
+	for (const char *line : {"gpu2 stats",
+				 "gpu stats",
+				 "gpux stats",
+				 "gpu0",
+				 "nonsense",
+				 "irq",
+				 "irq drop",
+				 "irq drop x",
+				 "irq drop 0x",
+				 "irq lose 1",
+				 "irq drop 4294967296",
+				 "engine",
+				 "engine 2 hang",
+				 "engine 0",
+				 "engine all",
+				 "engine 0 stop",
+				 "engine 0 slow",
+				 "xnack",
+				 "xnack maybe",
+				 "peek 0 70000",
+				 "peek 0x1000000 1",
+				 "peek 0xffffffffffffffff 2",
+				 "poison 0 0x1000001",
+				 "timeline",
+				 "timeline maybe",
+				 "hash 99999999999999999999 1"})
 		EXPECT_TRUE(run(line).starts_with("error: ")) << line;
 }
 
@@ -429,7 +444,8 @@ u32 le(const std::vector<u8> &d, size_t at, unsigned width)
 u32 sum(const std::vector<u8> &d, size_t at, size_t n)
 {
 	return std::accumulate(d.begin() + static_cast<long>(at),
-			       d.begin() + static_cast<long>(at + n), 0u) & 0xffff;
+			       d.begin() + static_cast<long>(at + n), 0u) &
+	       0xffff;
 }
 
 // As the driver checks it.

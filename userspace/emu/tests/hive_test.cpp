@@ -150,8 +150,8 @@ TEST(Hive, Aperture)
 	Pair p;
 	u32 v = 77;
 
-	EXPECT_EQ(p.port.write(0, Rig::aperture + segment + 0x5000,
-			       as_const_bytes(v)), Access::ok);
+	EXPECT_EQ(p.port.write(0, Rig::aperture + segment + 0x5000, as_const_bytes(v)),
+		  Access::ok);
 	EXPECT_EQ(p.b.vram<u32>(0x5000), 77u);
 	EXPECT_EQ(p.linked(), 4u);
 	EXPECT_EQ(p.port.write(0, Rig::aperture + 0x5000, as_const_bytes(v)),
@@ -187,8 +187,9 @@ TEST(Hive, TimelineTellsWhoseMemory)
 
 	p.a.map_hive(1, va, segment + 4 * MiB);
 	p.a.map_vram(1, va + page_size, 4 * MiB);
-	const u32 ib[]{1, 63, 0, static_cast<u32>(va + page_size), 0,
-		       static_cast<u32>(va), 0, 0};
+	const u32 ib[]{
+		1, 63, 0, static_cast<u32>(va + page_size), 0, static_cast<u32>(va),
+		0, 0};
 	std::ranges::copy(ib, &p.a.vram<u32>(512 << 10));
 	p.a.map_vram(1, 2 * va, 512 << 10);
 	p.a.gpu.timeline().enable(true);
@@ -202,8 +203,8 @@ TEST(Hive, OutsideEverySegmentIsRefused)
 {
 	Pair p;
 
-	for (u64 offset : {memory, segment + memory, 2 * segment, 4 * segment,
-			   64 * segment}) {
+	for (u64 offset :
+	     {memory, segment + memory, 2 * segment, 4 * segment, 64 * segment}) {
 		u32 v = 77;
 		u64 old;
 		p.a.host.messages.clear();
@@ -245,8 +246,8 @@ TEST(Hive, WhoVanishesIsNotReached)
 		c.vram = memory;
 		c.verbosity = Log::error;
 		c.gpu.member = {&hive, i};
-		c.socket = std::format("{}emu-hive-{}-{}", testing::TempDir(),
-				       getpid(), i);
+		c.socket = std::format("{}emu-hive-{}-{}", testing::TempDir(), getpid(),
+				       i);
 		endpoints.push_back(std::make_unique<Endpoint>(c, fabric));
 	}
 	EXPECT_EQ(hive.room(0), memory);

@@ -63,9 +63,9 @@ TEST_F(KiqTest, WrapsAroundItsRing)
 
 TEST_F(KiqTest, WritesWaitsAndFences)
 {
-	submit({pm4(0x37, 4), 0, 0x38123, 0, 5,
-		pm4(0x3c, 6), 3, 0x38124, 0, 1, ~0u, 10,
-		pm4(0x49, 6), 0, 1u << 29, lower(Rig::aperture), upper(Rig::aperture), 77, 0});
+	submit({pm4(0x37, 4), 0, 0x38123, 0, 5, pm4(0x3c, 6), 3, 0x38124, 0, 1, ~0u, 10,
+		pm4(0x49, 6), 0, 1u << 29, lower(Rig::aperture), upper(Rig::aperture),
+		77, 0});
 	EXPECT_EQ(r.get(0x38123), 5u);
 	EXPECT_EQ(r.vram<u32>(0), 0u) << "did not wait";
 	r.set(0x38124, 1);
@@ -149,8 +149,8 @@ TEST_F(KiqTest, Dequeue)
 TEST_F(KiqTest, OtherQueuesAreNotIts)
 {
 	u32 at = 0;
-	for (auto [me, pipe, queue] : {std::array{2u, 1u, 1u}, {2u, 0u, 0u},
-				       {1u, 1u, 0u}, {0u, 0u, 0u}}) {
+	for (auto [me, pipe, queue] :
+	     {std::array{2u, 1u, 1u}, {2u, 0u, 0u}, {1u, 1u, 0u}, {0u, 0u, 0u}}) {
 		select(me, pipe, queue);
 		EXPECT_EQ(r.get(reg::hqd_active), 0u);
 		r.set64(reg::hqd_base, 0x1000);
@@ -247,8 +247,15 @@ TEST(Timeline, ChromeTrace)
 	Timeline t(2);
 	t.record({.name = "off", .end = 1});
 	t.enable(true);
-	t.record({.name = "copy", .start = 1000, .end = 3500, .track = 3, .queue = 1,
-		  .ring = 64, .words = 7, .bytes = 512, .from = {Path::vram, 2, 16},
+	t.record({.name = "copy",
+		  .start = 1000,
+		  .end = 3500,
+		  .track = 3,
+		  .queue = 1,
+		  .ring = 64,
+		  .words = 7,
+		  .bytes = 512,
+		  .from = {Path::vram, 2, 16},
 		  .to = {Path::xgmi, 5, 32}});
 	t.record({.name = "fence", .start = 4000, .end = 4100, .track = 3});
 	t.record({.name = "lost", .start = 5000, .end = 5100});

@@ -13,7 +13,7 @@ namespace {
 
 struct Sample {
 	const char *name;
-	std::vector<u32> words; // a good packet
+	std::vector<u32> words;	  // a good packet
 	std::vector<u32> defined; // which bits of each word mean something
 };
 
@@ -21,27 +21,36 @@ constexpr u32 all = ~0u;
 
 const std::vector<Sample> samples{
 	{"nop", {0}, {0x3fff00ff}},
-	{"copy", {1, 63, 0, 64, 0, 4096, 0},
+	{"copy",
+	 {1, 63, 0, 64, 0, 4096, 0},
 	 {0x0804ffff, 0x3fffffff, 0, all, all, all, all}},
-	{"broadcast", {1 | 1u << 27, 63, 0, 64, 0, 4096, 0, 8192, 0},
+	{"broadcast",
+	 {1 | 1u << 27, 63, 0, 64, 0, 4096, 0, 8192, 0},
 	 {0x0804ffff, 0x3fffffff, 0, all, all, all, all, all, all}},
-	{"window", {0x401 | 4u << 29, 64, 0, 0, 63 << 13, 0, 4096, 0, 0,
-		    127 << 13, 0, 15 | 31 << 16, 0},
+	{"window",
+	 {0x401 | 4u << 29, 64, 0, 0, 63 << 13, 0, 4096, 0, 0, 127 << 13, 0,
+	  15 | 31 << 16, 0},
 	 {0xe004ffff, all, all, 0, 0xffffe000, 0, all, all, 0, 0xffffe000, 0,
 	  0x3fff3fff, 0}},
-	{"swap", {0x901, 63, 0, 64, 0, 4096, 0},
+	{"swap",
+	 {0x901, 63, 0, 64, 0, 4096, 0},
 	 {0x0004ffff, 0x3fffffff, 0, all, all, all, all}},
 	{"write", {2, 64, 0, 0, 42}, {0x400ff, all, all, 0xfffff, all}},
 	{"indirect", {4, 64, 0, 8, 0, 0}, {0xf00ff, all, all, 0xfffff, all, all}},
 	{"fence", {5, 64, 0, 42}, {0xff, all, all, all}},
 	{"trap", {6, 1}, {0xff, 0x0fffffff}},
-	{"poll", {8 | 1u << 31 | 3u << 28, 64, 0, 1, all, 0xfff << 16},
+	{"poll",
+	 {8 | 1u << 31 | 3u << 28, 64, 0, 1, all, 0xfff << 16},
 	 {0xf40000ff, all, all, all, all, 0x0fffffff}},
 	{"cond_exe", {9, 64, 0, 1, 4}, {0xff, all, all, all, 0x3fff}},
-	{"atomic", {10 | 0x2fu << 25, 64, 0, 1, 0, 0, 0, 0},
+	{"atomic",
+	 {10 | 0x2fu << 25, 64, 0, 1, 0, 0, 0, 0},
 	 {0xfe0500ff, all, all, all, all, all, all, 0x1fff}},
-	{"fill", {11 | 2u << 30, 64, 0, 7, 63}, {0xc00000ff, all, all, all, 0x3fffffff}},
-	{"ptepde", {12, 64, 0, 1, 0, 4096, 0, 4096, 0, 3},
+	{"fill",
+	 {11 | 2u << 30, 64, 0, 7, 63},
+	 {0xc00000ff, all, all, all, 0x3fffffff}},
+	{"ptepde",
+	 {12, 64, 0, 1, 0, 4096, 0, 4096, 0, 3},
 	 {0xff, all, all, all, all, all, all, all, all, 0x7ffff}},
 	{"timestamp", {13 | 1u << 8, 64, 0}, {0xffff, all, all}},
 	{"srbm_write", {14 | 0xfu << 28, 4, 1}, {0xf00000ff, 0x3ffff, all}},
@@ -80,8 +89,8 @@ TEST(Packet, EveryReservedBitIsRejected)
 				auto words = s.words;
 				words[w] |= 1u << bit;
 				auto p = decode(words);
-				EXPECT_FALSE(p) << s.name << " word " << w
-						<< " bit " << bit;
+				EXPECT_FALSE(p)
+					<< s.name << " word " << w << " bit " << bit;
 			}
 }
 
@@ -113,17 +122,21 @@ TEST(Packet, Limits)
 	expect_bad<7>({0x901, 63, 0, 64, 0, 4096 + 32, 0},
 		      "swap addresses are not aligned to 64 bytes");
 	for (u32 word : {1u, 6u}) {
-		std::array<u32, 13> w{0x401 | 4u << 29, 64, 0, 0, 63 << 13, 0,
-				      4096, 0, 0, 127 << 13, 0, 15, 0};
+		std::array<u32, 13> w{
+			0x401 | 4u << 29, 64, 0,  0, 63 << 13, 0, 4096, 0, 0,
+			127 << 13,	  0,  15, 0};
 		w[word] += 8;
 		expect_bad<13>(w, "sub-window copy is not aligned");
 	}
-	expect_bad<13>({0x401 | 5u << 29, 64, 0, 0, 63 << 13, 0, 4096, 0, 0,
-			127 << 13, 0, 15, 0}, "element size of sub-window copy");
-	expect_bad<13>({0x401 | 4u << 29, 64, 0, 0, 3 << 13, 0, 4096, 0, 0,
-			127 << 13, 0, 4, 0}, "rows of sub-window copy overlap");
-	expect_bad<13>({0x401 | 4u << 29, 64, 0, 0, 63 << 13, 0, 4096, 0, 0,
-			3 << 13, 0, 4, 0}, "rows of sub-window copy overlap");
+	expect_bad<13>({0x401 | 5u << 29, 64, 0, 0, 63 << 13, 0, 4096, 0, 0, 127 << 13,
+			0, 15, 0},
+		       "element size of sub-window copy");
+	expect_bad<13>({0x401 | 4u << 29, 64, 0, 0, 3 << 13, 0, 4096, 0, 0, 127 << 13,
+			0, 4, 0},
+		       "rows of sub-window copy overlap");
+	expect_bad<13>(
+		{0x401 | 4u << 29, 64, 0, 0, 63 << 13, 0, 4096, 0, 0, 3 << 13, 0, 4, 0},
+		"rows of sub-window copy overlap");
 	expect_bad<7>({0x901, 0x3fffffdf + 1, 0, 0, 0, 0, 1}, "swap is too long");
 	EXPECT_TRUE(decode(std::array<u32, 7>{0x901, 0x3fffffdf, 0, 0, 0, 0, 1}));
 	expect_bad<7>({0x901, 127, 0, 64, 0, 128, 0}, "swap ranges overlap");
@@ -131,7 +144,8 @@ TEST(Packet, Limits)
 	EXPECT_TRUE(decode(std::array<u32, 7>{0x901, 63, 0, 64, 0, 128, 0}));
 	expect_bad<9>({1 | 1u << 27, 63, 0, 0, 0, 32, 0, 80, 0},
 		      "broadcast destinations differ modulo 32");
-	EXPECT_TRUE(decode(std::array<u32, 9>{1 | 1u << 27, 63, 0, 0, 0, 33, 0, 65, 0}));
+	EXPECT_TRUE(
+		decode(std::array<u32, 9>{1 | 1u << 27, 63, 0, 0, 0, 33, 0, 65, 0}));
 	expect_bad<4>({5, 2, 0, 1}, "FENCE is not aligned to 4 bytes");
 	expect_bad<6>({4, 16, 0, 8, 0, 0},
 		      "indirect buffer is not aligned to 32 bytes");
@@ -140,8 +154,7 @@ TEST(Packet, Limits)
 		      "ATOMIC is not naturally aligned");
 	expect_bad<8>({10 | 0x2fu << 25 | 1 << 16, 8, 0, 1, 0, 0, 0, 0},
 		      "ATOMIC loops without a comparison");
-	expect_bad<8>({10 | 0x3fu << 25, 8, 0, 1, 0, 0, 0, 0},
-		      "operation of ATOMIC");
+	expect_bad<8>({10 | 0x3fu << 25, 8, 0, 1, 0, 0, 0, 0}, "operation of ATOMIC");
 	expect_bad<5>({11 | 2u << 30, 2, 0, 7, 63},
 		      "word fill is not aligned to 4 bytes");
 	expect_bad<5>({11 | 2u << 30, 4, 0, 7, 64},

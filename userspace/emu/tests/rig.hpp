@@ -96,8 +96,7 @@ public:
 	}
 
 private:
-	static std::byte *window(const Zeroed &m, u64 base,
-				 u64 address, u64 n)
+	static std::byte *window(const Zeroed &m, u64 base, u64 address, u64 n)
 	{
 		u64 offset = address - base;
 		if (offset > m.size() || n > m.size() - offset)
@@ -124,8 +123,7 @@ public:
 	Gpu gpu;
 
 	explicit Rig(const GpuConfig &config = {}, u64 vram = 16 * MiB)
-		: memory(vram), gpu(config, memory, host),
-		  start_(config.member.start())
+		: memory(vram), gpu(config, memory, host), start_(config.member.start())
 	{
 		if (config.member.hive)
 			config.member.hive->join(config.member.node, gpu.vram());

@@ -39,8 +39,8 @@ TEST(Sdma, CopyOfEveryShape)
 			r.submit({1, static_cast<u32>(n - 1), 0, AT(shift),
 				  AT(8 * MiB + shift)});
 			ASSERT_TRUE(r.idle());
-			EXPECT_EQ(copy_of(r, shift, n),
-				  copy_of(r, 8 * MiB + shift, n)) << n;
+			EXPECT_EQ(copy_of(r, shift, n), copy_of(r, 8 * MiB + shift, n))
+				<< n;
 			EXPECT_EQ(r.vram<u8>(8 * MiB + shift + n), 0xee);
 		}
 }
@@ -71,15 +71,14 @@ TEST(Sdma, Window)
 	pattern(r, 64, 100 * 32, 5);
 	pattern(r, 4 * MiB, 100 * 48, 77);
 	auto before = copy_of(r, 4 * MiB, 100 * 48);
-	r.submit({0x401 | 2u << 29, AT(64), 0, 7 << 13, 0, AT(4 * MiB), 0,
-		  11 << 13, 0, 2 | 99 << 16, 0});
+	r.submit({0x401 | 2u << 29, AT(64), 0, 7 << 13, 0, AT(4 * MiB), 0, 11 << 13, 0,
+		  2 | 99 << 16, 0});
 	ASSERT_TRUE(r.idle());
 	for (u64 i = 0; i < 100; i++) {
-		EXPECT_EQ(copy_of(r, 64 + 32 * i, 12),
-			  copy_of(r, 4 * MiB + 48 * i, 12)) << i;
+		EXPECT_EQ(copy_of(r, 64 + 32 * i, 12), copy_of(r, 4 * MiB + 48 * i, 12))
+			<< i;
 		for (u64 j = 12; j < 48; j++)
-			EXPECT_EQ(r.vram<u8>(4 * MiB + 48 * i + j),
-				  before[48 * i + j]);
+			EXPECT_EQ(r.vram<u8>(4 * MiB + 48 * i + j), before[48 * i + j]);
 	}
 }
 
@@ -94,7 +93,8 @@ TEST(Sdma, LongWindow)
 		  u32(width / 16 - 1) | u32(rows - 1) << 16, 0});
 	for (u64 i = 0; i < rows; i++)
 		ASSERT_EQ(copy_of(r, i * pitch, width),
-			  copy_of(r, 32 * MiB + i * width, width)) << i;
+			  copy_of(r, 32 * MiB + i * width, width))
+			<< i;
 }
 
 TEST(Sdma, Swap)
@@ -159,8 +159,8 @@ TEST(Sdma, FenceAndTrap)
 TEST(Sdma, PollReleases)
 {
 	Rig r;
-	r.submit({8 | 1u << 31 | 3u << 28, AT(0), 5, 0xff, 0xfff << 16 | 10,
-		  5, AT(4), 1});
+	r.submit({8 | 1u << 31 | 3u << 28, AT(0), 5, 0xff, 0xfff << 16 | 10, 5, AT(4),
+		  1});
 	EXPECT_EQ(r.vram<u32>(4), 0u);
 	r.vram<u32>(0) = 0x1005;
 	r.gpu.run();
@@ -172,8 +172,8 @@ TEST(Sdma, PollGivesUpInTime)
 {
 	Rig r;
 	u64 start = r.host.time;
-	r.submit({8 | 1u << 31 | 3u << 28, AT(0), 5, ~0u, 100 << 16 | 2000,
-		  5, AT(4), 1});
+	r.submit({8 | 1u << 31 | 3u << 28, AT(0), 5, ~0u, 100 << 16 | 2000, 5, AT(4),
+		  1});
 	for (int i = 0; i < 1000; i++)
 		r.gpu.run();
 	ASSERT_LT(r.host.time, start + 1'900'000);
@@ -193,8 +193,8 @@ TEST(Sdma, LongestPollTakesSecondsNoMore)
 {
 	Rig r;
 	u64 start = r.host.time;
-	r.submit({8 | 1u << 31 | 3u << 28, AT(0), 5, ~0u, 0xffeu << 16 | 0xffff,
-		  5, AT(4), 1});
+	r.submit({8 | 1u << 31 | 3u << 28, AT(0), 5, ~0u, 0xffeu << 16 | 0xffff, 5,
+		  AT(4), 1});
 	r.host.time = start + 2'682'000'000;
 	r.gpu.run();
 	EXPECT_EQ(r.vram<u32>(4), 0u);
@@ -207,8 +207,7 @@ TEST(Sdma, LongestPollTakesSecondsNoMore)
 TEST(Sdma, PollLooksOnceMoreWhenItsTimeIsUp)
 {
 	Rig r;
-	r.submit({8 | 1u << 31 | 3u << 28, AT(0), 5, ~0u, 3 << 16 | 10,
-		  5, AT(4), 1});
+	r.submit({8 | 1u << 31 | 3u << 28, AT(0), 5, ~0u, 3 << 16 | 10, 5, AT(4), 1});
 	r.vram<u32>(0) = 5;
 	r.host.time += 1'000'000'000;
 	r.gpu.run();
@@ -221,8 +220,8 @@ TEST(Sdma, PollsDoNotShareTheirTime)
 {
 	Rig r;
 	for (u32 i = 1; i <= 2; i++)
-		r.push({8 | 1u << 31 | 3u << 28, AT(0), 5, ~0u, 100 << 16 | 2000,
-			5, AT(4 * i), i});
+		r.push({8 | 1u << 31 | 3u << 28, AT(0), 5, ~0u, 100 << 16 | 2000, 5,
+			AT(4 * i), i});
 	r.submit({8 | 1u << 31 | 3u << 28, AT(0), 5, ~0u, 0, 5, AT(12), 3});
 	r.host.time += 2'010'000;
 	r.gpu.run();
@@ -248,8 +247,8 @@ TEST(Sdma, CondExe)
 {
 	Rig r;
 	r.vram<u32>(0) = 1;
-	r.submit({9, AT(0), 1, 4, 5, AT(64), 10, 9, AT(0), 2, 4, 5, AT(68), 20,
-		  5, AT(72), 30});
+	r.submit({9, AT(0), 1, 4, 5, AT(64), 10, 9, AT(0), 2, 4, 5, AT(68), 20, 5,
+		  AT(72), 30});
 	EXPECT_EQ(r.vram<u32>(64), 10u);
 	EXPECT_EQ(r.vram<u32>(68), 0u);
 	EXPECT_EQ(r.vram<u32>(72), 30u);
@@ -444,16 +443,16 @@ TEST_P(Strict, RaisesAndStopsTheQueue)
 
 INSTANTIATE_TEST_SUITE_P(
 	Packets, Strict,
-	testing::Values(
-		Illegal{"operation", {3, 0, 0}},
-		Illegal{"swap32", {0x901, 63, 0, AT(32), AT(4096)}},
-		Illegal{"broadcast", {1 | 1u << 27, 63, 0, AT(0), AT(32), AT(80)}},
-		Illegal{"reserved", {5 | 1u << 20, AT(0), 9}},
-		Illegal{"copy_parameter", {1, 63, 1u << 16, AT(0), AT(4096)}},
-		Illegal{"indirect_position", {4, AT(0), 8, 0, 0}},
-		Illegal{"long_write", {2, AT(64), 1000, 1}},
-		Illegal{"cond_exe", {9, AT(0), 1, 5000}},
-		Illegal{"nop", {100 << 16}}),
+	testing::Values(Illegal{"operation", {3, 0, 0}},
+			Illegal{"swap32", {0x901, 63, 0, AT(32), AT(4096)}},
+			Illegal{"broadcast",
+				{1 | 1u << 27, 63, 0, AT(0), AT(32), AT(80)}},
+			Illegal{"reserved", {5 | 1u << 20, AT(0), 9}},
+			Illegal{"copy_parameter", {1, 63, 1u << 16, AT(0), AT(4096)}},
+			Illegal{"indirect_position", {4, AT(0), 8, 0, 0}},
+			Illegal{"long_write", {2, AT(64), 1000, 1}},
+			Illegal{"cond_exe", {9, AT(0), 1, 5000}},
+			Illegal{"nop", {100 << 16}}),
 	[](const auto &i) { return i.param.name; });
 
 TEST(Sdma, WritePointerOutsideTheRing)
@@ -517,8 +516,9 @@ std::string told(const std::string &json, const std::string &name)
 	auto from = json.find("\"name\":\"" + name + "\"");
 	auto args = json.find("\"args\":", from);
 
-	return from == std::string::npos ? "" :
-	       json.substr(args + 7, json.find("}}", args) - args - 6);
+	return from == std::string::npos
+		       ? ""
+		       : json.substr(args + 7, json.find("}}", args) - args - 6);
 }
 
 TEST(Sdma, TimelineTellsWhatPacketsDid)
@@ -527,8 +527,8 @@ TEST(Sdma, TimelineTellsWhatPacketsDid)
 	r.enable_vmid(1);
 	r.map_bus(1, 0x10000000, FakeHost::system_base + 4096);
 	r.map_vram(1, 0x10001000, 8 * MiB);
-	const u32 ib[]{1, 255, 0, 0x10001000, 0, 0x10000000, 0, 0,
-		       5, 0x10000040, 0, 9, 0, 0, 0, 0};
+	const u32 ib[]{1, 255,	      0, 0x10001000, 0, 0x10000000, 0, 0,
+		       5, 0x10000040, 0, 9,	     0, 0,	    0, 0};
 	std::ranges::copy(ib, &r.vram<u32>(512 << 10));
 	r.map_vram(1, 0x20000000, 512 << 10);
 	r.gpu.timeline().enable(true);
@@ -540,9 +540,8 @@ TEST(Sdma, TimelineTellsWhatPacketsDid)
 	EXPECT_EQ(told(json, "copy"),
 		  R"({"queue":0,"ring":8,"words":7,"bytes":256,)"
 		  R"("from":["vram",0,8388608],"to":["system",0,4294971392]})");
-	EXPECT_EQ(told(json, "fence"),
-		  R"({"queue":0,"ring":8,"words":4,"bytes":0,)"
-		  R"("to":["system",0,4294971456]})");
+	EXPECT_EQ(told(json, "fence"), R"({"queue":0,"ring":8,"words":4,"bytes":0,)"
+				       R"("to":["system",0,4294971456]})");
 	EXPECT_EQ(told(json, "broadcast"),
 		  R"({"queue":0,"ring":32,"words":9,"bytes":4096,)"
 		  R"("from":["vram",0,64],"to":["vram",0,4194304],)"

@@ -122,8 +122,7 @@ TEST_F(DispatcherTest, Versions)
 {
 	EXPECT_EQ(error(Command::version, bytes_of(Version{1, 0})), ENOTSUP);
 	EXPECT_EQ(error(Command::version, json("{}", false)), EINVAL);
-	EXPECT_EQ(error(Command::version, json(std::string_view("{}\0x", 4))),
-		  EINVAL);
+	EXPECT_EQ(error(Command::version, json(std::string_view("{}\0x", 4))), EINVAL);
 	auto r = send(Command::version, bytes_of(Version{0, 9}));
 	EXPECT_EQ(head<Version>(r.data).minor, 9);
 	EXPECT_EQ(r.data.back(), std::byte{0});
@@ -172,14 +171,14 @@ TEST_F(DispatcherTest, RegionInfoInTwoSteps)
 	EXPECT_EQ(info.argsz, 32 + 16 + 32u);
 	EXPECT_EQ(info.cap_offset, 32u);
 	EXPECT_EQ(r.fd, -1) << "the file goes with the whole answer";
-	r = send(Command::region_info,
-		 bytes_of(RegionInfo{info.argsz, 0, 0, 0, 0, 0}));
+	r = send(Command::region_info, bytes_of(RegionInfo{info.argsz, 0, 0, 0, 0, 0}));
 	EXPECT_EQ(r.data.size(), info.argsz);
 	EXPECT_EQ(r.fd, 0);
 	EXPECT_EQ(error(Command::region_info,
-			bytes_of(RegionInfo{32, 0, region_count, 0, 0, 0})), EINVAL);
-	EXPECT_EQ(error(Command::region_info,
-			bytes_of(RegionInfo{31, 0, 0, 0, 0, 0})), EINVAL);
+			bytes_of(RegionInfo{32, 0, region_count, 0, 0, 0})),
+		  EINVAL);
+	EXPECT_EQ(error(Command::region_info, bytes_of(RegionInfo{31, 0, 0, 0, 0, 0})),
+		  EINVAL);
 }
 
 TEST_F(DispatcherTest, RegionAccessIsBounded)
@@ -200,8 +199,8 @@ TEST_F(DispatcherTest, RegionAccessIsBounded)
 	EXPECT_EQ(read(0, 0, max_transfer), 0);
 	EXPECT_EQ(read(0, 0, max_transfer + 1), EINVAL);
 	device.regions[5].writable = false;
-	EXPECT_EQ(error(Command::region_write,
-			bytes_of(RegionAccess{0, 5, 4}, u32{1})), EPERM);
+	EXPECT_EQ(error(Command::region_write, bytes_of(RegionAccess{0, 5, 4}, u32{1})),
+		  EPERM);
 }
 
 TEST_F(DispatcherTest, ReadReturnsWhatTheDeviceSays)
@@ -227,7 +226,8 @@ TEST_F(DispatcherTest, DmaMapChecks)
 	EXPECT_EQ(map({32, 7, 0, 0x10000, 0x1000}), EINVAL);
 	EXPECT_EQ(map({31, 3, 0, 0x10000, 0x1000}), EINVAL);
 	EXPECT_EQ(map({32, 3, 0x1000, 0x10000, 0x1000}, one(memory_file(0x1000))),
-		  EINVAL) << "beyond the end of the file";
+		  EINVAL)
+		<< "beyond the end of the file";
 	EXPECT_EQ(map({32, 3, 0x1000, 0x10000, 0x1000}, one(memory_file(0x2000))), 0);
 	EXPECT_EQ(map({32, 3, 0, 0xf000, 0x2000}), EEXIST);
 	EXPECT_EQ(map({32, 3, 0, 0x10000, 0x1000}), EEXIST);
@@ -263,7 +263,8 @@ TEST(DmaMapTest, UseStopsAtTheMappingsEnd)
 {
 	DmaMap m;
 	UniqueFd file = memory_file(0x4000);
-	EXPECT_EQ(m.map({32, 3, 0x1000, 0x10000, 0x2000}, UniqueFd(dup(file.get()))), 0);
+	EXPECT_EQ(m.map({32, 3, 0x1000, 0x10000, 0x2000}, UniqueFd(dup(file.get()))),
+		  0);
 	EXPECT_EQ(m.map({32, 1, 0, 0x12000, 0x1000}, UniqueFd(dup(file.get()))), 0);
 	EXPECT_EQ(m.map({32, 3, 0, 0x20000, 0x1000}, {}), 0);
 	u64 length = 0;
@@ -315,8 +316,7 @@ u64 count_of(const UniqueFd &fd)
 TEST_F(DispatcherTest, Irqs)
 {
 	UniqueFd e(eventfd(0, EFD_NONBLOCK));
-	auto set = [&](IrqSet q, std::vector<UniqueFd> fds = {},
-		       Payload data = {}) {
+	auto set = [&](IrqSet q, std::vector<UniqueFd> fds = {}, Payload data = {}) {
 		Payload p = bytes_of(q);
 		p.insert(p.end(), data.begin(), data.end());
 		return error(Command::set_irqs, p, std::move(fds));
@@ -388,8 +388,8 @@ public:
 		std::memcpy(data.data() + o, in.data(), in.size());
 		return true;
 	}
-	bool bar_update(unsigned, u64 o, unsigned,
-			const std::function<u64(u64)> &fn, u64 &old) override
+	bool bar_update(unsigned, u64 o, unsigned, const std::function<u64(u64)> &fn,
+			u64 &old) override
 	{
 		std::memcpy(&old, data.data() + o, 8);
 		u64 v = fn(old);
@@ -549,9 +549,9 @@ TEST_F(SessionTest, DmaDuringTheVersion)
 			replies++;
 			client->send({0, 1, 0, 0, 0}, {p});
 		} else {
-			client->send({m->header.id, 11, 0, flag_reply, 0},
-				     {as_const_bytes(head<DmaAccess>(m->payload)),
-				      data});
+			client->send(
+				{m->header.id, 11, 0, flag_reply, 0},
+				{as_const_bytes(head<DmaAccess>(m->payload)), data});
 		}
 	}
 	client->shutdown();
@@ -561,9 +561,8 @@ TEST_F(SessionTest, ShortAndFailedDmaReplies)
 {
 	std::array<std::byte, 8> got;
 	for (u32 flags : {flag_reply, flag_reply | flag_error}) {
-		std::jthread worker([&] {
-			EXPECT_FALSE(session->dma_read(0x5000, got));
-		});
+		std::jthread worker(
+			[&] { EXPECT_FALSE(session->dma_read(0x5000, got)); });
 		auto m = client->receive();
 		ASSERT_TRUE(m);
 		client->send({m->header.id, 11, 0, flags, 5},

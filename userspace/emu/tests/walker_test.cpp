@@ -22,9 +22,8 @@ public:
 	{
 		return sluice::emu::walk(t, va, [this](u64 a, bool system) {
 			auto it = entries.find({system, a});
-			return it == entries.end() ?
-				       std::nullopt :
-				       std::optional(it->second);
+			return it == entries.end() ? std::nullopt
+						   : std::optional(it->second);
 		});
 	}
 };

@@ -76,8 +76,7 @@ result<detail::plan> try_plan(const Exchange &e, variant how)
 	case pattern::scatter:
 		return detail::plan_scatter(e.ranks, 0, all(half, e.block),
 					    memory_of(0, 0, whole), o);
-	case pattern::send:
-		break;
+	case pattern::send: break;
 	}
 	return detail::plan_send(e.ranks, messages_of(e), o);
 }
@@ -93,8 +92,9 @@ detail::plan plan_of(const Exchange &e, variant how)
 
 plan_desc descriptor(const detail::step &s)
 {
-	const plan_op op = s.swaps ? PLAN_SWAP :
-			   s.to.size() > 1 ? PLAN_BROADCAST : PLAN_COPY;
+	const plan_op op = s.swaps	     ? PLAN_SWAP
+			   : s.to.size() > 1 ? PLAN_BROADCAST
+					     : PLAN_COPY;
 
 	return {op, s.from.address(), s.to[0].address(),
 		s.to.size() > 1 ? s.to[1].address() : 0, s.from.size()};
@@ -110,8 +110,8 @@ std::string name(const Exchange &e)
 	if (e.kind == pattern::send)
 		out += std::format(", {} to {}, {} messages each", e.senders,
 				   e.receivers, e.messages);
-	return out + std::format(", {} bytes{}", e.block,
-				 e.prelaunch ? ", prelaunched" : "");
+	return out +
+	       std::format(", {} bytes{}", e.block, e.prelaunch ? ", prelaunched" : "");
 }
 
 Program exchange_program(const Exchange &e, variant how)
@@ -127,9 +127,9 @@ Program exchange_program(const Exchange &e, variant how)
 			continue;
 		for (const detail::step &s : steps)
 			descs.push_back(descriptor(s));
-		u32 engines = detail::pick_engines(
-			all_engines, host_engines,
-			detail::engines_wanted(p.how, steps), 0);
+		u32 engines =
+			detail::pick_engines(all_engines, host_engines,
+					     detail::engines_wanted(p.how, steps), 0);
 		jobs.submit(r, std::move(descs), {PLAN_FAN_OUT, engines}, e.prelaunch);
 	}
 	return jobs.finish();

@@ -10,8 +10,8 @@ namespace {
 plan_desc block(u32 i, u64 bytes)
 {
 	// no two blocks are neighbours, or the planner would join them
-	return {PLAN_COPY, gpu_memory(0) + 2 * i * bytes, host_memory +
-		own_memory / 2 + 2 * i * bytes, 0, bytes};
+	return {PLAN_COPY, gpu_memory(0) + 2 * i * bytes,
+		host_memory + own_memory / 2 + 2 * i * bytes, 0, bytes};
 }
 
 // What a runtime does that submits each copy by itself, in a stream's order.
@@ -25,11 +25,20 @@ Program fetch_loop(u32 blocks, u64 bytes)
 	p.lanes.push_back({"", false, 0, 0});
 	for (u32 i = 0; i < blocks; i++) {
 		u32 submit = p.add({.kind = Kind::submit, .packets = 3});
-		p.add({.kind = Kind::poll, .lane = 1, .from = host, .after = before,
+		p.add({.kind = Kind::poll,
+		       .lane = 1,
+		       .from = host,
+		       .after = before,
 		       .batch = submit});
-		p.add({.kind = Kind::copy, .lane = 1, .bytes = bytes,
-		       .from = {Path::vram, 0, 0}, .to = host, .batch = submit});
-		before = {p.add({.kind = Kind::atomic, .lane = 1, .to = host,
+		p.add({.kind = Kind::copy,
+		       .lane = 1,
+		       .bytes = bytes,
+		       .from = {Path::vram, 0, 0},
+		       .to = host,
+		       .batch = submit});
+		before = {p.add({.kind = Kind::atomic,
+				 .lane = 1,
+				 .to = host,
 				 .batch = submit})};
 	}
 	p.add({.kind = Kind::await, .after = before});
@@ -66,7 +75,8 @@ Time host_time(Fetch how, u32 blocks, const Machine &m)
 
 Time fetch_time(Fetch how, u32 blocks, u64 bytes, const Machine &m)
 {
-	return host_time(how, blocks, m) + measured(fetch_program(how, blocks, bytes), m);
+	return host_time(how, blocks, m) +
+	       measured(fetch_program(how, blocks, bytes), m);
 }
 
 } // namespace sluice::timing

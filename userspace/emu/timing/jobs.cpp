@@ -21,7 +21,10 @@ Place place_of(unsigned gpu, u64 address)
 }
 
 // The word that a wait polls.
-u64 release_word(unsigned gpu) { return host_memory + gpu * 64; }
+u64 release_word(unsigned gpu)
+{
+	return host_memory + gpu * 64;
+}
 
 void fill(Step &s, unsigned gpu, const sdma::Copy &p)
 {
@@ -66,7 +69,9 @@ Jobs::Jobs()
 void Jobs::submit(unsigned gpu, std::vector<plan_desc> descs, const Placing &how,
 		  bool prelaunch)
 {
-	plan_gpu g{how.engines, host_engines, how.to_host,
+	plan_gpu g{how.engines,
+		   host_engines,
+		   how.to_host,
 		   host_memory + own_memory + gpu * 65536,
 		   gpu_memory(gpu) + own_memory,
 		   gpu_memory(gpu) + own_memory + 65536};
@@ -109,8 +114,8 @@ void Jobs::release()
 
 u32 Jobs::lane(unsigned gpu, u32 engine)
 {
-	auto [found, is_new] = lanes_.try_emplace({gpu, engine},
-						  static_cast<u32>(p_.lanes.size()));
+	auto [found, is_new] =
+		lanes_.try_emplace({gpu, engine}, static_cast<u32>(p_.lanes.size()));
 	if (is_new)
 		p_.lanes.push_back({"", false, gpu, engine});
 	return found->second;

@@ -18,7 +18,10 @@ namespace sluice::timing {
 
 // Where things are in the addresses of these batches. Behind what is a GPU's data, and
 // in host memory, there is as much room again.
-constexpr u64 gpu_memory(unsigned gpu) { return u64{gpu + 1} << 40; }
+constexpr u64 gpu_memory(unsigned gpu)
+{
+	return u64{gpu + 1} << 40;
+}
 constexpr u64 host_memory = u64{64} << 40;
 constexpr u64 own_memory = u64{1} << 39;
 

@@ -41,7 +41,9 @@ void broadcasts(unsigned gpu, std::vector<Command> &out)
 
 	out.push_back({gpu, engine_to(gpu, all[0]), Kind::copy, {all[0]}});
 	for (std::size_t i = 1; i + 1 < all.size(); i += 2)
-		out.push_back({gpu, engine_to(gpu, all[i + 1]), Kind::broadcast,
+		out.push_back({gpu,
+			       engine_to(gpu, all[i + 1]),
+			       Kind::broadcast,
 			       {all[i], all[i + 1]}});
 }
 
@@ -75,14 +77,20 @@ Ends add_command(Program &p, const Command &c, u64 bytes, bool prelaunch)
 	p.lanes.push_back({"", false, c.gpu, c.engine});
 	u32 submit = p.add({.kind = Kind::submit, .packets = moves + 1 + prelaunch});
 	if (prelaunch)
-		ends.poll = p.add({.kind = Kind::poll, .lane = lane, .from = host,
+		ends.poll = p.add({.kind = Kind::poll,
+				   .lane = lane,
+				   .from = host,
 				   .batch = submit});
 	for (u32 i = 0; i < moves; i++)
-		p.add({.kind = c.kind, .lane = lane, .bytes = bytes,
-		       .from = {Path::vram, c.gpu, 0}, .to = {Path::xgmi, c.to[i], 0},
-		       .to2 = {Path::xgmi, c.to.back(), 0}, .batch = submit});
-	ends.sync = p.add({.kind = Kind::atomic, .lane = lane, .to = host,
-			   .batch = submit});
+		p.add({.kind = c.kind,
+		       .lane = lane,
+		       .bytes = bytes,
+		       .from = {Path::vram, c.gpu, 0},
+		       .to = {Path::xgmi, c.to[i], 0},
+		       .to2 = {Path::xgmi, c.to.back(), 0},
+		       .batch = submit});
+	ends.sync = p.add(
+		{.kind = Kind::atomic, .lane = lane, .to = host, .batch = submit});
 	return ends;
 }
 

@@ -37,8 +37,7 @@ void check_value(const Parameter &p, double v)
 
 Note read_note(const Parameter &p, const toml::table &t)
 {
-	Note n{t["basis"].value_or(std::string()),
-	       t["source"].value_or(std::string())};
+	Note n{t["basis"].value_or(std::string()), t["source"].value_or(std::string())};
 
 	if (t["unit"].value_or(std::string_view()) != p.unit)
 		reject(p.key, std::format("unit is not \"{}\"", p.unit));
@@ -87,8 +86,7 @@ try {
 	return out;
 } catch (const toml::parse_error &e) {
 	throw std::runtime_error(std::format("{}, line {}: {}", name,
-					     e.source().begin.line,
-					     e.description()));
+					     e.source().begin.line, e.description()));
 } catch (const std::runtime_error &e) {
 	throw std::runtime_error(std::format("{}: {}", name, e.what()));
 }

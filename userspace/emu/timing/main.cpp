@@ -56,8 +56,8 @@ void tables(const Options &o)
 {
 	Machine m = o.read().machine;
 
-	for (auto table : {cells_table, winners_table, phases_table, batches_table,
-			   fetch_table})
+	for (auto table :
+	     {cells_table, winners_table, phases_table, batches_table, fetch_table})
 		std::cout << table(m) << "\n";
 }
 
@@ -72,13 +72,13 @@ void replay(const Options &o)
 
 void collective(const Options &o)
 {
-	auto c = o.collective == "all-gather" ? Collective::all_gather :
-						Collective::all_to_all;
+	auto c = o.collective == "all-gather" ? Collective::all_gather
+					      : Collective::all_to_all;
 	Way w = o.way == "pcpy" ? Way::pcpy : o.way == "b2b" ? Way::b2b : Way::pair;
 
 	show(o, o.batches ? exchange_program(exchange_of(c, w, o.prelaunch, o.size),
-					     variant_of(c, w)) :
-			    latte_program({c, w, o.prelaunch}, o.size));
+					     variant_of(c, w))
+			  : latte_program({c, w, o.prelaunch}, o.size));
 }
 
 void print_fit(const Options &o)
@@ -94,11 +94,14 @@ void add_collective(CLI::App &app, Options &o)
 	auto *c = app.add_subcommand("collective", "one collective of DMA-Latte's");
 
 	c->add_option("collective", o.collective)
-		->required()->check(CLI::IsMember({"all-gather", "all-to-all"}));
+		->required()
+		->check(CLI::IsMember({"all-gather", "all-to-all"}));
 	c->add_option("variant", o.way)
-		->required()->check(CLI::IsMember({"pcpy", "pair", "b2b"}));
+		->required()
+		->check(CLI::IsMember({"pcpy", "pair", "b2b"}));
 	c->add_option("size", o.size, "bytes of the whole collective")
-		->required()->check(CLI::Range(u64{512}, u64{1} << 32))
+		->required()
+		->check(CLI::Range(u64{512}, u64{1} << 32))
 		->transform(CLI::AsSizeValue(false));
 	c->add_flag("--prelaunch", o.prelaunch, "enqueue early, release by a store");
 	c->add_flag("--batches", o.batches, "by libsluice's group");
@@ -108,8 +111,9 @@ void add_collective(CLI::App &app, Options &o)
 
 void add_commands(CLI::App &app, Options &o)
 {
-	app.add_option("--machine", o.machine, "parameters (default: mi300x.toml, "
-					       "built in)");
+	app.add_option("--machine", o.machine,
+		       "parameters (default: mi300x.toml, "
+		       "built in)");
 	app.require_subcommand(1);
 	app.add_subcommand("tables", "beside what others have published")
 		->callback([&o] { tables(o); });
@@ -122,10 +126,12 @@ void add_commands(CLI::App &app, Options &o)
 		->callback([&o] { std::cout << speedup_plot(o.read().machine); });
 	app.add_subcommand("regret", "what is chosen automatically, beside the best")
 		->callback([&o] { std::cout << regret_table(o.read().machine); });
-	app.add_subcommand("parameters", "with their sources")
-		->callback([&o] { std::cout << parameters_table(o.read()); });
-	app.add_subcommand("fit", "find the fitted parameters again")
-		->callback([&o] { print_fit(o); });
+	app.add_subcommand("parameters", "with their sources")->callback([&o] {
+		std::cout << parameters_table(o.read());
+	});
+	app.add_subcommand("fit", "find the fitted parameters again")->callback([&o] {
+		print_fit(o);
+	});
 }
 
 } // namespace
@@ -133,7 +139,8 @@ void add_commands(CLI::App &app, Options &o)
 int main(int argc, char **argv)
 {
 	CLI::App app("Virtual time of what SDMA engines execute. All its figures are "
-		     "those of a model.", "sluice-model");
+		     "those of a model.",
+		     "sluice-model");
 	Options o;
 
 	add_commands(app, o);

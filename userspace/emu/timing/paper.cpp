@@ -43,8 +43,14 @@ bool wanted(const PaperRow &row, Cells which)
 
 } // namespace
 
-std::span<const PaperRow> paper_rows() { return rows; }
-std::span<const PaperPhases> paper_phases() { return phases; }
+std::span<const PaperRow> paper_rows()
+{
+	return rows;
+}
+std::span<const PaperPhases> paper_phases()
+{
+	return phases;
+}
 
 Way paper_winner(Collective c, u64 size)
 {
@@ -75,8 +81,8 @@ std::array<double, 5> model_row(const PaperRow &row, const Machine &m)
 
 	for (std::size_t i = 0; i < out.size(); i++) {
 		auto [way, prelaunch] = paper_columns[i];
-		out[i] = pcpy / latte_time({row.collective, way, prelaunch},
-					   row.size, m);
+		out[i] = pcpy /
+			 latte_time({row.collective, way, prelaunch}, row.size, m);
 	}
 	return out;
 }
@@ -136,8 +142,8 @@ Machine fit(MachineFile from)
 		bool better = false;
 		for (std::size_t i = 0; i < parameters.size(); i++)
 			if (from.notes[i].basis == "fitted")
-				better |= improve(m.*parameters[i].value, step,
-						  least, m);
+				better |=
+					improve(m.*parameters[i].value, step, least, m);
 		if (!better)
 			step /= 2;
 	}

@@ -17,9 +17,11 @@ struct PaperRow {
 	bool judge; // no parameter was fitted to it
 };
 
-constexpr std::array<std::pair<Way, bool>, 5> paper_columns{{
-	{Way::pcpy, true}, {Way::pair, false}, {Way::pair, true},
-	{Way::b2b, false}, {Way::b2b, true}}};
+constexpr std::array<std::pair<Way, bool>, 5> paper_columns{{{Way::pcpy, true},
+							     {Way::pair, false},
+							     {Way::pair, true},
+							     {Way::b2b, false},
+							     {Way::b2b, true}}};
 
 std::span<const PaperRow> paper_rows();
 

@@ -8,8 +8,14 @@
 int allocations_left = -1;
 int host_mutant;
 
-void *host_alloc(size_t n) { return calloc(1, n + !n); }
-void host_free(const void *p) { free((void *)p); }
+void *host_alloc(size_t n)
+{
+	return calloc(1, n + !n);
+}
+void host_free(const void *p)
+{
+	free((void *)p);
+}
 
 /* As the driver sets them for this part: see amdgpu_sdma_batch_limits.c. */
 #define FASTEST_MHZ	2500
@@ -18,11 +24,16 @@ void host_free(const void *p) { free((void *)p); }
 static struct drm_amdgpu_sdma_desc descriptor(const struct plan_desc *d)
 {
 	static const u32 ops[] = {
-		AMDGPU_SDMA_OP_COPY, AMDGPU_SDMA_OP_BROADCAST,
-		AMDGPU_SDMA_OP_SWAP, AMDGPU_SDMA_OP_WAIT,
+		AMDGPU_SDMA_OP_COPY,
+		AMDGPU_SDMA_OP_BROADCAST,
+		AMDGPU_SDMA_OP_SWAP,
+		AMDGPU_SDMA_OP_WAIT,
 	};
 	struct drm_amdgpu_sdma_desc out = {
-		.op = ops[d->op], .src = d->src, .dst = d->dst, .size = d->size,
+		.op = ops[d->op],
+		.src = d->src,
+		.dst = d->dst,
+		.size = d->size,
 	};
 
 	if (d->op == PLAN_BROADCAST)
@@ -86,11 +97,11 @@ static int place(struct amdgpu_sdma_plan *plan, enum plan_placement placement,
 	const struct amdgpu_sdma_engines engines = {
 		.usable = gpu->engines,
 		.host = gpu->host,
-		.path = gpu->to_host ? AMDGPU_SDMA_PATH_HOST :
-				       AMDGPU_SDMA_PATH_DEVICE,
+		.path = gpu->to_host ? AMDGPU_SDMA_PATH_HOST : AMDGPU_SDMA_PATH_DEVICE,
 	};
 	static const u32 placements[] = {
-		AMDGPU_SDMA_PLACE_AUTO, AMDGPU_SDMA_PLACE_ONE_ENGINE,
+		AMDGPU_SDMA_PLACE_AUTO,
+		AMDGPU_SDMA_PLACE_ONE_ENGINE,
 		AMDGPU_SDMA_PLACE_FAN_OUT,
 	};
 

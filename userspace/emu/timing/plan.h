@@ -24,12 +24,12 @@ enum plan_placement { PLAN_AUTO, PLAN_ONE_ENGINE, PLAN_FAN_OUT };
 
 /* What the engines of a GPU are, and the memory that a batch gets. */
 struct plan_gpu {
-	uint32_t engines;	/* a bit for each that may be used */
-	uint32_t host;		/* those that face the host */
-	int to_host;		/* the batch is between the GPU and the host */
-	uint64_t slots;		/* in host memory, 64 bytes a share */
-	uint64_t samples;	/* in the GPU's memory, 64 bytes an engine */
-	uint64_t scratch;	/* the same, 64 KiB an engine */
+	uint32_t engines; /* a bit for each that may be used */
+	uint32_t host;	  /* those that face the host */
+	int to_host;	  /* the batch is between the GPU and the host */
+	uint64_t slots;	  /* in host memory, 64 bytes a share */
+	uint64_t samples; /* in the GPU's memory, 64 bytes an engine */
+	uint64_t scratch; /* the same, 64 KiB an engine */
 };
 
 typedef void (*plan_ib)(void *arg, uint32_t engine, const uint32_t *words,

@@ -20,16 +20,33 @@ using emu::u8;
 
 enum class Kind : u8 {
 	// of a thread of the host
-	submit,	  // packets are stored and a doorbell is rung
-	store,	  // a word that an engine polls is written
-	await,	  // by looking at the words that the steps in `after` write
-	sleep,	  // until the interrupts of the steps in `after`
+	submit, // packets are stored and a doorbell is rung
+	store,	// a word that an engine polls is written
+	await,	// by looking at the words that the steps in `after` write
+	sleep,	// until the interrupts of the steps in `after`
 	// of an engine: packets
-	nop, copy, broadcast, window, swap, fill, write, indirect, fence, trap,
-	poll, cond_exe, atomic, ptepde, timestamp, srbm_write,
+	nop,
+	copy,
+	broadcast,
+	window,
+	swap,
+	fill,
+	write,
+	indirect,
+	fence,
+	trap,
+	poll,
+	cond_exe,
+	atomic,
+	ptepde,
+	timestamp,
+	srbm_write,
 };
 
-constexpr bool is_packet(Kind k) { return k >= Kind::nop; }
+constexpr bool is_packet(Kind k)
+{
+	return k >= Kind::nop;
+}
 const char *name(Kind k);
 // Throws std::runtime_error if nothing is called that.
 Kind kind(std::string_view name);
@@ -37,11 +54,11 @@ Kind kind(std::string_view name);
 struct Step {
 	Kind kind = Kind::nop;
 	u32 lane = 0;
-	u64 bytes = 0;		// that a packet reads, once
-	u32 packets = 0;	// of a submit: how many it stores
+	u64 bytes = 0;	 // that a packet reads, once
+	u32 packets = 0; // of a submit: how many it stores
 	Place from{}, to{}, to2{};
 	std::vector<u32> after{}; // steps, by number
-	u32 batch = none;	// of a packet: the submit that it came by
+	u32 batch = none;	  // of a packet: the submit that it came by
 
 	static constexpr u32 none = ~0u;
 };

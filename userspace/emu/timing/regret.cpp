@@ -16,7 +16,8 @@ namespace {
 
 using detail::pattern;
 
-constexpr std::array variants{variant::pcpy, variant::bcst, variant::swap, variant::b2b};
+constexpr std::array variants{variant::pcpy, variant::bcst, variant::swap,
+			      variant::b2b};
 constexpr u64 KiB = 1 << 10;
 
 // Blocks of KV caches.
@@ -129,8 +130,9 @@ std::vector<Exchange> paper_exchanges()
 		for (bool in_place : {false, true})
 			for (bool prelaunch : {false, true})
 				for (u64 size = KiB; size <= KiB * KiB * KiB; size *= 2)
-					out.push_back({kind, latte_gpus, size / latte_gpus,
-						       in_place, prelaunch});
+					out.push_back({kind, latte_gpus,
+						       size / latte_gpus, in_place,
+						       prelaunch});
 	return out;
 }
 
@@ -221,7 +223,8 @@ std::vector<Time> times_by_engines(const Copies &c, const Machine &m)
 		out.push_back(measured(
 			copies_program(c, {PLAN_FAN_OUT,
 					   lowest(good, static_cast<unsigned>(n)),
-					   to_host}), m));
+					   to_host}),
+			m));
 	return out;
 }
 
@@ -230,15 +233,16 @@ Regret over_best(const Copies &c, std::size_t engines, Time took,
 {
 	auto best = std::ranges::min_element(by_engines);
 
-	return {std::format("{} copies of {} bytes to {}", c.count, c.bytes, name(c.to)),
+	return {std::format("{} copies of {} bytes to {}", c.count, c.bytes,
+			    name(c.to)),
 		std::format("{}", engines),
 		std::format("{}", best - by_engines.begin() + 1), took, *best};
 }
 
 Regret kernel_regret(const Copies &c, const Machine &m)
 {
-	const Program p = copies_program(
-		c, {PLAN_AUTO, all_engines, c.to == Copies::To::host});
+	const Program p =
+		copies_program(c, {PLAN_AUTO, all_engines, c.to == Copies::To::host});
 
 	return over_best(c, p.lanes.size() - 1, measured(p, m), times_by_engines(c, m));
 }
@@ -338,18 +342,19 @@ std::string regret_table(const Machine &m)
 		return summary(what, all) + worst(all, 8);
 	};
 
-	return model_heading("Time of what is chosen automatically, over the best choice's") +
-	       part("libsluice, collectives of the paper", library_regrets(
-			paper_exchanges(), m)) +
-	       part("libsluice, random shapes", library_regrets(
-			random_exchanges(randomly), m)) +
+	return model_heading(
+		       "Time of what is chosen automatically, over the best choice's") +
+	       part("libsluice, collectives of the paper",
+		    library_regrets(paper_exchanges(), m)) +
+	       part("libsluice, random shapes",
+		    library_regrets(random_exchanges(randomly), m)) +
 	       part("libsluice, by the paper's own figures", published_regrets()) +
-	       part("AUTO of the kernel (engines), blocks of KV caches", kernel_regrets(
-			kv_copies(), m)) +
-	       part("AUTO of the kernel (engines), random shapes", kernel_regrets(
-			random_copies(randomly), m)) +
-	       part("the same, if it took 16 KiB a copy and 96 KiB a share", rule_regrets(
-			other, random_copies(randomly), m));
+	       part("AUTO of the kernel (engines), blocks of KV caches",
+		    kernel_regrets(kv_copies(), m)) +
+	       part("AUTO of the kernel (engines), random shapes",
+		    kernel_regrets(random_copies(randomly), m)) +
+	       part("the same, if it took 16 KiB a copy and 96 KiB a share",
+		    rule_regrets(other, random_copies(randomly), m));
 }
 
 } // namespace sluice::timing

@@ -46,10 +46,9 @@ std::string cells_row(const PaperRow &row, const Machine &m)
 {
 	Time pcpy = latte_time({row.collective, Way::pcpy, false}, row.size, m);
 	auto model = model_row(row, m);
-	std::string out = std::format("{:10} {:>6} {:1} {:8.1f}",
-				      collective_name(row.collective),
-				      size_name(row.size), row.judge ? "*" : "",
-				      pcpy / 1e3);
+	std::string out =
+		std::format("{:10} {:>6} {:1} {:8.1f}", collective_name(row.collective),
+			    size_name(row.size), row.judge ? "*" : "", pcpy / 1e3);
 
 	for (std::size_t i = 0; i < model.size(); i++)
 		out += std::format("   {:4.2f}/{:4.2f} {:+4.0f}%", model[i],
@@ -73,9 +72,9 @@ std::string score_line(std::string_view what, Cells which, const Machine &m)
 	Collective c = s.worst_row->collective;
 
 	return std::format("{:24} {:2} cells: RMS error {:4.1f} %, worst {:+.0f} % "
-			   "({} {} {})\n", what, s.cells, 100 * s.rms,
-			   100 * s.worst, collective_name(c),
-			   size_name(s.worst_row->size),
+			   "({} {} {})\n",
+			   what, s.cells, 100 * s.rms, 100 * s.worst,
+			   collective_name(c), size_name(s.worst_row->size),
 			   column_name(c, s.worst_column));
 }
 
@@ -84,12 +83,14 @@ std::string score_line(std::string_view what, Cells which, const Machine &m)
 std::string model_heading(std::string_view what)
 {
 	return std::format("{}\nMODEL: virtual time of docs/model.md; no MI300X was "
-			   "used.\n\n", what);
+			   "used.\n\n",
+			   what);
 }
 
 std::string cells_table(const Machine &m)
 {
-	std::string out = model_heading("Speed-up over pcpy, 8 GPUs: model / DMA-Latte, error");
+	std::string out =
+		model_heading("Speed-up over pcpy, 8 GPUs: model / DMA-Latte, error");
 
 	for (Collective c : collectives) {
 		out += cells_head(c);
@@ -114,8 +115,8 @@ Columns empty_columns(Collective c, std::string_view prefix, bool dots_only)
 
 	out[0] = {std::format("{}pcpy", prefix), {}, dots_only};
 	for (std::size_t i = 0; i < paper_columns.size(); i++)
-		out[i + 1] = {std::format("{}{}", prefix, column_name(c, i)), {},
-			      dots_only};
+		out[i + 1] = {
+			std::format("{}{}", prefix, column_name(c, i)), {}, dots_only};
 	return out;
 }
 
@@ -132,8 +133,8 @@ cli::plot_panel panel(Collective c, const Machine &m)
 {
 	Columns model = empty_columns(c, "", false);
 	Columns paper = empty_columns(c, "paper: ", true);
-	cli::plot_panel out{std::format("{}: speed-up over pcpy", collective_name(c)),
-			    {}, false};
+	cli::plot_panel out{
+		std::format("{}: speed-up over pcpy", collective_name(c)), {}, false};
 
 	for (u64 size = smallest; size <= largest; size *= 2)
 		add_row(model, size, model_row({c, size, {}, false}, m));
@@ -150,16 +151,17 @@ cli::plot_panel panel(Collective c, const Machine &m)
 
 std::string speedup_plot(const Machine &m)
 {
-	return cli::svg_plot("Collectives of eight GPUs by their copy engines",
-			     {panel(Collective::all_gather, m),
-			      panel(Collective::all_to_all, m)},
-			     "Lines: MODEL (docs/model.md), no MI300X was used. Dots: "
-			     "DMA-Latte. PL: prelaunched.");
+	return cli::svg_plot(
+		"Collectives of eight GPUs by their copy engines",
+		{panel(Collective::all_gather, m), panel(Collective::all_to_all, m)},
+		"Lines: MODEL (docs/model.md), no MI300X was used. Dots: "
+		"DMA-Latte. PL: prelaunched.");
 }
 
 std::string winners_table(const Machine &m)
 {
-	std::string out = model_heading("The quickest prelaunched variant: model / DMA-Latte");
+	std::string out =
+		model_heading("The quickest prelaunched variant: model / DMA-Latte");
 	unsigned right = 0, all = 0;
 
 	for (Collective c : collectives)
@@ -170,19 +172,19 @@ std::string winners_table(const Machine &m)
 			right += ours == theirs;
 			if (ours != theirs)
 				out += std::format("{} {:>6}: {} / {}\n",
-						   collective_name(c),
-						   size_name(size),
+						   collective_name(c), size_name(size),
 						   way_name(c, ours),
 						   way_name(c, theirs));
 		}
 	return out + std::format("{} of {} right, sizes 1 KB to 1 GB; those that are "
-				 "not are above\n", right, all);
+				 "not are above\n",
+				 right, all);
 }
 
 std::string phases_table(const Machine &m)
 {
 	std::string out = model_heading("Phases of one copy between two GPUs, %: "
-				  "model / DMA-Latte");
+					"model / DMA-Latte");
 	double squares = 0, count = 0;
 
 	out += std::format("{:>7} {:>9} {:>12} {:>12} {:>12} {:>12}\n", "size",
@@ -201,8 +203,8 @@ std::string phases_table(const Machine &m)
 		}
 		out += "\n";
 	}
-	return out + std::format("RMS error {:.1f} points\n",
-				 std::sqrt(squares / count));
+	return out +
+	       std::format("RMS error {:.1f} points\n", std::sqrt(squares / count));
 }
 
 std::string batches_table(const Machine &m)
@@ -223,7 +225,8 @@ std::string batches_table(const Machine &m)
 			out += std::format("{:10} {:>6}", collective_name(c),
 					   size_name(row.size));
 			auto both = [&](Way w, bool prelaunch) {
-				Time theirs = latte_time({c, w, prelaunch}, row.size, m);
+				Time theirs =
+					latte_time({c, w, prelaunch}, row.size, m);
 				Time ours = exchange_time(
 					exchange_of(c, w, prelaunch, row.size),
 					variant_of(c, w), m);
@@ -237,8 +240,9 @@ std::string batches_table(const Machine &m)
 		}
 		out += "\n";
 	}
-	return out + "Ours has no cost of system calls, of the kernel's scheduler or of "
-		     "page tables: nobody\nhas published those.\n";
+	return out +
+	       "Ours has no cost of system calls, of the kernel's scheduler or of "
+	       "page tables: nobody\nhas published those.\n";
 }
 
 namespace {
@@ -249,8 +253,8 @@ struct Published {
 	double loop, batch;
 };
 
-constexpr std::array<Published, 3> vllm{{
-	{4 << 10, 22.4, 10.5}, {32 << 10, 40.7, 40.9}, {128 << 10, 50.5, 50.5}}};
+constexpr std::array<Published, 3> vllm{
+	{{4 << 10, 22.4, 10.5}, {32 << 10, 40.7, 40.9}, {128 << 10, 50.5, 50.5}}};
 
 } // namespace
 
@@ -266,22 +270,25 @@ std::string fetch_table(const Machine &m)
 			   "vLLM: loop, batch");
 	for (const Published &p : vllm)
 		for (u32 blocks : {64u, 512u, 4096u}) {
-			out += std::format("{:>7} {:>7} {:9.3f} {:9.3f} {:9.3f} {:12.3f}",
-					   size_name(p.bytes), blocks,
-					   ms(Fetch::loop, blocks, p.bytes),
-					   ms(Fetch::batch, blocks, p.bytes),
-					   ms(Fetch::prepared, blocks, p.bytes),
-					   ms(Fetch::prelaunched, blocks, p.bytes));
+			out += std::format(
+				"{:>7} {:>7} {:9.3f} {:9.3f} {:9.3f} {:12.3f}",
+				size_name(p.bytes), blocks,
+				ms(Fetch::loop, blocks, p.bytes),
+				ms(Fetch::batch, blocks, p.bytes),
+				ms(Fetch::prepared, blocks, p.bytes),
+				ms(Fetch::prelaunched, blocks, p.bytes));
 			if (blocks == 4096)
-				out += std::format("   {:.1f}, {:.1f}", p.loop, p.batch);
+				out += std::format("   {:.1f}, {:.1f}", p.loop,
+						   p.batch);
 			out += "\n";
 		}
-	return out + std::format(
-		"batch and prepared have the host's part, too: instructions of "
-		"docs/uapi.md, {} ns each.\nThe loop has none but doorbells. "
-		"prelaunched is from the release on, when the host's part\nis over. "
-		"vLLM's figures are of HIP, whose runtime is not modelled.\n",
-		m.host_instruction);
+	return out +
+	       std::format(
+		       "batch and prepared have the host's part, too: instructions of "
+		       "docs/uapi.md, {} ns each.\nThe loop has none but doorbells. "
+		       "prelaunched is from the release on, when the host's part\nis over. "
+		       "vLLM's figures are of HIP, whose runtime is not modelled.\n",
+		       m.host_instruction);
 }
 
 std::string parameters_table(const MachineFile &f)
@@ -311,8 +318,8 @@ std::string batches_of(const Program &p, const Result &r)
 		out += std::format("{:8} {:12.3f} {:12.3f} {:8} {:14}\n", b.submit,
 				   b.start / 1e3, b.end / 1e3, sums[b.submit].second,
 				   sums[b.submit].first);
-	return out + std::format("{} steps, end at {:.3f} us\n", p.steps.size(),
-				 r.end / 1e3);
+	return out +
+	       std::format("{} steps, end at {:.3f} us\n", p.steps.size(), r.end / 1e3);
 }
 
 } // namespace sluice::timing

@@ -10,11 +10,12 @@
 namespace sluice::timing {
 
 std::string model_heading(std::string_view what);
-std::string cells_table(const Machine &m);   // beside DMA-Latte's speed-ups
+std::string cells_table(const Machine &m); // beside DMA-Latte's speed-ups
 std::string winners_table(const Machine &m);
 std::string phases_table(const Machine &m);
-std::string batches_table(const Machine &m); // the same collectives by the kernel's plan
-std::string fetch_table(const Machine &m);   // beside vLLM's
+std::string
+batches_table(const Machine &m);	   // the same collectives by the kernel's plan
+std::string fetch_table(const Machine &m); // beside vLLM's
 // As SVG: speed-ups by size, of the model and of DMA-Latte.
 std::string speedup_plot(const Machine &m);
 std::string parameters_table(const MachineFile &f);

@@ -52,7 +52,8 @@ private:
 		if (l.next == l.steps.size())
 			return {};
 		const Step &s = p_.steps[l.steps[l.next]];
-		if (!std::ranges::all_of(s.after, [this](u32 a) { return known_.at(a); }))
+		if (!std::ranges::all_of(s.after,
+					 [this](u32 a) { return known_.at(a); }))
 			return {};
 		if (s.batch == Step::none)
 			return l.free;
@@ -97,14 +98,12 @@ private:
 		Time start = now_, end;
 
 		switch (s.kind) {
-		case Kind::submit:
-			return submit(l, s);
+		case Kind::submit: return submit(l, s);
 		case Kind::store:
 			start = released(s);
 			end = start + m_.host_store;
 			return {start, end, end};
-		case Kind::await:
-			return see(s, 0);
+		case Kind::await: return see(s, 0);
 		default: // sleep
 			return see(s, m_.interrupt);
 		}
@@ -139,20 +138,23 @@ private:
 	Span packet(LaneState &l, const Step &s)
 	{
 		switch (s.kind) {
-		case Kind::copy: case Kind::window: case Kind::broadcast:
-		case Kind::swap: case Kind::fill: case Kind::write:
-		case Kind::ptepde:
-			return move(l, s);
+		case Kind::copy:
+		case Kind::window:
+		case Kind::broadcast:
+		case Kind::swap:
+		case Kind::fill:
+		case Kind::write:
+		case Kind::ptepde: return move(l, s);
 		case Kind::poll:
-			return lasts(released(s), away(s.from) ? m_.poll : m_.sync_local);
-		case Kind::fence: case Kind::atomic:
+			return lasts(released(s),
+				     away(s.from) ? m_.poll : m_.sync_local);
+		case Kind::fence:
+		case Kind::atomic:
 			// what they announce is in memory first
 			return lasts(std::max(now_, l.drained),
 				     away(s.to) ? m_.sync_host : m_.sync_local);
-		case Kind::indirect:
-			return lasts(now_, m_.indirect);
-		default:
-			return lasts(now_, m_.packet);
+		case Kind::indirect: return lasts(now_, m_.indirect);
+		default: return lasts(now_, m_.packet);
 		}
 	}
 
@@ -211,8 +213,10 @@ private:
 	static unsigned end_of(unsigned gpu, Place p)
 	{
 		switch (p.path) {
-		case Path::xgmi: case Path::peer: return p.gpu;
-		case Path::system: case Path::message: return host_end;
+		case Path::xgmi:
+		case Path::peer: return p.gpu;
+		case Path::system:
+		case Path::message: return host_end;
 		default: return gpu;
 		}
 	}
@@ -226,8 +230,8 @@ private:
 		bool pcie = link.first == host_end || link.second == host_end ||
 			    a.path == Path::peer || b.path == Path::peer;
 		Time &free = links_[link];
-		free = std::max(free, start) + static_cast<Time>(bytes) /
-						       (pcie ? m_.pcie_link : m_.xgmi_link);
+		free = std::max(free, start) +
+		       static_cast<Time>(bytes) / (pcie ? m_.pcie_link : m_.xgmi_link);
 		return free;
 	}
 
@@ -239,8 +243,9 @@ private:
 			u32 b = p_.steps[i].batch;
 			if (b == Step::none)
 				continue;
-			Batch &batch = found.try_emplace(b, Batch{b, r.spans[b].start, 0})
-					       .first->second;
+			Batch &batch =
+				found.try_emplace(b, Batch{b, r.spans[b].start, 0})
+					.first->second;
 			batch.end = std::max(batch.end, r.spans[i].effect);
 		}
 		for (auto &[submit, batch] : found)

@@ -30,8 +30,7 @@ Place read_place(const json &args, const char *key)
 
 	if (found == args.end())
 		return {};
-	auto path = std::ranges::find(emu::path_names,
-				      found->at(0).get<std::string>());
+	auto path = std::ranges::find(emu::path_names, found->at(0).get<std::string>());
 	if (path == emu::path_names.end())
 		throw std::runtime_error(std::format("'{}' has no such path", key));
 	return {static_cast<Path>(path - emu::path_names.begin()),
@@ -150,9 +149,9 @@ private:
 			QueueName{e.gpu, e.engine, e.queue},
 			Queue{static_cast<u32>(p_.lanes.size()), {}});
 		if (is_new)
-			p_.lanes.push_back({std::format("engine {} queue {}",
-							e.engine, e.queue),
-					    false, e.gpu, e.engine});
+			p_.lanes.push_back(
+				{std::format("engine {} queue {}", e.engine, e.queue),
+				 false, e.gpu, e.engine});
 		return found->second;
 	}
 
@@ -191,8 +190,12 @@ private:
 	{
 		Queue &q = queue(e);
 		u32 b = batch(q, e.ring);
-		u32 step = p_.add({.kind = e.kind, .lane = q.lane, .bytes = e.bytes,
-				   .from = e.from, .to = e.to, .to2 = e.to2,
+		u32 step = p_.add({.kind = e.kind,
+				   .lane = q.lane,
+				   .bytes = e.bytes,
+				   .from = e.from,
+				   .to = e.to,
+				   .to2 = e.to2,
 				   .batch = b});
 
 		if (b != Step::none)
@@ -233,14 +236,15 @@ constexpr unsigned host_pid = 1000;
 
 void put_lane(std::string &out, const Lane &lane, unsigned pid, std::size_t tid)
 {
-	json name = lane.name.empty() ? std::format("engine {}", lane.engine) :
-					lane.name;
+	json name =
+		lane.name.empty() ? std::format("engine {}", lane.engine) : lane.name;
 
 	put(out, std::format(R"({{"ph":"M","name":"process_name","pid":{},)"
-			     R"("args":{{"name":"{}, MODEL"}}}})", pid,
-			     lane.host ? "host" : std::format("gpu{}", lane.gpu)));
+			     R"("args":{{"name":"{}, MODEL"}}}})",
+			     pid, lane.host ? "host" : std::format("gpu{}", lane.gpu)));
 	put(out, std::format(R"({{"ph":"M","name":"thread_name","pid":{},"tid":{},)"
-			     R"("args":{{"name":{}}}}})", pid, tid, name.dump()));
+			     R"("args":{{"name":{}}}}})",
+			     pid, tid, name.dump()));
 }
 
 } // namespace
@@ -260,12 +264,13 @@ std::string write_trace(const Program &p, const Result &r)
 	for (std::size_t i = 0; i < p.steps.size(); i++) {
 		const Step &s = p.steps[i];
 		const Span &span = r.spans[i];
-		put(out, std::format(
-			R"({{"ph":"X","name":"{}","pid":{},"tid":{},"ts":{:.3f},)"
-			R"("dur":{:.3f},"args":{{"step":{},"bytes":{},"effect":{:.3f}}}}})",
-			name(s.kind), pid(p.lanes[s.lane]), s.lane, span.start / 1e3,
-			(span.end - span.start) / 1e3, i, s.bytes,
-			span.effect / 1e3));
+		put(out,
+		    std::format(
+			    R"({{"ph":"X","name":"{}","pid":{},"tid":{},"ts":{:.3f},)"
+			    R"("dur":{:.3f},"args":{{"step":{},"bytes":{},"effect":{:.3f}}}}})",
+			    name(s.kind), pid(p.lanes[s.lane]), s.lane,
+			    span.start / 1e3, (span.end - span.start) / 1e3, i, s.bytes,
+			    span.effect / 1e3));
 	}
 	return out.empty() ? "[]\n" : out + "]\n";
 }

@@ -40,11 +40,10 @@ u32 find_number(std::string_view json, std::string_view key, u32 fallback)
 		return fallback;
 	json.remove_prefix(at + key.size());
 	auto digit = json.find_first_of("0123456789");
-	if (digit == json.npos ||
-	    json.find_first_not_of("\": \t\n\r") != digit)
+	if (digit == json.npos || json.find_first_not_of("\": \t\n\r") != digit)
 		return fallback;
-	auto [end, error] = std::from_chars(json.data() + digit,
-					    json.data() + json.size(), value);
+	auto [end, error] =
+		std::from_chars(json.data() + digit, json.data() + json.size(), value);
 	return error == std::errc() ? value : fallback;
 }
 
@@ -65,8 +64,7 @@ Reply Dispatcher::version(const_bytes p)
 		if (json.find('\0') != json.size() - 1)
 			return fail(EINVAL);
 		peer_transfer_ = std::clamp(
-			find_number(json, "\"max_data_xfer_size\"",
-				    max_dma_message),
+			find_number(json, "\"max_data_xfer_size\"", max_dma_message),
 			4096u, max_dma_message);
 	}
 	agreed_ = true;
@@ -116,8 +114,7 @@ Reply Dispatcher::region_info(const_bytes p)
 		return r;
 	if (sparse) {
 		append(r.data, SparseCapability{sparse_id, sparse_version, 0,
-						static_cast<u32>(d.areas.size()),
-						0});
+						static_cast<u32>(d.areas.size()), 0});
 		for (const Area &a : d.areas)
 			append(r.data, a);
 	}
@@ -132,8 +129,8 @@ Reply Dispatcher::irq_info(const_bytes p)
 	if (!take(p, q) || q.argsz < sizeof(q) || q.index >= irq_count)
 		return fail(EINVAL);
 	Irq &irq = device_.irq();
-	return reply(IrqInfo{sizeof(q), irq.flags(q.index), q.index,
-			     irq.vectors(q.index)});
+	return reply(
+		IrqInfo{sizeof(q), irq.flags(q.index), q.index, irq.vectors(q.index)});
 }
 
 Reply Dispatcher::set_irqs(const_bytes p, std::vector<UniqueFd> &fds)
@@ -151,8 +148,7 @@ Reply Dispatcher::map(const_bytes p, std::vector<UniqueFd> &fds)
 
 	if (!take(p, q) || !p.empty() || fds.size() > 1)
 		return fail(EINVAL);
-	return fail(device_.dma().map(q, fds.empty() ? UniqueFd() :
-						       std::move(fds[0])));
+	return fail(device_.dma().map(q, fds.empty() ? UniqueFd() : std::move(fds[0])));
 }
 
 Reply Dispatcher::unmap(const_bytes p)
@@ -182,8 +178,7 @@ Reply Dispatcher::read(const_bytes p)
 		return fail(EINVAL);
 	Reply r = reply(a);
 	r.data.resize(sizeof(a) + a.count);
-	device_.region_read(a.region, a.offset,
-			    bytes(r.data).subspan(sizeof(a)));
+	device_.region_read(a.region, a.offset, bytes(r.data).subspan(sizeof(a)));
 	return r;
 }
 
@@ -199,8 +194,7 @@ Reply Dispatcher::write(const_bytes p)
 	return reply(a);
 }
 
-Reply Dispatcher::handle(const Header &h, const_bytes p,
-			 std::vector<UniqueFd> &fds)
+Reply Dispatcher::handle(const Header &h, const_bytes p, std::vector<UniqueFd> &fds)
 {
 	switch (static_cast<Command>(h.command)) {
 	case Command::version: return version(p);

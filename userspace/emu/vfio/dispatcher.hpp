@@ -10,7 +10,7 @@ namespace sluice::emu::vfio {
 struct Reply {
 	int error = 0; // errno
 	std::vector<std::byte> data;
-	int fd = -1;   // borrowed
+	int fd = -1; // borrowed
 };
 
 class Dispatcher {

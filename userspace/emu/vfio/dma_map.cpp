@@ -49,8 +49,10 @@ bool DmaMap::overlaps(u64 address, u64 size) const
 
 int DmaMap::map(const DmaMapRequest &q, UniqueFd file)
 {
-	Entry e{q.size, (q.flags & map_readable) != 0,
-		(q.flags & map_writable) != 0, {}};
+	Entry e{q.size,
+		(q.flags & map_readable) != 0,
+		(q.flags & map_writable) != 0,
+		{}};
 
 	if (q.argsz < sizeof(q) || q.flags & ~(map_readable | map_writable))
 		return EINVAL;
@@ -61,8 +63,7 @@ int DmaMap::map(const DmaMapRequest &q, UniqueFd file)
 	if (overlaps(q.address, q.size))
 		return EEXIST;
 	if (file) {
-		int prot = (e.readable ? PROT_READ : 0) |
-			   (e.writable ? PROT_WRITE : 0);
+		int prot = (e.readable ? PROT_READ : 0) | (e.writable ? PROT_WRITE : 0);
 		if (!inside_file(file.get(), q.offset, q.size))
 			return EINVAL;
 		void *p = mmap(nullptr, q.size, prot, MAP_SHARED, file.get(),
@@ -110,8 +111,7 @@ void DmaMap::clear()
 	entries_.clear();
 }
 
-DmaMap::Kind DmaMap::use(u64 address, u64 n, bool write, u64 &length,
-			 const Use &fn)
+DmaMap::Kind DmaMap::use(u64 address, u64 n, bool write, u64 &length, const Use &fn)
 {
 	std::shared_lock guard(lock_);
 	auto it = entries_.upper_bound(address);

@@ -28,9 +28,8 @@ void Fabric::remove(BarTarget &target)
 {
 	std::unique_lock guard(lock_);
 
-	std::erase_if(windows_, [&](const auto &w) {
-		return w.second.target == &target;
-	});
+	std::erase_if(windows_,
+		      [&](const auto &w) { return w.second.target == &target; });
 }
 
 bool Fabric::with(u64 address, u64 n, const Use &fn)
@@ -61,8 +60,8 @@ bool Fabric::write(u64 address, const_bytes in)
 	});
 }
 
-bool Fabric::update(u64 address, unsigned size,
-		    const std::function<u64(u64)> &fn, u64 &old)
+bool Fabric::update(u64 address, unsigned size, const std::function<u64(u64)> &fn,
+		    u64 &old)
 {
 	return with(address, size, [&](const Window &w, u64 offset) {
 		return w.target->bar_update(w.bar, offset, size, fn, old);

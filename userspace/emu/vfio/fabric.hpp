@@ -33,8 +33,8 @@ public:
 
 	bool read(u64 address, bytes out);
 	bool write(u64 address, const_bytes in);
-	bool update(u64 address, unsigned size,
-		    const std::function<u64(u64)> &fn, u64 &old);
+	bool update(u64 address, unsigned size, const std::function<u64(u64)> &fn,
+		    u64 &old);
 
 private:
 	struct Window {

@@ -7,8 +7,7 @@ namespace sluice::emu::vfio {
 
 namespace {
 constexpr u32 data_none = 1, data_bool = 2, data_eventfd = 4, data_all = 7;
-constexpr u32 action_mask = 8, action_unmask = 16, action_trigger = 32,
-	      action_all = 56;
+constexpr u32 action_mask = 8, action_unmask = 16, action_trigger = 32, action_all = 56;
 constexpr u32 info_eventfd = 1, info_maskable = 2, info_automasked = 4,
 	      info_noresize = 8;
 } // namespace
@@ -91,8 +90,7 @@ bool Irq::trigger(u32 index, u32 vector)
 	if (index >= irq_count || vector >= events_[index].size() ||
 	    !events_[index][vector])
 		return false;
-	return ::write(events_[index][vector].get(), &one, sizeof(one)) ==
-	       sizeof(one);
+	return ::write(events_[index][vector].get(), &one, sizeof(one)) == sizeof(one);
 }
 
 bool Irq::raise(u32 vector)

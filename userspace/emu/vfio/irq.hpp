@@ -16,8 +16,7 @@ public:
 	u32 vectors(u32 index) const;
 	u32 flags(u32 index) const;
 	// SET_IRQS; data is what follows the request. An errno value.
-	int set(const IrqSet &request, const_bytes data,
-		std::vector<UniqueFd> &fds);
+	int set(const IrqSet &request, const_bytes data, std::vector<UniqueFd> &fds);
 	bool trigger(u32 index, u32 vector);
 	// MSI-X if the guest uses it, else MSI; vector 0 if it has no other.
 	bool raise(u32 vector);

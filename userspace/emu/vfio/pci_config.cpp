@@ -32,8 +32,7 @@ void PciConfig::read(u32 offset, bytes out) const
 	std::lock_guard guard(lock_);
 
 	for (size_t i = 0; i < out.size(); i++)
-		out[i] = std::byte{offset + i < size ? value_[offset + i] :
-						       u8{0xff}};
+		out[i] = std::byte{offset + i < size ? value_[offset + i] : u8{0xff}};
 }
 
 bool PciConfig::write(u32 offset, const_bytes in)
@@ -45,8 +44,7 @@ bool PciConfig::write(u32 offset, const_bytes in)
 	for (size_t i = 0; i < in.size(); i++) {
 		u8 mask = mask_[offset + i];
 		u8 &v = value_[offset + i];
-		v = static_cast<u8>((v & ~mask) |
-				    (static_cast<u8>(in[i]) & mask));
+		v = static_cast<u8>((v & ~mask) | (static_cast<u8>(in[i]) & mask));
 	}
 	return true;
 }

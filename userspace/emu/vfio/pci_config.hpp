@@ -15,8 +15,12 @@ namespace sluice::emu::vfio {
 class PciConfig {
 public:
 	static constexpr u32 size = 4096;
-	enum BarType : u32 { memory32 = 0, io = 1, memory64 = 4,
-			     memory64_prefetchable = 0xc };
+	enum BarType : u32 {
+		memory32 = 0,
+		io = 1,
+		memory64 = 4,
+		memory64_prefetchable = 0xc
+	};
 
 	// For building, before a guest is there.
 	void put(u32 offset, u64 value, u32 width, u64 writable = 0);

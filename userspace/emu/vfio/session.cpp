@@ -119,8 +119,7 @@ bool Session::dma_write(u64 address, const_bytes in)
 
 	while (!in.empty()) {
 		const_bytes part = in.first(std::min<u64>(in.size(), limit));
-		if (!transact(Command::dma_write, address, part.size(), part,
-			      {}))
+		if (!transact(Command::dma_write, address, part.size(), part, {}))
 			return false;
 		address += part.size();
 		in = in.subspan(part.size());

@@ -39,8 +39,7 @@ bool Transport::receive_header(Message &m)
 		size_t count = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
 		for (size_t i = 0; i < count; i++) {
 			int fd;
-			std::memcpy(&fd, CMSG_DATA(c) + i * sizeof(int),
-				    sizeof(fd));
+			std::memcpy(&fd, CMSG_DATA(c) + i * sizeof(int), sizeof(fd));
 			m.fds.emplace_back(fd);
 		}
 	}
@@ -102,8 +101,7 @@ static bool send_all(int socket, msghdr msg)
 	return true;
 }
 
-bool Transport::send(Header header, std::initializer_list<const_bytes> parts,
-		     int fd)
+bool Transport::send(Header header, std::initializer_list<const_bytes> parts, int fd)
 {
 	std::array<iovec, 4> iov{};
 	alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))]{};
@@ -114,8 +112,7 @@ bool Transport::send(Header header, std::initializer_list<const_bytes> parts,
 	for (const_bytes p : parts) {
 		header.size += static_cast<u32>(p.size());
 		if (!p.empty())
-			iov[count++] = {const_cast<std::byte *>(p.data()),
-					p.size()};
+			iov[count++] = {const_cast<std::byte *>(p.data()), p.size()};
 	}
 	iov[0] = {&header, sizeof(header)};
 	msg.msg_iov = iov.data();
@@ -146,8 +143,7 @@ sockaddr_un address(const std::string &path)
 
 	a.sun_family = AF_UNIX;
 	if (path.size() >= sizeof(a.sun_path))
-		throw std::system_error(ENAMETOOLONG, std::generic_category(),
-					path);
+		throw std::system_error(ENAMETOOLONG, std::generic_category(), path);
 	std::memcpy(a.sun_path, path.c_str(), path.size() + 1);
 	return a;
 }
@@ -193,22 +189,18 @@ UniqueFd accept_at(const UniqueFd &listener)
 	constexpr auto pause = std::chrono::milliseconds(20);
 
 	for (;;) {
-		UniqueFd client(accept4(listener.get(), nullptr, nullptr,
-					SOCK_CLOEXEC));
+		UniqueFd client(
+			accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
 		if (client)
 			return client;
 		switch (errno) {
 		case EINTR:
-		case ECONNABORTED:
-			break;
+		case ECONNABORTED: break;
 		case EMFILE:
 		case ENFILE:
 		case ENOBUFS:
-		case ENOMEM:
-			std::this_thread::sleep_for(pause);
-			break;
-		default:
-			return client;
+		case ENOMEM: std::this_thread::sleep_for(pause); break;
+		default: return client;
 		}
 	}
 }
@@ -223,8 +215,8 @@ ssize_t receive_before(int socket, bytes out,
 		pollfd p{socket, POLLIN, 0};
 		int n = poll(&p, 1, static_cast<int>(std::max(left.count(), 0l)));
 		if (n > 0)
-			n = static_cast<int>(recv(socket, out.data(), out.size(),
-						  MSG_DONTWAIT));
+			n = static_cast<int>(
+				recv(socket, out.data(), out.size(), MSG_DONTWAIT));
 		else if (n == 0)
 			return errno = ETIMEDOUT, -1;
 		if (n >= 0 || (errno != EINTR && errno != EAGAIN))

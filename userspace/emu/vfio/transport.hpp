@@ -26,8 +26,7 @@ public:
 	// be a message.
 	std::optional<Message> receive();
 	// From any thread. The header's size is filled in.
-	bool send(Header header, std::initializer_list<const_bytes> parts,
-		  int fd = -1);
+	bool send(Header header, std::initializer_list<const_bytes> parts, int fd = -1);
 	// Make a blocked receive() return.
 	void shutdown();
 
@@ -42,8 +41,7 @@ private:
 // Both throw std::system_error. A server that does not accept is waited for as
 // long as that, 0: for ever.
 UniqueFd listen_at(const std::string &path);
-UniqueFd connect_to(const std::string &path,
-		    std::chrono::milliseconds patience = {});
+UniqueFd connect_to(const std::string &path, std::chrono::milliseconds patience = {});
 // The next client. While there is no descriptor or memory for it, wait for some.
 // None: the listener was shut down.
 UniqueFd accept_at(const UniqueFd &listener);

@@ -73,11 +73,11 @@ SLUICE_API const char *sluice_version(void);
 
 enum sluice_error_code {
 	SLUICE_ERROR_NONE,
-	SLUICE_ERROR_USAGE,		/* asked for what makes no sense */
-	SLUICE_ERROR_SYSTEM,		/* a system call failed otherwise */
-	SLUICE_ERROR_INPUT,		/* a file that is read */
-	SLUICE_ERROR_OUTPUT,		/* a file that is written */
-	SLUICE_ERROR_DEVICE,		/* it is missing, refuses, or failed */
+	SLUICE_ERROR_USAGE,  /* asked for what makes no sense */
+	SLUICE_ERROR_SYSTEM, /* a system call failed otherwise */
+	SLUICE_ERROR_INPUT,  /* a file that is read */
+	SLUICE_ERROR_OUTPUT, /* a file that is written */
+	SLUICE_ERROR_DEVICE, /* it is missing, refuses, or failed */
 	SLUICE_ERROR_UNSUPPORTED,
 	SLUICE_ERROR_NO_PATH,
 	SLUICE_ERROR_BUSY,
@@ -96,14 +96,14 @@ enum sluice_error_code {
 /* Made by the library; `size` says how much of it is there. */
 struct sluice_error {
 	size_t size;
-	int32_t code;		/* enum sluice_error_code */
-	int32_t returned;	/* what the function returned: a negative errno */
-	int32_t system_errno;	/* of the system call behind it, or 0 */
-	uint32_t index;		/* of the element at fault, e.g. of a batch, or
+	int32_t code;	      /* enum sluice_error_code */
+	int32_t returned;     /* what the function returned: a negative errno */
+	int32_t system_errno; /* of the system call behind it, or 0 */
+	uint32_t index;	      /* of the element at fault, e.g. of a batch, or
 				 * SLUICE_NO_INDEX */
-	const char *where;	/* the thing that failed: a file, a device, a peer */
-	const char *message;	/* "where: what is wrong with it" */
-	const char *remedy;	/* what to do about it */
+	const char *where;    /* the thing that failed: a file, a device, a peer */
+	const char *message;  /* "where: what is wrong with it" */
+	const char *remedy;   /* what to do about it */
 };
 
 /*
@@ -146,7 +146,7 @@ typedef struct sluice_topology sluice_topology;
 struct sluice_slice {
 	sluice_buffer *buffer;
 	uint64_t offset;
-	uint64_t length;	/* SLUICE_TO_END: up to the end of the buffer */
+	uint64_t length; /* SLUICE_TO_END: up to the end of the buffer */
 };
 
 #define SLUICE_TO_END UINT64_MAX
@@ -155,7 +155,7 @@ struct sluice_slice {
 
 struct sluice_context_options {
 	size_t size;
-	uint32_t operations;	/* under way at once, at most; 1 to 65536; 0: 1024 */
+	uint32_t operations; /* under way at once, at most; 1 to 65536; 0: 1024 */
 	uint32_t reserved;
 };
 
@@ -274,9 +274,9 @@ SLUICE_API void sluice_operation_free(sluice_operation *operation);
 /* ---------------------------------------------------------------- buffer */
 
 enum sluice_memory {
-	SLUICE_MEMORY_HOST,	/* of the process */
-	SLUICE_MEMORY_SVM,	/* the same, shared with a GPU: it moves there and back */
-	SLUICE_MEMORY_VRAM	/* video memory, or what a dma-buf gave */
+	SLUICE_MEMORY_HOST, /* of the process */
+	SLUICE_MEMORY_SVM,  /* the same, shared with a GPU: it moves there and back */
+	SLUICE_MEMORY_VRAM  /* video memory, or what a dma-buf gave */
 };
 
 #define SLUICE_HOST_ON_NODE	1u	/* near the NUMA node `numa_node` */
@@ -284,7 +284,7 @@ enum sluice_memory {
 
 struct sluice_host_options {
 	size_t size;
-	uint32_t flags;		/* SLUICE_HOST_* */
+	uint32_t flags; /* SLUICE_HOST_* */
 	int32_t numa_node;
 };
 
@@ -327,13 +327,13 @@ SLUICE_API int sluice_buffer_verify_node(const sluice_buffer *buffer, int node);
 
 struct sluice_device_info {
 	size_t size;
-	char address[32];	/* PCI, "0000:03:00.0" */
-	char render_node[64];	/* "/dev/dri/renderD128" */
-	char product[32];	/* "gfx942" */
-	int32_t numa_node;	/* -1: not known */
-	uint32_t kfd_id;	/* amdkfd's gpu_id; 0: it does not know it */
+	char address[32];     /* PCI, "0000:03:00.0" */
+	char render_node[64]; /* "/dev/dri/renderD128" */
+	char product[32];     /* "gfx942" */
+	int32_t numa_node;    /* -1: not known */
+	uint32_t kfd_id;      /* amdkfd's gpu_id; 0: it does not know it */
 	uint64_t vram_bytes;
-	uint64_t visible_vram_bytes;	/* within the CPU's reach */
+	uint64_t visible_vram_bytes; /* within the CPU's reach */
 };
 
 /* How many GPUs of amdgpu there are. Any thread. */
@@ -363,15 +363,15 @@ SLUICE_API int sluice_device_get_info(const sluice_device *device,
 
 struct sluice_limits {
 	size_t size;
-	uint32_t operations;	/* in one batch */
-	uint32_t broadcast;	/* destinations of one broadcast */
-	uint32_t engines;	/* mask of engines for batches */
-	uint32_t wait_engines;	/* of those, for batches with waits */
-	uint64_t bytes;		/* moved by one batch */
-	uint64_t queued_bytes;	/* under way on one engine */
-	int64_t wait_ns;	/* all waits of a batch together */
-	uint32_t flags;		/* SLUICE_LIMIT_* */
-	uint32_t fences;	/* that a batch may begin after */
+	uint32_t operations;   /* in one batch */
+	uint32_t broadcast;    /* destinations of one broadcast */
+	uint32_t engines;      /* mask of engines for batches */
+	uint32_t wait_engines; /* of those, for batches with waits */
+	uint64_t bytes;	       /* moved by one batch */
+	uint64_t queued_bytes; /* under way on one engine */
+	int64_t wait_ns;       /* all waits of a batch together */
+	uint32_t flags;	       /* SLUICE_LIMIT_* */
+	uint32_t fences;       /* that a batch may begin after */
 };
 
 /* What this GPU and kernel can do in one batch. */
@@ -380,9 +380,9 @@ SLUICE_API int sluice_device_limits(const sluice_device *device,
 
 struct sluice_counters {
 	size_t size;
-	uint64_t migrated_in;	/* pages to video memory, since it was opened */
-	uint64_t migrated_out;	/* pages back to the host */
-	uint64_t lost_events;	/* not 0: the two above are lower bounds */
+	uint64_t migrated_in;  /* pages to video memory, since it was opened */
+	uint64_t migrated_out; /* pages back to the host */
+	uint64_t lost_events;  /* not 0: the two above are lower bounds */
 };
 
 /* Pages of this process that migrated. -EOPNOTSUPP without amdkfd. */
@@ -453,7 +453,8 @@ SLUICE_API int sluice_batch_swap(sluice_batch *batch, const struct sluice_slice 
  * @count: how many numbers each of the three arrays has
  * -EINVAL, with the index that the wrong one would have in the batch. None is added then.
  */
-SLUICE_API int sluice_batch_copy_many(sluice_batch *batch, const struct sluice_slice *to,
+SLUICE_API int sluice_batch_copy_many(sluice_batch *batch,
+				      const struct sluice_slice *to,
 				      const uint64_t *to_offsets,
 				      const struct sluice_slice *from,
 				      const uint64_t *from_offsets,
@@ -474,7 +475,7 @@ struct sluice_rectangle {
 	size_t size;
 	uint64_t row_bytes;
 	uint64_t rows;
-	uint64_t to_pitch;	/* bytes from one row to the next */
+	uint64_t to_pitch; /* bytes from one row to the next */
 	uint64_t from_pitch;
 };
 
@@ -519,17 +520,17 @@ SLUICE_API int sluice_batch_barrier(sluice_batch *batch);
 
 enum sluice_record_status {
 	SLUICE_RECORD_DONE = 1,
-	SLUICE_RECORD_SKIPPED = 2,	/* behind a wait that gave up */
+	SLUICE_RECORD_SKIPPED = 2, /* behind a wait that gave up */
 	SLUICE_RECORD_FAILED = 3
 };
 
 /* What an engine notes of an operation. The hardware's: it never grows. */
 struct sluice_record {
-	uint64_t start;		/* GPU clock counter */
+	uint64_t start; /* GPU clock counter */
 	uint64_t unused[3];
 	uint64_t end;
-	uint32_t status;	/* enum sluice_record_status */
-	uint32_t engine;	/* its instance */
+	uint32_t status; /* enum sluice_record_status */
+	uint32_t engine; /* its instance */
 	uint64_t unused2[2];
 };
 
@@ -545,8 +546,8 @@ SLUICE_API int sluice_batch_fault_in(sluice_batch *batch, int yes);
 
 enum sluice_place {
 	SLUICE_PLACE_AUTOMATIC,
-	SLUICE_PLACE_ONE_ENGINE,	/* back to back on one */
-	SLUICE_PLACE_FAN_OUT		/* in equal shares on all allowed ones */
+	SLUICE_PLACE_ONE_ENGINE, /* back to back on one */
+	SLUICE_PLACE_FAN_OUT	 /* in equal shares on all allowed ones */
 };
 
 /* @how: enum sluice_place. @engines: mask of those allowed; 0: all */
@@ -568,10 +569,10 @@ SLUICE_API uint64_t sluice_batch_bytes(const sluice_batch *batch);
 
 struct sluice_outcome {
 	size_t size;
-	uint64_t engines;	/* mask of engines that it was given to */
-	uint64_t vram_bytes;	/* read and written in the GPU's own memory */
-	uint64_t system_bytes;	/* the same in the host's memory */
-	uint64_t peer_bytes;	/* the same in other devices' memory */
+	uint64_t engines;      /* mask of engines that it was given to */
+	uint64_t vram_bytes;   /* read and written in the GPU's own memory */
+	uint64_t system_bytes; /* the same in the host's memory */
+	uint64_t peer_bytes;   /* the same in other devices' memory */
 };
 
 /* Of the last submission, when its operation is done. */
@@ -613,12 +614,12 @@ SLUICE_API void sluice_prepared_free(sluice_prepared *prepared);
 
 struct sluice_nic_info {
 	size_t size;
-	char name[64];		/* "mlx5_0", "rxe0" */
+	char name[64]; /* "mlx5_0", "rxe0" */
 	char driver[64];
-	char address[32];	/* PCI; empty: it is made of software */
-	char interface[32];	/* network interface of port 1, if any */
-	int32_t numa_node;	/* -1: not known */
-	uint32_t flags;		/* SLUICE_NIC_* */
+	char address[32];   /* PCI; empty: it is made of software */
+	char interface[32]; /* network interface of port 1, if any */
+	int32_t numa_node;  /* -1: not known */
+	uint32_t flags;	    /* SLUICE_NIC_* */
 };
 
 /* RDMA devices. Any thread. info_at: -EIO if there is no such. */
@@ -643,10 +644,10 @@ struct sluice_endpoint_options {
 	/* What both sides have to know, at most 1024 bytes; not sent in the clear.
 	 * Let it be long and random. NULL: none. Looked at during the call only. */
 	const char *token;
-	size_t token_length;	/* 0: up to the 0 byte */
-	uint32_t messages;	/* of the peer received at once; 1 to 1024; 0: 32 */
-	uint32_t depth;		/* writes under way at once; 1 to 4096; 0: 128 */
-	int64_t silence_ns;	/* without a sign of life: the peer is lost. 30 ms at
+	size_t token_length; /* 0: up to the 0 byte */
+	uint32_t messages;   /* of the peer received at once; 1 to 1024; 0: 32 */
+	uint32_t depth;	     /* writes under way at once; 1 to 4096; 0: 128 */
+	int64_t silence_ns;  /* without a sign of life: the peer is lost. 30 ms at
 				 * least; 0: 10 s */
 };
 
@@ -656,8 +657,7 @@ struct sluice_endpoint_options {
  * @options: NULL for the default
  * -ECONNRESET (nobody answers), -EACCES (another token), -ETIMEDOUT, -EIO.
  */
-SLUICE_API int sluice_endpoint_connect(sluice_nic *nic, const char *host,
-				       uint16_t port,
+SLUICE_API int sluice_endpoint_connect(sluice_nic *nic, const char *host, uint16_t port,
 				       const struct sluice_endpoint_options *options,
 				       int64_t deadline, sluice_endpoint **endpoint);
 
@@ -727,11 +727,11 @@ SLUICE_API int sluice_listener_arrival(sluice_listener *listener,
 /* The way that bytes take between memory and the card. */
 enum sluice_data_path {
 	SLUICE_PATH_ANY,
-	SLUICE_PATH_DEVICE_ALIAS,	/* the card reaches video memory in place */
-	SLUICE_PATH_DEVICE_DMABUF,	/* the same through a dma-buf */
-	SLUICE_PATH_HOST,		/* host memory is what was asked for */
-	SLUICE_PATH_STAGED,		/* video memory, but through host memory */
-	SLUICE_PATHS = 8		/* room for more */
+	SLUICE_PATH_DEVICE_ALIAS,  /* the card reaches video memory in place */
+	SLUICE_PATH_DEVICE_DMABUF, /* the same through a dma-buf */
+	SLUICE_PATH_HOST,	   /* host memory is what was asked for */
+	SLUICE_PATH_STAGED,	   /* video memory, but through host memory */
+	SLUICE_PATHS = 8	   /* room for more */
 };
 
 /* "device-alias"; "?" if there is none such. */
@@ -742,15 +742,15 @@ SLUICE_API const char *sluice_path_name(int path);
 
 struct sluice_stream_options {
 	size_t size;
-	uint64_t piece;		/* bytes granted at a time; whole pages, up to 1 GiB;
+	uint64_t piece;	     /* bytes granted at a time; whole pages, up to 1 GiB;
 				 * 0: 4 MiB */
-	uint64_t chunk;		/* bytes of one RDMA write; whole pages, at most 128 to
+	uint64_t chunk;	     /* bytes of one RDMA write; whole pages, at most 128 to
 				 * a piece; 0: 1 MiB, or a piece if that is less */
-	uint32_t pieces;	/* that this end has memory for; 2 to 64; 0: 4 */
-	uint32_t flags;		/* SLUICE_STREAM_*; the sender decides */
-	sluice_device *gpu;	/* keep pieces in its memory; NULL: in the host's */
-	int64_t patience_ns;	/* nothing moves for that long: -ETIMEDOUT; 0: 30 s */
-	uint32_t require;	/* enum sluice_data_path: -ENOLINK if this end cannot
+	uint32_t pieces;     /* that this end has memory for; 2 to 64; 0: 4 */
+	uint32_t flags;	     /* SLUICE_STREAM_*; the sender decides */
+	sluice_device *gpu;  /* keep pieces in its memory; NULL: in the host's */
+	int64_t patience_ns; /* nothing moves for that long: -ETIMEDOUT; 0: 30 s */
+	uint32_t require;    /* enum sluice_data_path: -ENOLINK if this end cannot
 				 * use this one */
 	uint32_t reserved;
 };
@@ -758,12 +758,12 @@ struct sluice_stream_options {
 /* Where data come from: a file or memory, which is gathered in its order. */
 struct sluice_source {
 	size_t size;
-	const char *name;	/* what the receiver is told */
-	const struct sluice_slice *memory;	/* NULL: a file */
-	size_t count;		/* slices of memory */
-	uint64_t bytes;		/* of a file; SLUICE_UNKNOWN: until it ends, as a pipe.
+	const char *name;		   /* what the receiver is told */
+	const struct sluice_slice *memory; /* NULL: a file */
+	size_t count;			   /* slices of memory */
+	uint64_t bytes; /* of a file; SLUICE_UNKNOWN: until it ends, as a pipe.
 				 * Memory: leave it 0 */
-	int32_t file;		/* a descriptor, open until it is done */
+	int32_t file;	/* a descriptor, open until it is done */
 	uint32_t reserved;
 };
 
@@ -772,11 +772,11 @@ struct sluice_source {
 /* Where data go to: a file, or memory, which is filled in its order. */
 struct sluice_sink {
 	size_t size;
-	const struct sluice_slice *memory;	/* NULL: a file */
+	const struct sluice_slice *memory; /* NULL: a file */
 	size_t count;
-	uint64_t have;		/* bytes that a file has already, from a transfer that
+	uint64_t have; /* bytes that a file has already, from a transfer that
 				 * broke off: compared, and not sent again */
-	int32_t file;		/* a descriptor, open until it is done */
+	int32_t file;  /* a descriptor, open until it is done */
 	uint32_t reserved;
 };
 
@@ -788,37 +788,37 @@ struct sluice_sink {
 struct sluice_report {
 	size_t size;
 	char name[256];
-	uint64_t bytes;		/* moved by this stream */
-	uint64_t resumed;	/* were there already */
+	uint64_t bytes;	  /* moved by this stream */
+	uint64_t resumed; /* were there already */
 	uint64_t pieces;
-	uint64_t bytes_by_path[SLUICE_PATHS];	/* enum sluice_data_path, of this end */
-	int64_t total_ns;	/* from the first byte asked for to the last in place */
-	int64_t storage_ns;	/* reading or writing, summed over pieces */
-	int64_t engine_ns;	/* copies by the GPU's engines, summed */
-	int64_t wire_ns;	/* RDMA, or until a piece came, summed */
-	int64_t check_ns;	/* CRC and SHA-256 */
-	int64_t grant_wait_ns;	/* pieces waited for their grant, summed */
-	uint64_t grant_waits;	/* how many */
-	uint64_t migrated_in;	/* pages, while it ran */
+	uint64_t bytes_by_path[SLUICE_PATHS]; /* enum sluice_data_path, of this end */
+	int64_t total_ns;      /* from the first byte asked for to the last in place */
+	int64_t storage_ns;    /* reading or writing, summed over pieces */
+	int64_t engine_ns;     /* copies by the GPU's engines, summed */
+	int64_t wire_ns;       /* RDMA, or until a piece came, summed */
+	int64_t check_ns;      /* CRC and SHA-256 */
+	int64_t grant_wait_ns; /* pieces waited for their grant, summed */
+	uint64_t grant_waits;  /* how many */
+	uint64_t migrated_in;  /* pages, while it ran */
 	uint64_t migrated_out;
-	uint64_t lost_events;	/* not 0: the two above are lower bounds */
-	uint64_t system_calls;	/* of the ring, while it ran */
-	uint32_t most_in_flight;	/* pieces under way at once */
-	uint32_t flags;		/* SLUICE_REPORT_* */
+	uint64_t lost_events;	 /* not 0: the two above are lower bounds */
+	uint64_t system_calls;	 /* of the ring, while it ran */
+	uint32_t most_in_flight; /* pieces under way at once */
+	uint32_t flags;		 /* SLUICE_REPORT_* */
 	uint8_t sha256[32];
 };
 
 /* How far it is, at any time. */
 struct sluice_progress {
 	size_t size;
-	uint64_t bytes;		/* in their place at the far end */
-	uint64_t total;		/* SLUICE_UNKNOWN if so */
+	uint64_t bytes; /* in their place at the far end */
+	uint64_t total; /* SLUICE_UNKNOWN if so */
 };
 
 struct sluice_offer {
 	size_t size;
-	char name[256];		/* printable, without '/', not "." or ".." */
-	uint64_t bytes;		/* or SLUICE_UNKNOWN */
+	char name[256]; /* printable, without '/', not "." or ".." */
+	uint64_t bytes; /* or SLUICE_UNKNOWN */
 };
 
 /*
@@ -886,12 +886,12 @@ SLUICE_API int sluice_receiver_progress(const sluice_receiver *receiver,
 struct sluice_kv_layout {
 	size_t size;
 	uint32_t layers;
-	uint32_t planes;	/* K and V: 2; 1 where they are together */
-	uint32_t blocks;	/* in each plane */
+	uint32_t planes; /* K and V: 2; 1 where they are together */
+	uint32_t blocks; /* in each plane */
 	uint32_t reserved;
-	uint64_t block_bytes;	/* of a block in one plane */
-	uint64_t block_stride;	/* 0: block_bytes, one behind the other */
-	uint64_t plane_stride;	/* 0: blocks * block_stride */
+	uint64_t block_bytes;  /* of a block in one plane */
+	uint64_t block_stride; /* 0: block_bytes, one behind the other */
+	uint64_t plane_stride; /* 0: blocks * block_stride */
 };
 
 /* The bytes that a cache has at least. -EINVAL names what cannot be. Any thread. */
@@ -912,8 +912,8 @@ SLUICE_API int sluice_kv_fits(const struct sluice_kv_layout *layout, size_t coun
 			      const struct sluice_offer *offer);
 
 enum sluice_kv_use {
-	SLUICE_KV_READ,		/* a block may be named again */
-	SLUICE_KV_WRITE		/* a block may be named once */
+	SLUICE_KV_READ, /* a block may be named again */
+	SLUICE_KV_WRITE /* a block may be named once */
 };
 
 /*
@@ -927,16 +927,15 @@ enum sluice_kv_use {
  * -EINVAL, with the index of the block that is at fault. Any thread.
  */
 SLUICE_API int sluice_kv_parts(const struct sluice_kv_layout *layout,
-			       const struct sluice_slice *cache,
-			       const uint32_t *blocks, size_t count, int use,
-			       struct sluice_slice *parts, size_t room,
-			       size_t *filled);
+			       const struct sluice_slice *cache, const uint32_t *blocks,
+			       size_t count, int use, struct sluice_slice *parts,
+			       size_t room, size_t *filled);
 
 /* -------------------------------------------------------------- topology */
 
 enum sluice_format {
-	SLUICE_TEXT,		/* lines for people, which may change */
-	SLUICE_JSON		/* a document, as `sluice info --json A B` has it */
+	SLUICE_TEXT, /* lines for people, which may change */
+	SLUICE_JSON  /* a document, as `sluice info --json A B` has it */
 };
 
 /*

@@ -11,7 +11,6 @@
 #include <rdma/ib_user_ioctl_verbs.h>
 #include <rdma/rdma_user_ioctl_cmds.h>
 
-
 namespace sluice::detail {
 
 namespace {
@@ -20,8 +19,8 @@ namespace {
 // driver has it since Linux 6.16.
 int ask_soft_roce(const ibv_mr &region, ibv_sge &part) noexcept
 {
-	constexpr size_t length = sizeof(ib_uverbs_ioctl_hdr) +
-				  4 * sizeof(ib_uverbs_attr);
+	constexpr size_t length =
+		sizeof(ib_uverbs_ioctl_hdr) + 4 * sizeof(ib_uverbs_attr);
 	alignas(ib_uverbs_ioctl_hdr) std::byte space[length]{};
 	auto &command = *new (space) ib_uverbs_ioctl_hdr{};
 

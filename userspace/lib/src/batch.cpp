@@ -34,8 +34,9 @@ using detail::batch_data;
 void mistake(batch_data &b, const char *what, std::string_view why, size_t later = 0)
 {
 	if (b.right)
-		b.right = std::unexpected(error(errc::usage, what, why).at(
-			static_cast<uint32_t>(b.descs.size() + later)));
+		b.right = std::unexpected(
+			error(errc::usage, what, why)
+				.at(static_cast<uint32_t>(b.descs.size() + later)));
 }
 
 /// May something be added that names @p memory?
@@ -43,8 +44,8 @@ bool allows(batch_data &b, const char *what, std::initializer_list<slice> memory
 {
 	if (b.run.under_way())
 		mistake(b, what, "the batch is under way");
-	else if (!std::ranges::all_of(memory, [](const slice &s) {
-			return s.of() && s.valid(); }))
+	else if (!std::ranges::all_of(
+			 memory, [](const slice &s) { return s.of() && s.valid(); }))
 		mistake(b, what, "outside of its buffer");
 	else
 		return b.right.has_value();
@@ -81,8 +82,9 @@ drm_amdgpu_sdma_desc *put_pair(batch_data &b, const char *what, uint32_t op,
 	if (!allows(b, what, {to, from}))
 		return nullptr;
 	if (to.size() != from.size()) {
-		mistake(b, what, std::format("to {} bytes from {} bytes", to.size(),
-					     from.size()));
+		mistake(b, what,
+			std::format("to {} bytes from {} bytes", to.size(),
+				    from.size()));
 		return nullptr;
 	}
 	keep(b, to);
@@ -97,7 +99,7 @@ drm_amdgpu_sdma_desc *put_pair(batch_data &b, const char *what, uint32_t op,
 /// Does a rectangle lie inside of @p memory?
 bool holds(const slice &memory, const batch::rectangle &shape, uint64_t pitch)
 {
-	uint64_t behind;	// the last row's beginning
+	uint64_t behind; // the last row's beginning
 
 	return pitch >= shape.row_bytes && shape.row_bytes <= memory.size() &&
 	       !__builtin_mul_overflow(pitch, shape.rows - 1, &behind) &&
@@ -113,9 +115,11 @@ bool hold_all(batch_data &b, const char *name, const slice &memory,
 	for (size_t i = 0; i < sizes.size(); i++) {
 		if (at[i] <= end && sizes[i] <= end - at[i])
 			continue;
-		mistake(b, "copy_many", std::format(
-			"copy {}: {} bytes at {} are outside of the {} bytes of `{}`",
-			i, sizes[i], at[i], end, name), i);
+		mistake(b, "copy_many",
+			std::format(
+				"copy {}: {} bytes at {} are outside of the {} bytes of `{}`",
+				i, sizes[i], at[i], end, name),
+			i);
 		return false;
 	}
 	return true;
@@ -131,9 +135,11 @@ void pair_up(batch_data &b, const char *what, std::span<const slice> parts,
 	for (const slice &part : parts)
 		bytes += part.size();
 	if (bytes != row.size())
-		return mistake(b, what, std::format(
-			"{} parts have {} bytes, and the memory in a row {}", parts.size(),
-			bytes, row.size()));
+		return mistake(
+			b, what,
+			std::format(
+				"{} parts have {} bytes, and the memory in a row {}",
+				parts.size(), bytes, row.size()));
 	for (size_t at = 0; const slice &part : parts) {
 		copy(part, row.part(at, part.size()));
 		at += part.size();
@@ -155,10 +161,7 @@ void put_word(batch_data &b, const char *what, uint32_t op, const slice &word,
 
 } // namespace
 
-batch::batch(size_t expected)
-	: data_(std::make_shared<detail::batch_data>(expected))
-{
-}
+batch::batch(size_t expected) : data_(std::make_shared<detail::batch_data>(expected)) {}
 
 batch::batch(batch &&) noexcept = default;
 batch &batch::operator=(batch &&) noexcept = default;
@@ -179,9 +182,10 @@ batch &batch::copy_many(const slice &to, std::span<const uint64_t> to_at,
 	if (!allows(b, "copy_many", {to, from}))
 		return *this;
 	if (to_at.size() != sizes.size() || from_at.size() != sizes.size()) {
-		mistake(b, "copy_many", std::format(
-			"{} places to copy to, {} to copy from, and {} sizes", to_at.size(),
-			from_at.size(), sizes.size()));
+		mistake(b, "copy_many",
+			std::format(
+				"{} places to copy to, {} to copy from, and {} sizes",
+				to_at.size(), from_at.size(), sizes.size()));
 		return *this;
 	}
 	if (!hold_all(b, "to", to, to_at, sizes) ||
@@ -200,17 +204,15 @@ batch &batch::copy_many(const slice &to, std::span<const uint64_t> to_at,
 
 batch &batch::gather(const slice &to, std::span<const slice> from)
 {
-	pair_up(*data_, "gather", from, to, [&](const slice &part, const slice &place) {
-		copy(place, part);
-	});
+	pair_up(*data_, "gather", from, to,
+		[&](const slice &part, const slice &place) { copy(place, part); });
 	return *this;
 }
 
 batch &batch::scatter(std::span<const slice> to, const slice &from)
 {
-	pair_up(*data_, "scatter", to, from, [&](const slice &part, const slice &place) {
-		copy(part, place);
-	});
+	pair_up(*data_, "scatter", to, from,
+		[&](const slice &part, const slice &place) { copy(part, place); });
 	return *this;
 }
 
@@ -220,21 +222,20 @@ batch &batch::swap(const slice &a, const slice &b)
 	return *this;
 }
 
-batch &batch::copy_rectangle(const slice &to, const slice &from,
-			     const rectangle &shape)
+batch &batch::copy_rectangle(const slice &to, const slice &from, const rectangle &shape)
 {
 	if (!allows(*data_, "rectangle", {to, from}))
 		return *this;
 	if (!shape.rows || !shape.row_bytes || !holds(to, shape, shape.to_pitch) ||
 	    !holds(from, shape, shape.from_pitch)) {
-		mistake(*data_, "rectangle", "it is empty, its rows overlap, or it "
+		mistake(*data_, "rectangle",
+			"it is empty, its rows overlap, or it "
 			"does not fit in its memory");
 		return *this;
 	}
 	keep(*data_, to);
 	keep(*data_, from);
-	auto &d = put(*data_, AMDGPU_SDMA_OP_COPY_RECT,
-		      shape.row_bytes * shape.rows);
+	auto &d = put(*data_, AMDGPU_SDMA_OP_COPY_RECT, shape.row_bytes * shape.rows);
 	d.dst = to.address();
 	d.src = from.address();
 	d.size = shape.row_bytes;
@@ -260,8 +261,8 @@ batch &batch::broadcast(std::span<const slice> to, const slice &from)
 			return *this;
 		}
 	}
-	auto *d = put_pair(*data_, "broadcast", AMDGPU_SDMA_OP_BROADCAST, to[0],
-			   from, to.size());
+	auto *d = put_pair(*data_, "broadcast", AMDGPU_SDMA_OP_BROADCAST, to[0], from,
+			   to.size());
 	for (size_t i = 1; d && i < to.size(); i++) {
 		keep(*data_, to[i]);
 		d->dst_more[i - 1] = to[i].address();
@@ -287,8 +288,9 @@ batch &batch::wait(const slice &word, compare how, uint32_t value,
 	if (!allows(*data_, "wait", {word}))
 		return *this;
 	if (word.size() < 4 || limit <= clock::duration::zero()) {
-		mistake(*data_, "wait", "the word has less than 4 bytes, or "
-				"there is no time");
+		mistake(*data_, "wait",
+			"the word has less than 4 bytes, or "
+			"there is no time");
 		return *this;
 	}
 	keep(*data_, word);
@@ -297,8 +299,7 @@ batch &batch::wait(const slice &word, compare how, uint32_t value,
 	d.value = value;
 	d.mask = mask;
 	d.compare = static_cast<uint32_t>(how);
-	d.timeout_ns = static_cast<uint64_t>(
-		std::chrono::nanoseconds(limit).count());
+	d.timeout_ns = static_cast<uint64_t>(std::chrono::nanoseconds(limit).count());
 	data_->run.waits = true;
 	return *this;
 }
@@ -379,7 +380,7 @@ batch &batch::nonblocking(bool yes)
 {
 	if (allows(*data_, "nonblocking", {}))
 		data_->run.args.flags = AMDGPU_SDMA_BATCH_PATH |
-			(yes ? AMDGPU_SDMA_BATCH_NONBLOCK : 0u);
+					(yes ? AMDGPU_SDMA_BATCH_NONBLOCK : 0u);
 	return *this;
 }
 

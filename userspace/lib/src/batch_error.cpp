@@ -18,21 +18,26 @@ struct meaning {
 /// Of the call, which has done nothing of the batch then.
 constexpr std::array call_errors = {
 	meaning{EINVAL, errc::usage, "its arguments break a rule of batches"},
-	meaning{ERANGE, errc::usage, "addresses that wrap around, or are in no "
+	meaning{ERANGE, errc::usage,
+		"addresses that wrap around, or are in no "
 		"address space"},
-	meaning{ENOENT, errc::usage, "memory that this GPU does not "
+	meaning{ENOENT, errc::usage,
+		"memory that this GPU does not "
 		"reach: attach it"},
-	meaning{ENXIO, errc::usage, "shared memory is not where this GPU "
+	meaning{ENXIO, errc::usage,
+		"shared memory is not where this GPU "
 		"reaches it: prefetch it, or have the batch fault it in"},
 	meaning{EIO, errc::device, "shared memory was lost in a reset"},
 	meaning{EACCES, errc::usage, "memory that must not be accessed like this"},
 	meaning{EPERM, errc::usage, "memory of another process or file"},
 	meaning{EEXIST, errc::usage, "it overlaps what may run at the same time"},
-	meaning{EMSGSIZE, errc::usage, "more than one batch may have: "
+	meaning{EMSGSIZE, errc::usage,
+		"more than one batch may have: "
 		"make two of it"},
 	meaning{E2BIG, errc::unsupported, "this kernel does not know all of it"},
 	meaning{EAGAIN, errc::busy, "too much is on its way"},
-	meaning{EOPNOTSUPP, errc::unsupported, "this GPU cannot do it with "
+	meaning{EOPNOTSUPP, errc::unsupported,
+		"this GPU cannot do it with "
 		"this memory"},
 	meaning{EFAULT, errc::usage, "there is no memory of the process"},
 	meaning{ENOMEM, errc::system, "no memory"},
@@ -43,9 +48,11 @@ constexpr std::array call_errors = {
 	meaning{EBUSY, errc::device, "the GPU does not work"},
 	meaning{EHWPOISON, errc::device, "the GPU has met an uncorrectable error"},
 	meaning{ENODEV, errc::device, "the GPU is gone"},
-	meaning{ECANCELED, errc::device, "a reset has ended this use of the "
+	meaning{ECANCELED, errc::device,
+		"a reset has ended this use of the "
 		"GPU: open it again"},
-	meaning{ETIME, errc::device, "an earlier batch hung the engine: "
+	meaning{ETIME, errc::device,
+		"an earlier batch hung the engine: "
 		"open the GPU again"},
 };
 
@@ -78,15 +85,15 @@ meaning explain(const submission &run, int number)
 	if (number == ECANCELED && (run.stopped || !called))
 		return {number, errc::cancelled, "cancelled before it began"};
 	if (number == ENXIO && run.faults)
-		return {number, errc::busy, "shared memory was taken away again "
+		return {number, errc::busy,
+			"shared memory was taken away again "
 			"each time that it was brought"};
 	return find(call_errors, number);
 }
 
 } // namespace
 
-error batch_error(const submission &run, std::string_view device,
-		  int number) noexcept
+error batch_error(const submission &run, std::string_view device, int number) noexcept
 {
 	const auto &args = run.args;
 	meaning m = explain(run, number);
@@ -96,15 +103,14 @@ error batch_error(const submission &run, std::string_view device,
 	auto end = std::begin(text);
 	auto say = [&]<class... A>(std::format_string<A...> format, A &&...words) {
 		auto room = std::end(text) - end;
-		end = std::format_to_n(end, room, format,
-				       std::forward<A>(words)...).out;
+		end = std::format_to_n(end, room, format, std::forward<A>(words)...)
+			      .out;
 	};
 
 	if (located)
 		say("operation {}: ", args.error_index);
 	say("{}", m.text);
-	if (located && number == EEXIST &&
-	    args.error_index2 != AMDGPU_SDMA_NO_INDEX)
+	if (located && number == EEXIST && args.error_index2 != AMDGPU_SDMA_NO_INDEX)
 		say(": operation {}", args.error_index2);
 	error e(m.code, device, {text, static_cast<size_t>(end - text)}, number);
 	return located ? std::move(e).at(args.error_index) : std::move(e);

@@ -17,8 +17,9 @@ constexpr size_t huge_page = size_t{2} << 20;
 class host_block : public detail::memory_block {
 public:
 	host_block(void *map, size_t map_size, std::byte *data, size_t size) noexcept
-		: memory_block(memory::host, data, size), map_(map),
-		  map_size_(map_size) {}
+		: memory_block(memory::host, data, size), map_(map), map_size_(map_size)
+	{
+	}
 	~host_block() override { ::munmap(map_, map_size_); }
 
 private:
@@ -53,8 +54,8 @@ result<void> place_on_node(const buffer &memory, int node)
 	if (node < 0 || n >= bits * words)
 		return fail(errc::device, "NUMA", "there is no such node");
 	mask[n / bits] = 1ul << n % bits;
-	if (::mbind(memory.data(), memory.size(), MPOL_PREFERRED, mask,
-		    bits * words, 0) < 0)
+	if (::mbind(memory.data(), memory.size(), MPOL_PREFERRED, mask, bits * words,
+		    0) < 0)
 		return fail_errno("NUMA", "mbind", errno, errc::device);
 	if (::madvise(memory.data(), memory.size(), MADV_POPULATE_WRITE) < 0)
 		return fail_errno("buffer", "populate");
@@ -109,13 +110,13 @@ result<unique_fd> buffer::export_dmabuf() const
 	if (!block_)
 		return fail(errc::usage, "buffer", "no buffer to export");
 	if (kind() != memory::vram)
-		return fail(errc::unsupported, "buffer", "only video memory is a "
+		return fail(errc::unsupported, "buffer",
+			    "only video memory is a "
 			    "dma-buf; take it from device::vram()");
 	int own = block_->dmabuf();
 	unique_fd copy(own < 0 ? -1 : ::fcntl(own, F_DUPFD_CLOEXEC, 0));
 	if (!copy)
-		return fail_errno("buffer", "export as a dma-buf", errno,
-				  errc::device);
+		return fail_errno("buffer", "export as a dma-buf", errno, errc::device);
 	return copy;
 }
 
@@ -133,7 +134,7 @@ result<void> buffer::verify_node(int node) const
 				      "page %zu is on node %d, not on %d", i,
 				      (*where)[i], node);
 			return std::unexpected(error(errc::device, "buffer", text)
-				.at(static_cast<uint32_t>(i)));
+						       .at(static_cast<uint32_t>(i)));
 		}
 	return {};
 }

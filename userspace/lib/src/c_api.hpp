@@ -26,7 +26,7 @@ struct ring {
 
 	context it;
 	std::optional<context::chain> chain;
-	unsigned tasks = 0;	///< coroutines that are not done
+	unsigned tasks = 0; ///< coroutines that are not done
 };
 
 struct gpu {
@@ -42,7 +42,7 @@ struct card {
 struct peer {
 	std::shared_ptr<card> by;
 	endpoint it;
-	std::string name;	///< with its 0 byte
+	std::string name; ///< with its 0 byte
 };
 
 /// Keep an error as the thread's last one; what to return for it.
@@ -60,8 +60,8 @@ template <class Body> int guarded(Body &&body) noexcept
 	} catch (const std::exception &why) {
 		return remember(error(errc::system, "libsluice", why.what()));
 	} catch (...) {
-		return remember(error(errc::system, "libsluice",
-				      "something was thrown"));
+		return remember(
+			error(errc::system, "libsluice", "something was thrown"));
 	}
 }
 
@@ -99,9 +99,9 @@ template <class T> result<void> check_size(const T &s, std::string_view name)
 {
 	if (s.size >= first_size<T> && s.size <= most_size)
 		return {};
-	return fail(errc::usage, name, std::format(
-		"its size is {}, not {} to {}: set it to sizeof", s.size,
-		first_size<T>, most_size));
+	return fail(errc::usage, name,
+		    std::format("its size is {}, not {} to {}: set it to sizeof",
+				s.size, first_size<T>, most_size));
 }
 
 /// What the caller has put in a structure, shorter or longer than the one here.
@@ -116,9 +116,11 @@ template <class T> result<T> taken(const T *from, std::string_view name)
 	auto *bytes = reinterpret_cast<const unsigned char *>(from);
 	for (size_t i = sizeof(T); i < from->size; i++)
 		if (bytes[i])
-			return fail(errc::unsupported, name, std::format(
-				"byte {} is set, and this libsluice knows {}", i,
-				sizeof(T)));
+			return fail(
+				errc::unsupported, name,
+				std::format(
+					"byte {} is set, and this libsluice knows {}",
+					i, sizeof(T)));
 	std::memcpy(&s, from, std::min(from->size, sizeof(T)));
 	return s;
 }
@@ -148,8 +150,8 @@ inline result<void> known_flags(uint32_t flags, uint32_t known, std::string_view
 {
 	if (!(flags & ~known))
 		return {};
-	return fail(errc::usage, name, std::format("flags {:#x} are not known",
-						   flags & ~known));
+	return fail(errc::usage, name,
+		    std::format("flags {:#x} are not known", flags & ~known));
 }
 
 inline result<void> not_reserved(uint32_t reserved, std::string_view name)
@@ -218,7 +220,9 @@ struct sluice_endpoint {
 struct sluice_operation {
 	sluice_operation(std::shared_ptr<sluice::c::ring> in,
 			 std::shared_ptr<const void> on) noexcept
-		: in_(std::move(in)), on_(std::move(on)) {}
+		: in_(std::move(in)), on_(std::move(on))
+	{
+	}
 	sluice_operation(const sluice_operation &) = delete;
 	sluice_operation &operator=(const sluice_operation &) = delete;
 	virtual ~sluice_operation() = default;
@@ -243,7 +247,9 @@ class stepped_operation : public sluice_operation {
 public:
 	stepped_operation(std::shared_ptr<ring> in, std::shared_ptr<const void> on,
 			  const char *what) noexcept
-		: sluice_operation(std::move(in), std::move(on)), what_(what) {}
+		: sluice_operation(std::move(in), std::move(on)), what_(what)
+	{
+	}
 
 	bool poll() final;
 	result<uint64_t> wait(deadline until) final;

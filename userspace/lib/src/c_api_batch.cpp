@@ -80,9 +80,9 @@ int sluice_batch_create(uint32_t expected, sluice_batch **to)
 	return guarded([&]() -> result<void> {
 		SLUICE_CHECK(given(to, "batch"));
 		if (expected > most_expected)
-			return fail(errc::usage, "expected", std::format(
-				"{} operations are more than {}", expected,
-				most_expected));
+			return fail(errc::usage, "expected",
+				    std::format("{} operations are more than {}",
+						expected, most_expected));
 		hand_out(to, batch(expected));
 		return {};
 	});
@@ -105,9 +105,8 @@ int sluice_batch_clear(sluice_batch *what)
 int sluice_batch_copy(sluice_batch *what, const struct sluice_slice *to,
 		      const struct sluice_slice *from)
 {
-	return add_two(what, to, from, [](batch &b, auto &there, auto &here) {
-		b.copy(there, here);
-	});
+	return add_two(what, to, from,
+		       [](batch &b, auto &there, auto &here) { b.copy(there, here); });
 }
 
 int sluice_batch_swap(sluice_batch *what, const struct sluice_slice *a,
@@ -137,17 +136,15 @@ int sluice_batch_copy_many(sluice_batch *what, const struct sluice_slice *to,
 int sluice_batch_gather(sluice_batch *what, const struct sluice_slice *to,
 			const struct sluice_slice *parts, size_t count)
 {
-	return add_parts(what, parts, count, to, "to", [](batch &b, auto &from, auto &row) {
-		b.gather(row, from);
-	});
+	return add_parts(what, parts, count, to, "to",
+			 [](batch &b, auto &from, auto &row) { b.gather(row, from); });
 }
 
 int sluice_batch_scatter(sluice_batch *what, const struct sluice_slice *parts,
 			 size_t count, const struct sluice_slice *from)
 {
-	return add_parts(what, parts, count, from, "from", [](batch &b, auto &to, auto &row) {
-		b.scatter(to, row);
-	});
+	return add_parts(what, parts, count, from, "from",
+			 [](batch &b, auto &to, auto &row) { b.scatter(to, row); });
 }
 
 int sluice_batch_copy_rectangle(sluice_batch *what, const struct sluice_slice *to,
@@ -161,10 +158,11 @@ int sluice_batch_copy_rectangle(sluice_batch *what, const struct sluice_slice *t
 		SLUICE_TRY(auto s, taken(shape, "shape"));
 		if (s.rows > UINT32_MAX)
 			return fail(errc::usage, "shape", "2^32 rows or more");
-		b.copy_rectangle(there, here, {
-			.row_bytes = s.row_bytes,
-			.rows = static_cast<uint32_t>(s.rows),
-			.to_pitch = s.to_pitch, .from_pitch = s.from_pitch});
+		b.copy_rectangle(there, here,
+				 {.row_bytes = s.row_bytes,
+				  .rows = static_cast<uint32_t>(s.rows),
+				  .to_pitch = s.to_pitch,
+				  .from_pitch = s.from_pitch});
 		return {};
 	});
 }
@@ -183,12 +181,10 @@ int sluice_batch_broadcast(sluice_batch *what, const struct sluice_slice *to,
 	});
 }
 
-int sluice_batch_fill(sluice_batch *what, const struct sluice_slice *to,
-		      uint32_t value)
+int sluice_batch_fill(sluice_batch *what, const struct sluice_slice *to, uint32_t value)
 {
-	return add_one(what, to, "to", [&](batch &b, auto &part) {
-		b.fill(part, value);
-	});
+	return add_one(what, to, "to",
+		       [&](batch &b, auto &part) { b.fill(part, value); });
 }
 
 int sluice_batch_wait(sluice_batch *what, const struct sluice_slice *word, int how,
@@ -197,8 +193,8 @@ int sluice_batch_wait(sluice_batch *what, const struct sluice_slice *word, int h
 	return change(what, [&](batch &b) -> result<void> {
 		SLUICE_TRY(auto part, slice_of(word, "word"));
 		if (how < SLUICE_EQUAL || how > SLUICE_LESS_EQUAL)
-			return fail(errc::usage, "how", std::format(
-				"{} is no enum sluice_compare", how));
+			return fail(errc::usage, "how",
+				    std::format("{} is no enum sluice_compare", how));
 		b.wait(part, static_cast<compare>(how), value,
 		       std::chrono::nanoseconds(limit_ns), mask);
 		return {};
@@ -208,17 +204,15 @@ int sluice_batch_wait(sluice_batch *what, const struct sluice_slice *word, int h
 int sluice_batch_write(sluice_batch *what, const struct sluice_slice *word,
 		       uint64_t value)
 {
-	return add_one(what, word, "word", [&](batch &b, auto &part) {
-		b.write(part, value);
-	});
+	return add_one(what, word, "word",
+		       [&](batch &b, auto &part) { b.write(part, value); });
 }
 
 int sluice_batch_add(sluice_batch *what, const struct sluice_slice *word,
 		     uint64_t value)
 {
-	return add_one(what, word, "word", [&](batch &b, auto &part) {
-		b.add(part, value);
-	});
+	return add_one(what, word, "word",
+		       [&](batch &b, auto &part) { b.add(part, value); });
 }
 
 int sluice_batch_barrier(sluice_batch *what)
@@ -228,9 +222,8 @@ int sluice_batch_barrier(sluice_batch *what)
 
 int sluice_batch_record(sluice_batch *what, const struct sluice_slice *where)
 {
-	return add_one(what, where, "where", [](batch &b, auto &part) {
-		b.record(part);
-	});
+	return add_one(what, where, "where",
+		       [](batch &b, auto &part) { b.record(part); });
 }
 
 int sluice_batch_fault_in(sluice_batch *what, int yes)
@@ -242,8 +235,8 @@ int sluice_batch_place(sluice_batch *what, int how, uint32_t engines)
 {
 	return change(what, [&](batch &b) -> result<void> {
 		if (how < SLUICE_PLACE_AUTOMATIC || how > SLUICE_PLACE_FAN_OUT)
-			return fail(errc::usage, "how", std::format(
-				"{} is no enum sluice_place", how));
+			return fail(errc::usage, "how",
+				    std::format("{} is no enum sluice_place", how));
 		b.placed(static_cast<place>(how)).engines(engines);
 		return {};
 	});
@@ -274,9 +267,12 @@ int sluice_batch_outcome(const sluice_batch *what, struct sluice_outcome *outcom
 	return guarded([&]() -> result<void> {
 		SLUICE_CHECK(given(what, "batch"));
 		const batch_outcome &o = what->it.outcome();
-		return give(outcome, sluice_outcome{
-			.size = 0, .engines = o.engines, .vram_bytes = o.vram_bytes,
-			.system_bytes = o.system_bytes,
-			.peer_bytes = o.peer_bytes}, "outcome");
+		return give(outcome,
+			    sluice_outcome{.size = 0,
+					   .engines = o.engines,
+					   .vram_bytes = o.vram_bytes,
+					   .system_bytes = o.system_bytes,
+					   .peer_bytes = o.peer_bytes},
+			    "outcome");
 	});
 }

@@ -12,8 +12,9 @@ class ring_operation final : public sluice_operation {
 public:
 	ring_operation(std::shared_ptr<ring> in, std::shared_ptr<const void> on,
 		       operation begun) noexcept
-		: sluice_operation(std::move(in), std::move(on)),
-		  it_(std::move(begun)) {}
+		: sluice_operation(std::move(in), std::move(on)), it_(std::move(begun))
+	{
+	}
 
 	bool poll() override
 	{
@@ -123,8 +124,7 @@ int sluice_context_wait(sluice_context *context, int64_t until, uint32_t *comple
 {
 	return guarded([&]() -> result<void> {
 		SLUICE_CHECK(given(context, "context"));
-		SLUICE_TRY(unsigned n,
-			   context->it->it.run_once(deadline_of(until)));
+		SLUICE_TRY(unsigned n, context->it->it.run_once(deadline_of(until)));
 		if (completed)
 			*completed = n;
 		return {};

@@ -70,8 +70,9 @@ int sluice_device_info_at(uint32_t index, struct sluice_device_info *info)
 		SLUICE_CHECK(given(info, "info"));
 		auto all = list_devices();
 		if (index >= all.size())
-			return fail(errc::device, "device", std::format(
-				"there is no GPU {} of {}", index, all.size()));
+			return fail(errc::device, "device",
+				    std::format("there is no GPU {} of {}", index,
+						all.size()));
 		return give(info, info_of(all[index]), "info");
 	});
 }
@@ -104,13 +105,19 @@ int sluice_device_limits(const sluice_device *on, struct sluice_limits *limits)
 	return guarded([&]() -> result<void> {
 		SLUICE_CHECK(given(on, "device"));
 		const batch_limits &l = on->it->it.limits();
-		return give(limits, sluice_limits{
-			.size = 0, .operations = l.operations,
-			.broadcast = l.broadcast, .engines = l.engines,
-			.wait_engines = l.wait_engines, .bytes = l.bytes,
-			.queued_bytes = l.queued_bytes,
-			.wait_ns = std::chrono::nanoseconds(l.wait).count(),
-			.flags = flags_of(on->it->it), .fences = l.fences}, "limits");
+		return give(limits,
+			    sluice_limits{
+				    .size = 0,
+				    .operations = l.operations,
+				    .broadcast = l.broadcast,
+				    .engines = l.engines,
+				    .wait_engines = l.wait_engines,
+				    .bytes = l.bytes,
+				    .queued_bytes = l.queued_bytes,
+				    .wait_ns = std::chrono::nanoseconds(l.wait).count(),
+				    .flags = flags_of(on->it->it),
+				    .fences = l.fences},
+			    "limits");
 	});
 }
 
@@ -119,10 +126,12 @@ int sluice_device_counters(const sluice_device *on, struct sluice_counters *coun
 	return guarded([&]() -> result<void> {
 		SLUICE_CHECK(given(on, "device"));
 		SLUICE_TRY(auto now, on->it->it.counters());
-		return give(counters, sluice_counters{
-			.size = 0, .migrated_in = now.migrated_in,
-			.migrated_out = now.migrated_out,
-			.lost_events = now.lost_events}, "counters");
+		return give(counters,
+			    sluice_counters{.size = 0,
+					    .migrated_in = now.migrated_in,
+					    .migrated_out = now.migrated_out,
+					    .lost_events = now.lost_events},
+			    "counters");
 	});
 }
 

@@ -10,7 +10,7 @@ namespace sluice::c {
 namespace {
 
 struct kind {
-	int number;		///< to return; 0: that of the system call
+	int number; ///< to return; 0: that of the system call
 	const char *remedy;
 };
 
@@ -59,7 +59,9 @@ struct last {
 };
 
 thread_local last last_error{
-	"", "", {sizeof(sluice_error), 0, 0, 0, SLUICE_NO_INDEX, "", "no error", ""}};
+	"",
+	"",
+	{sizeof(sluice_error), 0, 0, 0, SLUICE_NO_INDEX, "", "no error", ""}};
 
 int number_of(const error &why)
 {

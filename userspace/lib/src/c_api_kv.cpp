@@ -13,8 +13,11 @@ result<kv_layout> layout_of(const sluice_kv_layout *from)
 	SLUICE_CHECK(given(from, "layout"));
 	SLUICE_TRY(auto l, taken(from, "layout"));
 	SLUICE_CHECK(not_reserved(l.reserved, "layout"));
-	kv_layout to{.layers = l.layers, .planes = l.planes, .blocks = l.blocks,
-		     .block_bytes = l.block_bytes, .block_stride = l.block_stride,
+	kv_layout to{.layers = l.layers,
+		     .planes = l.planes,
+		     .blocks = l.blocks,
+		     .block_bytes = l.block_bytes,
+		     .block_stride = l.block_stride,
 		     .plane_stride = l.plane_stride};
 	SLUICE_CHECK(to.check());
 	return to;
@@ -40,10 +43,12 @@ result<void> give_parts(const std::vector<slice> &from, sluice_buffer *buffer,
 			sluice_slice *to, size_t room)
 {
 	if (from.size() > room)
-		return fail(errc::usage, "parts", std::format(
-			"there is room for {}, and there are {}", room, from.size()));
+		return fail(errc::usage, "parts",
+			    std::format("there is room for {}, and there are {}", room,
+					from.size()));
 	for (const slice &part : from)
-		*to++ = {.buffer = buffer, .offset = part.offset(),
+		*to++ = {.buffer = buffer,
+			 .offset = part.offset(),
 			 .length = part.size()};
 	return {};
 }
@@ -91,10 +96,11 @@ int sluice_kv_parts(const struct sluice_kv_layout *layout,
 		SLUICE_TRY(auto memory, slice_of(cache, "cache"));
 		SLUICE_TRY(auto named, blocks_of(blocks, count));
 		if (use < SLUICE_KV_READ || use > SLUICE_KV_WRITE)
-			return fail(errc::usage, "use", std::format(
-				"{} is no enum sluice_kv_use", use));
+			return fail(errc::usage, "use",
+				    std::format("{} is no enum sluice_kv_use", use));
 		SLUICE_CHECK(given(filled, "filled"));
-		SLUICE_TRY(auto found, kv_parts(l, memory, named, static_cast<kv_use>(use)));
+		SLUICE_TRY(auto found,
+			   kv_parts(l, memory, named, static_cast<kv_use>(use)));
 		if (parts)
 			SLUICE_CHECK(give_parts(found, cache->buffer, parts, room));
 		*filled = found.size();

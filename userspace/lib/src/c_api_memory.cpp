@@ -16,9 +16,11 @@ result<slice> c::slice_of(const sluice_slice *s, std::string_view name)
 		length = of.size() - std::min<uint64_t>(of.size(), s->offset);
 	slice part(of, s->offset, length);
 	if (!part.valid())
-		return fail(errc::usage, name, std::format(
-			"{} bytes at {} are outside of its buffer of {} bytes",
-			length, s->offset, of.size()));
+		return fail(
+			errc::usage, name,
+			std::format(
+				"{} bytes at {} are outside of its buffer of {} bytes",
+				length, s->offset, of.size()));
 	return part;
 }
 
@@ -32,8 +34,8 @@ result<std::vector<slice>> c::slices_of(const sluice_slice *s, size_t count,
 		auto one = slice_of(&s[i], name);
 
 		if (!one)
-			return std::unexpected(std::move(one.error()).at(
-				static_cast<uint32_t>(i)));
+			return std::unexpected(
+				std::move(one.error()).at(static_cast<uint32_t>(i)));
 		all.push_back(std::move(*one));
 	}
 	return all;
@@ -45,13 +47,18 @@ int sluice_buffer_host(uint64_t size, const struct sluice_host_options *options,
 	return guarded([&]() -> result<void> {
 		SLUICE_CHECK(given(to, "buffer"));
 		SLUICE_TRY(auto o, taken(options, "options"));
-		SLUICE_CHECK(known_flags(o.flags, SLUICE_HOST_ON_NODE |
-					 SLUICE_HOST_SMALL_PAGES, "options"));
+		SLUICE_CHECK(known_flags(o.flags,
+					 SLUICE_HOST_ON_NODE | SLUICE_HOST_SMALL_PAGES,
+					 "options"));
 		if (o.flags & SLUICE_HOST_ON_NODE && o.numa_node < 0)
 			return fail(errc::usage, "options", "numa_node is negative");
-		SLUICE_TRY(auto memory, buffer::host(size, {
-			.numa_node = o.flags & SLUICE_HOST_ON_NODE ? o.numa_node : -1,
-			.huge_pages = !(o.flags & SLUICE_HOST_SMALL_PAGES)}));
+		SLUICE_TRY(
+			auto memory,
+			buffer::host(size, {.numa_node = o.flags & SLUICE_HOST_ON_NODE
+								 ? o.numa_node
+								 : -1,
+					    .huge_pages = !(o.flags &
+							    SLUICE_HOST_SMALL_PAGES)}));
 		hand_out(to, std::move(memory));
 		return {};
 	});
@@ -82,7 +89,8 @@ int sluice_buffer_map(const sluice_buffer *memory, void **data)
 	return guarded([&]() -> result<void> {
 		SLUICE_CHECK(all_given("buffer data", memory, data));
 		if (!memory->it.mapped())
-			return fail(errc::unsupported, "buffer", "the CPU does not reach "
+			return fail(errc::unsupported, "buffer",
+				    "the CPU does not reach "
 				    "it: copy it to a host buffer by a batch");
 		*data = memory->it.data();
 		return {};

@@ -40,8 +40,8 @@ result<endpoint_options> options_of(const sluice_endpoint_options *options)
 
 	SLUICE_TRY(auto o, taken(options, "options"));
 	if (o.token)
-		to.token.assign(o.token, o.token_length ? o.token_length
-							: std::strlen(o.token));
+		to.token.assign(o.token,
+				o.token_length ? o.token_length : std::strlen(o.token));
 	if (o.messages)
 		to.messages = o.messages;
 	if (o.depth)
@@ -63,8 +63,10 @@ public:
 	connecting(const std::shared_ptr<card> &by, const char *host, uint16_t port,
 		   const endpoint_options &options, deadline until)
 		: stepped_operation(by->in, by, "connect"), by_(by),
-		  it_(by->in->it, by->it.inside().shared_from_this(), host, port, options,
-		      until) {}
+		  it_(by->in->it, by->it.inside().shared_from_this(), host, port,
+		      options, until)
+	{
+	}
 
 	bool done() override { return it_.step(); }
 	void cancel() override { it_.cancel(); }
@@ -115,9 +117,9 @@ int sluice_nic_info_at(uint32_t index, struct sluice_nic_info *info)
 		SLUICE_CHECK(given(info, "info"));
 		auto all = list_nics();
 		if (index >= all.size())
-			return fail(errc::device, "nic", std::format(
-				"there is no RDMA device {} of {}", index,
-				all.size()));
+			return fail(errc::device, "nic",
+				    std::format("there is no RDMA device {} of {}",
+						index, all.size()));
 		return give(info, info_of(all[index]), "info");
 	});
 }
@@ -152,9 +154,9 @@ int sluice_endpoint_connect(sluice_nic *by, const char *host, uint16_t port,
 	return guarded([&]() -> result<void> {
 		SLUICE_CHECK(all_given("nic host endpoint", by, host, to));
 		SLUICE_TRY(auto o, options_of(options));
-		SLUICE_TRY(auto made, endpoint::connect(by->it->in->it, by->it->it,
-							host, port, o,
-							deadline_of(until)));
+		SLUICE_TRY(auto made,
+			   endpoint::connect(by->it->in->it, by->it->it, host, port, o,
+					     deadline_of(until)));
 		hand_out(to, peer_of(by->it, std::move(made)));
 		return {};
 	});

@@ -12,7 +12,7 @@ namespace {
 template <class End> struct stream {
 	std::shared_ptr<peer> with;
 	std::shared_ptr<gpu> on;
-	std::optional<End> end;		///< gone after a failure
+	std::optional<End> end; ///< gone after a failure
 	bool busy = false;
 	std::optional<stream_report> report;
 	std::optional<stream_offer> offer;
@@ -28,8 +28,8 @@ public:
 
 	stream_operation(std::shared_ptr<stream<End>> on, task<result<T>> begun,
 			 value_of value) noexcept
-		: stepped_operation(on->with->by->in, on, "stream"), stream_(std::move(on)),
-		  value_(value), task_(std::move(begun))
+		: stepped_operation(on->with->by->in, on, "stream"),
+		  stream_(std::move(on)), value_(value), task_(std::move(begun))
 	{
 		stream_->busy = true;
 		in_->tasks++;
@@ -88,12 +88,13 @@ result<stream_options> options_of(const sluice_stream_options *options,
 	stream_options to;
 
 	SLUICE_TRY(auto o, taken(options, "options"));
-	SLUICE_CHECK(known_flags(o.flags, SLUICE_STREAM_NO_CHECKSUM |
-				 SLUICE_STREAM_NO_DIGEST, "options"));
+	SLUICE_CHECK(known_flags(o.flags,
+				 SLUICE_STREAM_NO_CHECKSUM | SLUICE_STREAM_NO_DIGEST,
+				 "options"));
 	SLUICE_CHECK(not_reserved(o.reserved, "options"));
 	if (o.require > SLUICE_PATH_STAGED)
-		return fail(errc::usage, "require", std::format(
-			"{} is no enum sluice_data_path", o.require));
+		return fail(errc::usage, "require",
+			    std::format("{} is no enum sluice_data_path", o.require));
 	if (o.piece)
 		to.piece = o.piece;
 	to.chunk = o.chunk ? o.chunk : std::min(to.chunk, to.piece);
@@ -103,8 +104,7 @@ result<stream_options> options_of(const sluice_stream_options *options,
 	to.digest = !(o.flags & SLUICE_STREAM_NO_DIGEST);
 	if (o.require)
 		to.require = static_cast<data_path>(o.require - 1);
-	SLUICE_TRY(to.patience, duration_of(o.patience_ns, to.patience,
-					    "patience_ns"));
+	SLUICE_TRY(to.patience, duration_of(o.patience_ns, to.patience, "patience_ns"));
 	if (o.gpu) {
 		on = o.gpu->it;
 		to.gpu = &on->it;
@@ -157,7 +157,8 @@ template <class End> result<void> free_to_begin(const stream<End> &s)
 	if (s.busy)
 		return fail(errc::busy, "stream", "an operation is under way: free it");
 	if (!s.end)
-		return fail(errc::cancelled, "stream", "it broke off: make another one");
+		return fail(errc::cancelled, "stream",
+			    "it broke off: make another one");
 	return {};
 }
 
@@ -215,8 +216,10 @@ int tell_progress(const Handle *of, const char *name, sluice_progress *to) noexc
 		if (!of->it->end)
 			return fail(errc::cancelled, name, "it broke off");
 		const stream_progress &p = of->it->end->progress();
-		return give(to, sluice_progress{.size = 0, .bytes = p.bytes,
-						.total = p.size}, "progress");
+		return give(
+			to,
+			sluice_progress{.size = 0, .bytes = p.bytes, .total = p.size},
+			"progress");
 	});
 }
 
@@ -281,9 +284,8 @@ int sluice_sender_create(sluice_endpoint *with,
 			 const struct sluice_stream_options *options,
 			 sluice_sender **to)
 {
-	return guarded([&] {
-		return make_end<sluice_sender, sender>(to, with, options);
-	});
+	return guarded(
+		[&] { return make_end<sluice_sender, sender>(to, with, options); });
 }
 
 void sluice_sender_free(sluice_sender *out)
@@ -328,9 +330,8 @@ int sluice_receiver_create(sluice_endpoint *with,
 			   const struct sluice_stream_options *options,
 			   sluice_receiver **to)
 {
-	return guarded([&] {
-		return make_end<sluice_receiver, receiver>(to, with, options);
-	});
+	return guarded(
+		[&] { return make_end<sluice_receiver, receiver>(to, with, options); });
 }
 
 void sluice_receiver_free(sluice_receiver *in)

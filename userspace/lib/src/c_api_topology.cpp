@@ -58,8 +58,9 @@ std::string json_of(std::string_view a, std::string_view b, const route &way)
 		json_string(a), json_string(b),
 		way.bytes_per_second > 0 ? std::format("{}", way.bytes_per_second)
 					 : "null",
-		json_string(way.limit), json_list(way.not_known), json_string(name(way.how)),
-		json_list(way.remedies), json_list(way.steps), json_list(way.why_not_better));
+		json_string(way.limit), json_list(way.not_known),
+		json_string(name(way.how)), json_list(way.remedies),
+		json_list(way.steps), json_list(way.why_not_better));
 }
 
 std::string text_of(std::string_view a, std::string_view b, const route &way)
@@ -97,8 +98,8 @@ int sluice_topology_read(const char *root, sluice_topology **to)
 		std::vector<std::string> names;
 		for (location where : machine.locations())
 			names.push_back(machine.name_of(where));
-		hand_out(to, sluice_topology::inside{std::move(machine),
-						     std::move(names)});
+		hand_out(to,
+			 sluice_topology::inside{std::move(machine), std::move(names)});
 		return {};
 	});
 }
@@ -122,8 +123,8 @@ int sluice_topology_explain(const sluice_topology *machine, const char *a,
 		SLUICE_CHECK(all_given("topology a b text", machine, a, b, text));
 		const topology &all = machine->it.it;
 		if (format != SLUICE_TEXT && format != SLUICE_JSON)
-			return fail(errc::usage, "format", std::format(
-				"{} is no enum sluice_format", format));
+			return fail(errc::usage, "format",
+				    std::format("{} is no enum sluice_format", format));
 		SLUICE_TRY(auto from, all.find(a));
 		SLUICE_TRY(auto to, all.find(b));
 		SLUICE_TRY(auto way, all.explain(from, to));

@@ -45,8 +45,8 @@ error which_of(std::span<ibv_device *> devices)
 	std::string names;
 
 	for (ibv_device *d : devices)
-		names += std::string(names.empty() ? "" : ", ") +
-			 ibv_get_device_name(d);
+		names +=
+			std::string(names.empty() ? "" : ", ") + ibv_get_device_name(d);
 	return {errc::usage, "RDMA", "there are several devices, name one: " + names};
 }
 
@@ -84,7 +84,7 @@ card::~card()
 	if (ticker_.armed)
 		in.cancel(ticker_);
 	if (in.reap_until([this] { return quiet(); }))
-		std::terminate();	// the ring is broken
+		std::terminate(); // the ring is broken
 }
 
 bool card::quiet() const noexcept
@@ -101,8 +101,8 @@ result<void> card::open(std::string_view name)
 	ticker_.complete = [](request &self, int, unsigned) noexcept {
 		static_cast<ticker &>(self).of->ticked();
 	};
-	SLUICE_CHECK(start(completion_watch_, completions->fd,
-			   &card::take_completions));
+	SLUICE_CHECK(
+		start(completion_watch_, completions->fd, &card::take_completions));
 	SLUICE_CHECK(start(device_watch_, verbs->async_fd, &card::take_device_events));
 	return start(cm_watch_, cm->fd, &card::take_cm_events);
 }
@@ -113,7 +113,7 @@ result<void> card::open_device(std::string_view name)
 	ibv_device_attr_ex attributes{};
 	ibv_port_attr port{};
 
-	SLUICE_TRY(ibv_device *found, choose(list.devices(), name));
+	SLUICE_TRY(ibv_device * found, choose(list.devices(), name));
 	verbs.reset(ibv_open_device(found));
 	if (!verbs)
 		return fail_errno(ibv_get_device_name(found), "cannot be opened", errno,
@@ -339,11 +339,8 @@ void card::on_device_event(const ibv_async_event &event) noexcept
 	case IBV_EVENT_PORT_ERR:
 		fail_all(std::format("its port {} went down", event.element.port_num));
 		break;
-	case IBV_EVENT_DEVICE_FATAL:
-		fail_all("the device failed");
-		break;
-	default:
-		break;
+	case IBV_EVENT_DEVICE_FATAL: fail_all("the device failed"); break;
+	default: break;
 	}
 }
 
@@ -366,9 +363,10 @@ bool card::take_cm_event() noexcept
 	if (size)
 		std::memcpy(data.data(), told.private_data, size);
 	auto *owner = event->event == RDMA_CM_EVENT_CONNECT_REQUEST
-			      ? event->listen_id->context : event->id->context;
-	cm_event copy{event->event, event->status, event->id, told,
-		      {data.data(), size}};
+			      ? event->listen_id->context
+			      : event->id->context;
+	cm_event copy{
+		event->event, event->status, event->id, told, {data.data(), size}};
 
 	copy.parameters.private_data = nullptr;
 	// Before anybody destroys the identifier, which waits for it.

@@ -45,8 +45,8 @@ struct cm_event {
 	rdma_cm_event_type what;
 	int status;
 	rdma_cm_id *id;
-	rdma_conn_param parameters;	///< without private data
-	std::span<const std::byte> data;	///< the private data
+	rdma_conn_param parameters;	 ///< without private data
+	std::span<const std::byte> data; ///< the private data
 };
 
 /// What a card tells its events: connections and doors.
@@ -70,7 +70,7 @@ public:
 
 private:
 	friend class card;
-	bool to_settle_ = false, to_listen_ = false;	///< in a list of the card
+	bool to_settle_ = false, to_listen_ = false; ///< in a list of the card
 };
 
 class card : public std::enable_shared_from_this<card> {
@@ -83,15 +83,15 @@ public:
 
 	engine &in;
 	nic_info info;
-	uint64_t most_bytes = 0;	///< that one request moves
-	bool on_demand_messages = false;	///< for sends and receives as well
-	uint16_t read_resources = 0;	///< reads of a peer that are served at once
+	uint64_t most_bytes = 0;	 ///< that one request moves
+	bool on_demand_messages = false; ///< for sends and receives as well
+	uint16_t read_resources = 0;	 ///< reads of a peer that are served at once
 	context_ptr verbs;
 	pd_ptr pd;
 	channel_ptr completions;
 	cm_channel_ptr cm;
 
-	unsigned queues = 0;		///< of completions, of its users
+	unsigned queues = 0; ///< of completions, of its users
 
 	/// Have listen() called before the context sleeps.
 	void listen_later(card_user &user) noexcept;
@@ -145,7 +145,7 @@ private:
 		card *of = nullptr;
 	} listener_;
 	std::vector<card_user *> users_, doors_;
-	std::vector<card_user *> to_settle_, to_listen_;	///< with room for all
+	std::vector<card_user *> to_settle_, to_listen_; ///< with room for all
 	bool closing_ = false;
 };
 
@@ -158,7 +158,9 @@ public:
 	registration_data(std::shared_ptr<card> c, slice what, registration_path by,
 			  mr_ptr region) noexcept
 		: card_(std::move(c)), memory_(std::move(what)), path_(by),
-		  region_(std::move(region)) {}
+		  region_(std::move(region))
+	{
+	}
 
 	/// Does it cover @p part, for @p user?
 	bool covers(const slice &part, const card &user) const noexcept;
@@ -176,12 +178,13 @@ private:
 };
 
 /// Register by one path. errc::no_path says why not.
-result<std::shared_ptr<registration_data>>
-register_by(const std::shared_ptr<card> &c, const slice &memory, remote rights,
-	    registration_path path);
+result<std::shared_ptr<registration_data>> register_by(const std::shared_ptr<card> &c,
+						       const slice &memory,
+						       remote rights,
+						       registration_path path);
 
 /// For the rings of messages, which are small: pinned, or else on demand.
-result<std::shared_ptr<registration_data>>
-register_ring(const std::shared_ptr<card> &c, const slice &memory);
+result<std::shared_ptr<registration_data>> register_ring(const std::shared_ptr<card> &c,
+							 const slice &memory);
 
 } // namespace sluice::detail

@@ -16,16 +16,22 @@ enum : uint32_t { op_nop = 0, op_copy = 1, op_fill = 11, fill_words = 2u << 30 }
 constexpr uint64_t most_per_packet = 4 << 20;
 constexpr ptrdiff_t copy_words = 7, fill_packet_words = 5;
 
-uint32_t low(uint64_t n) { return static_cast<uint32_t>(n); }
-uint32_t high(uint64_t n) { return static_cast<uint32_t>(n >> 32); }
+uint32_t low(uint64_t n)
+{
+	return static_cast<uint32_t>(n);
+}
+uint32_t high(uint64_t n)
+{
+	return static_cast<uint32_t>(n >> 32);
+}
 
 uint32_t *put_fill_packet(uint32_t *at, const uint32_t *end, uint32_t header,
 			  uint64_t to, uint32_t value, uint64_t size) noexcept
 {
 	if (!at || end - at < fill_packet_words)
 		return nullptr;
-	for (uint32_t word : {op_fill | header, low(to), high(to), value,
-			      low(size - 1)})
+	for (uint32_t word :
+	     {op_fill | header, low(to), high(to), value, low(size - 1)})
 		*at++ = word;
 	return at;
 }
@@ -100,17 +106,14 @@ result<uint32_t *> put_operation(uint32_t *at, const uint32_t *end,
 			    "wants a kernel with batches: wait for the one "
 			    "before");
 	if (what.flags & AMDGPU_SDMA_DESC_RECORD)
-		return fail(errc::unsupported, "record",
-			    "wants a kernel with batches");
+		return fail(errc::unsupported, "record", "wants a kernel with batches");
 	switch (what.op) {
 	case AMDGPU_SDMA_OP_COPY:
 		return put_copy(at, end, what.dst, what.src, what.size);
 	case AMDGPU_SDMA_OP_FILL:
 		return put_fill(at, end, what.dst, low(what.value), what.size);
-	case AMDGPU_SDMA_OP_BROADCAST:
-		return put_broadcast(at, end, what);
-	case AMDGPU_SDMA_OP_COPY_RECT:
-		return put_rows(at, end, what);
+	case AMDGPU_SDMA_OP_BROADCAST: return put_broadcast(at, end, what);
+	case AMDGPU_SDMA_OP_COPY_RECT: return put_rows(at, end, what);
 	}
 	return fail(errc::unsupported, "operation", "wants a kernel with batches");
 }
@@ -136,11 +139,14 @@ result<void> command_queue::ask_for_engines()
 	args.query_hw_ip.type = AMDGPU_HW_IP_DMA;
 	int err = call(node_.file.get(), DRM_IOCTL_AMDGPU_INFO, &args);
 	if (err || !ip.available_rings)
-		return fail(errc::device, node_.name(), "it has no SDMA engine for "
-			    "user space", -err);
+		return fail(errc::device, node_.name(),
+			    "it has no SDMA engine for "
+			    "user space",
+			    -err);
 	// SDMA 7 has another form of copies, and 3 other limits.
 	if (ip.hw_ip_version_major < 4 || ip.hw_ip_version_major > 6)
-		return fail(errc::unsupported, node_.name(), "an SDMA engine that "
+		return fail(errc::unsupported, node_.name(),
+			    "an SDMA engine that "
 			    "only a kernel with batches can use");
 	limits_.operations = 2048;
 	limits_.broadcast = 8;
@@ -182,10 +188,12 @@ result<void> command_queue::list_objects(const batch_data &what) noexcept
 		const gem_mapping *object = object_of(node_, *memory.block());
 
 		if (!object)
-			return fail(errc::usage, node_.name(), "memory that this "
+			return fail(errc::usage, node_.name(),
+				    "memory that this "
 				    "GPU does not reach: attach it");
 		if (objects_ == most_objects)
-			return fail(errc::usage, node_.name(), "more than 1023 "
+			return fail(errc::usage, node_.name(),
+				    "more than 1023 "
 				    "buffers in one batch: make two of it");
 		list_[objects_++] = {object->handle, 0};
 	}
@@ -193,8 +201,7 @@ result<void> command_queue::list_objects(const batch_data &what) noexcept
 }
 
 /// @return their length in bytes
-result<uint32_t> command_queue::put_packets(const batch_data &what,
-					    int slot) noexcept
+result<uint32_t> command_queue::put_packets(const batch_data &what, int slot) noexcept
 {
 	constexpr ptrdiff_t words = slot_bytes / 4;
 	uint32_t *begin = slot_at(slot), *at = begin;
@@ -206,10 +213,12 @@ result<uint32_t> command_queue::put_packets(const batch_data &what,
 		if (!put)
 			return std::unexpected(std::move(put.error()).at(index));
 		if (!*put)
-			return std::unexpected(error(errc::usage, node_.name(),
-				"more packets than one batch may have: make two "
-				"of it",
-				EMSGSIZE).at(index));
+			return std::unexpected(
+				error(errc::usage, node_.name(),
+				      "more packets than one batch may have: make two "
+				      "of it",
+				      EMSGSIZE)
+					.at(index));
 		at = *put;
 		index++;
 	}
@@ -218,8 +227,7 @@ result<uint32_t> command_queue::put_packets(const batch_data &what,
 	return static_cast<uint32_t>((at - begin) * 4);
 }
 
-int command_queue::submit(int slot, uint32_t bytes,
-			  const submission &run) noexcept
+int command_queue::submit(int slot, uint32_t bytes, const submission &run) noexcept
 {
 	drm_amdgpu_cs_chunk_ib ib{};
 	drm_amdgpu_cs_chunk_sem out{.handle = run.sync.handle()};
@@ -238,8 +246,7 @@ int command_queue::submit(int slot, uint32_t bytes,
 	for (size_t i = 0; i < run.in.size(); i++)
 		in[i].handle = run.in[i].handle;
 	drm_amdgpu_cs_chunk chunks[] = {
-		{AMDGPU_CHUNK_ID_IB, sizeof(ib) / 4,
-		 reinterpret_cast<uintptr_t>(&ib)},
+		{AMDGPU_CHUNK_ID_IB, sizeof(ib) / 4, reinterpret_cast<uintptr_t>(&ib)},
 		{AMDGPU_CHUNK_ID_BO_HANDLES, sizeof(list) / 4,
 		 reinterpret_cast<uintptr_t>(&list)},
 		{AMDGPU_CHUNK_ID_SYNCOBJ_OUT, sizeof(out) / 4,
@@ -263,16 +270,16 @@ result<void> command_queue::send(batch_data &what) noexcept
 	int slot = std::countr_one(busy_);
 
 	if (slot >= slots)
-		return fail(errc::busy, node_.name(),
-			    "32 batches are on their way");
+		return fail(errc::busy, node_.name(), "32 batches are on their way");
 	if (what.run.bytes > most_bytes)
-		return fail(errc::usage, node_.name(), "more than 1 GiB in one "
-			    "batch: make two of it", EMSGSIZE);
+		return fail(errc::usage, node_.name(),
+			    "more than 1 GiB in one "
+			    "batch: make two of it",
+			    EMSGSIZE);
 	SLUICE_CHECK(list_objects(what));
 	SLUICE_TRY(uint32_t bytes, put_packets(what, slot));
 	if (int err = submit(slot, bytes, what.run))
-		return fail_errno(node_.name(), "DRM_AMDGPU_CS", -err,
-				  errc::device);
+		return fail_errno(node_.name(), "DRM_AMDGPU_CS", -err, errc::device);
 	busy_ |= uint64_t{1} << slot;
 	what.run.commands = slot;
 	return {};

@@ -35,7 +35,9 @@ public:
 
 private:
 	command_queue(gpu_node &node, uint32_t context) noexcept
-		: node_(node), context_(context) {}
+		: node_(node), context_(context)
+	{
+	}
 	result<void> map();
 	result<void> ask_for_engines();
 	uint32_t *slot_at(int slot) const noexcept;

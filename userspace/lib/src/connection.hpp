@@ -31,9 +31,9 @@ class connection : public card_user {
 public:
 	enum class state : uint8_t {
 		idle,
-		resolving,	///< how to get there
-		asking,		///< the client asked to connect
-		proving,	///< the first messages are under way
+		resolving, ///< how to get there
+		asking,	   ///< the client asked to connect
+		proving,   ///< the first messages are under way
 		up,
 		ended,
 	};
@@ -74,13 +74,13 @@ public:
 
 private:
 	enum class action : uint8_t { send, write, read };
-	static constexpr unsigned controls = 4;	///< slots: first, credit, ping, pong
+	static constexpr unsigned controls = 4; ///< slots: first, credit, ping, pong
 	static constexpr unsigned most_posted_at_once = 128;
 	static constexpr uint64_t receive_mark = uint64_t{1} << 63;
 
 	/// Something that the card does or will do.
 	struct work {
-		op_state *op = nullptr;		///< none: a message of our own
+		op_state *op = nullptr; ///< none: a message of our own
 		std::shared_ptr<registration_data> memory;
 		uint64_t local = 0, remote = 0;
 		uint32_t length = 0, remote_key = 0;
@@ -152,7 +152,7 @@ private:
 	std::shared_ptr<card> card_;
 	engine &in_;
 	endpoint_options options_;
-	unsigned receives_, sends_;	///< slots, without those for controls
+	unsigned receives_, sends_; ///< slots, without those for controls
 	std::string peer_ = "peer";
 
 	// In this order: the queues go before the memory that they use.
@@ -164,8 +164,8 @@ private:
 
 	state state_ = state::idle;
 	bool active_ = false, connected_ = false, unanswered_ = false;
-	bool listening_ = false;	///< the next completion gives an event
-	bool flushed_ = false;		///< the card gave requests back, unexplained
+	bool listening_ = false; ///< the next completion gives an event
+	bool flushed_ = false;	 ///< the card gave requests back, unexplained
 	uint8_t read_depth_ = 0, read_resources_ = 0;
 	std::optional<error> cause_;
 	wire::greeting greeting_;
@@ -174,13 +174,13 @@ private:
 	deadline heard_{}, ticked_{};
 
 	flow flow_;
-	std::vector<uint16_t> free_slots_;	///< for sends
+	std::vector<uint16_t> free_slots_; ///< for sends
 	std::array<bool, controls> control_used_{};
 	fifo<work> waiting_, posted_;
 	fifo<wanted_message> wanted_;
 	fifo<arrived_message> arrived_;
-	unsigned transfers_ = 0;	///< writes and reads that are posted
-	bool full_ = false;		///< as many as `depth`, and not yet half of it
+	unsigned transfers_ = 0; ///< writes and reads that are posted
+	bool full_ = false;	 ///< as many as `depth`, and not yet half of it
 	uint64_t next_number_ = 0;
 
 	std::array<ibv_send_wr, most_posted_at_once> requests_;

@@ -40,8 +40,8 @@ private:
 	lookup lookup_;
 	operation lookup_limit_;
 	std::vector<sockaddr_storage> addresses_;
-	size_t next_ = 0;		///< address
-	bool again_ = false;		///< an address that failed may be good later
+	size_t next_ = 0;    ///< address
+	bool again_ = false; ///< an address that failed may be good later
 	std::unique_ptr<connection> trying_;
 	deadline attempt_until_{};
 	operation pause_;

@@ -85,8 +85,8 @@ result<context> context::open(options wanted)
 operation context::read(int file, slice to, uint64_t offset)
 {
 	if (!to.valid())
-		return engine_->failed(error(errc::usage, "read",
-					     "outside of its buffer"));
+		return engine_->failed(
+			error(errc::usage, "read", "outside of its buffer"));
 	return engine_->start_on_file("read", errc::input, to, [&](io_uring_sqe *sqe) {
 		io_uring_prep_read(sqe, file, to.data(), length_of(to), offset);
 	});
@@ -95,9 +95,10 @@ operation context::read(int file, slice to, uint64_t offset)
 operation context::write(int file, slice from, uint64_t offset)
 {
 	if (!from.valid())
-		return engine_->failed(error(errc::usage, "write",
-					     "outside of its buffer"));
-	return engine_->start_on_file("write", errc::output, from, [&](io_uring_sqe *sqe) {
+		return engine_->failed(
+			error(errc::usage, "write", "outside of its buffer"));
+	return engine_->start_on_file("write", errc::output, from,
+				      [&](io_uring_sqe *sqe) {
 		io_uring_prep_write(sqe, file, from.data(), length_of(from), offset);
 		sqe->rw_flags = flags_of_writes();
 	});
@@ -138,8 +139,8 @@ operation context::sleep_until(deadline until)
 		io_uring_prep_timeout(sqe, &op->time, 0, flags_of_timer(*engine_));
 		io_uring_sqe_set_data(sqe, static_cast<detail::request *>(op));
 	} else {
-		engine_->finish(*op, fail(errc::busy, "timer",
-					  "the ring takes nothing"));
+		engine_->finish(*op,
+				fail(errc::busy, "timer", "the ring takes nothing"));
 	}
 	return operation(op);
 }

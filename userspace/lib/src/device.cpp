@@ -32,7 +32,8 @@ result<buffer> device::vram(size_t size)
 result<buffer> device::svm(size_t size, bool move)
 {
 	if (path() == engine_path::command)
-		return fail(errc::unsupported, gpu_->name(), "engines reach shared "
+		return fail(errc::unsupported, gpu_->name(),
+			    "engines reach shared "
 			    "memory only with a kernel that has batches");
 	SLUICE_TRY(auto memory, make_svm(gpu_->node(), size));
 	if (move)
@@ -53,7 +54,8 @@ result<void> device::attach(const buffer &memory)
 result<void> device::prefetch(const slice &memory)
 {
 	if (!memory.of() || !memory.valid() || memory.of().kind() != memory::svm)
-		return fail(errc::usage, gpu_->name(), "what is no shared memory "
+		return fail(errc::usage, gpu_->name(),
+			    "what is no shared memory "
 			    "does not migrate");
 	SLUICE_CHECK(attach(memory.of()));
 	return move_pages_of(gpu_->node(), memory, true);
@@ -62,7 +64,8 @@ result<void> device::prefetch(const slice &memory)
 result<void> device::bring_back(const slice &memory)
 {
 	if (!memory.of() || !memory.valid() || memory.of().kind() != memory::svm)
-		return fail(errc::usage, gpu_->name(), "what is no shared memory "
+		return fail(errc::usage, gpu_->name(),
+			    "what is no shared memory "
 			    "does not migrate");
 	return move_pages_of(gpu_->node(), memory, false);
 }
@@ -94,8 +97,8 @@ const batch_limits &device::limits() const noexcept
 
 engine_path device::path() const noexcept
 {
-	return gpu_->how() == detail::gpu::way::command ? engine_path::command :
-							  engine_path::batch;
+	return gpu_->how() == detail::gpu::way::command ? engine_path::command
+							: engine_path::batch;
 }
 
 result<device_counters> device::counters() const

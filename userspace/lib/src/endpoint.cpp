@@ -15,8 +15,7 @@ void detail::hang_up(endpoint &on, const error &why) noexcept
 	on.inside().settle();
 }
 
-endpoint::endpoint(std::unique_ptr<connection> c) noexcept
-	: connection_(std::move(c))
+endpoint::endpoint(std::unique_ptr<connection> c) noexcept : connection_(std::move(c))
 {
 }
 endpoint::endpoint(endpoint &&) noexcept = default;

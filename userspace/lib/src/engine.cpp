@@ -24,8 +24,8 @@ engine::engine(unsigned operations) : states_(operations)
 		free_ = &op;
 	}
 	none_left_.in = this;
-	none_left_.outcome = fail(errc::busy, "context",
-				  "too many operations are under way");
+	none_left_.outcome =
+		fail(errc::busy, "context", "too many operations are under way");
 	// Each waiter waits for one operation: nothing is allocated later.
 	awake_.reserve(operations);
 }
@@ -36,10 +36,10 @@ int engine::open(unsigned operations)
 	// interrupt it for each.
 	unsigned flags = IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN |
 			 IORING_SETUP_TASKRUN_FLAG;
-	unsigned entries = std::min(2 * operations, most_entries);	// with gates
+	unsigned entries = std::min(2 * operations, most_entries); // with gates
 	int err = io_uring_queue_init(entries, &ring_, flags);
 
-	if (err == -EINVAL)	// before Linux 6.1
+	if (err == -EINVAL) // before Linux 6.1
 		err = io_uring_queue_init(entries, &ring_, 0);
 	opened_ = err == 0;
 	// Gates need a table of files to change, or not to change.
@@ -153,7 +153,8 @@ operation engine::refused() noexcept
 
 operation engine::no_part_of_a_chain(const char *what) noexcept
 {
-	return failed({errc::usage, what, "it is no request of the ring, and cannot be "
+	return failed({errc::usage, what,
+		       "it is no request of the ring, and cannot be "
 		       "part of a chain"});
 }
 
@@ -446,7 +447,7 @@ int engine::run(deadline until) noexcept
 
 void engine::begin_chain(unsigned length) noexcept
 {
-	if (io_uring_sq_space_left(&ring_) < 2 * length)	// with gates
+	if (io_uring_sq_space_left(&ring_) < 2 * length) // with gates
 		submit();
 	chaining_ = true;
 	last_ = nullptr;

@@ -26,31 +26,31 @@ struct request {
 /// kept from beginning, which no request to cancel does.
 struct gate : request {
 	static constexpr int open = IORING_REGISTER_FILES_SKIP;
-	static constexpr int shut = INT_MAX;	///< no process has such a file
+	static constexpr int shut = INT_MAX; ///< no process has such a file
 
 	int number = open;
-	bool ahead = false;	///< of what the kernel has done, as far as is known
+	bool ahead = false; ///< of what the kernel has done, as far as is known
 };
 
 /// What an operation refers to. It goes back to its pool when it is both done and
 /// disowned.
 struct op_state : request {
 	engine *in = nullptr;
-	op_state *next = nullptr;		///< of those that are free
+	op_state *next = nullptr; ///< of those that are free
 	std::coroutine_handle<> waiter;
 	/// Ask to stop it. Without: it cannot be stopped.
 	void (*stop)(op_state &self) noexcept = nullptr;
-	void *owner = nullptr;			///< for whoever started it
-	const char *what = "";			///< "read", for errors
-	errc failure = errc::system;		///< what kind a failed request is
-	uint64_t tag = 0;			///< for whoever started it
-	slice keep;				///< memory that it uses
+	void *owner = nullptr;	     ///< for whoever started it
+	const char *what = "";	     ///< "read", for errors
+	errc failure = errc::system; ///< what kind a failed request is
+	uint64_t tag = 0;	     ///< for whoever started it
+	slice keep;		     ///< memory that it uses
 	slice keep_more;
-	gate held_by;				///< in a chain
-	__kernel_timespec time{};		///< of a timer
+	gate held_by;		  ///< in a chain
+	__kernel_timespec time{}; ///< of a timer
 	bool done = true;
-	bool of_file = false;			///< which may not answer
-	bool orphan = false;			///< left behind by who started it
+	bool of_file = false; ///< which may not answer
+	bool orphan = false;  ///< left behind by who started it
 	result<size_t> outcome = 0;
 };
 
@@ -74,7 +74,7 @@ private:
 	static bool take_from(chore *&list, chore &what) noexcept;
 
 	chore *first_ = nullptr;
-	chore *running_ = nullptr;	///< those whose turn it is
+	chore *running_ = nullptr; ///< those whose turn it is
 };
 
 class engine {
@@ -83,7 +83,7 @@ public:
 	~engine();
 	engine(const engine &) = delete;
 
-	int open(unsigned operations);	///< 0 or -errno
+	int open(unsigned operations); ///< 0 or -errno
 
 	/// A state, not done; nullptr if all are under way.
 	op_state *take() noexcept;
@@ -184,8 +184,8 @@ private:
 			Prepare prepare) noexcept;
 	/// An entry that fails, where a chain is built.
 	void break_chain() noexcept;
-	void hear() noexcept;			///< what fd() tells is known
-	int take_in() noexcept;			///< how many completions
+	void hear() noexcept;	///< what fd() tells is known
+	int take_in() noexcept; ///< how many completions
 	int wait(deadline until) noexcept;
 	void wake() noexcept;
 	void do_chores() noexcept;
@@ -194,14 +194,14 @@ private:
 	int submit_entries() noexcept;
 
 	io_uring ring_{};
-	unique_fd told_;			///< an eventfd: fd()
+	unique_fd told_; ///< an eventfd: fd()
 	bool opened_ = false, chaining_ = false;
-	bool gates_ = false;			///< the kernel lets us have such
-	io_uring_sqe *last_ = nullptr;		///< of a chain
+	bool gates_ = false;	       ///< the kernel lets us have such
+	io_uring_sqe *last_ = nullptr; ///< of a chain
 	std::vector<op_state> states_;
 	op_state *free_ = nullptr;
-	op_state none_left_;			///< what stands for one too many
-	std::vector<op_state *> awake_;		///< done, and somebody awaits them
+	op_state none_left_;		///< what stands for one too many
+	std::vector<op_state *> awake_; ///< done, and somebody awaits them
 	chore_list chores_, last_chores_;
 	unsigned finished_ = 0;
 	unsigned orphans_ = 0;
@@ -225,8 +225,8 @@ operation engine::begin(const char *what, errc failure, const slice &keep, bool 
 		auto &state = static_cast<op_state &>(self);
 
 		if (res < 0)
-			state.in->finish(state, fail_errno(
-				state.what, "failed", -res, state.failure));
+			state.in->finish(state, fail_errno(state.what, "failed", -res,
+							   state.failure));
 		else
 			state.in->finish(state, static_cast<size_t>(res));
 	};
@@ -240,6 +240,9 @@ operation engine::begin(const char *what, errc failure, const slice &keep, bool 
 }
 
 /// The engine of a context, for the library's own parts.
-inline engine &engine_of(context &c) noexcept { return c.inside(); }
+inline engine &engine_of(context &c) noexcept
+{
+	return c.inside();
+}
 
 } // namespace sluice::detail

@@ -10,9 +10,9 @@ namespace sluice {
 namespace {
 
 constexpr std::array names = {
-	"usage", "system", "input", "output", "device", "unsupported", "no-path",
-	"busy", "stale", "peer-lost", "peer-error", "denied", "protocol", "timeout",
-	"cancelled", "corrupt",
+	"usage",    "system",  "input",	    "output",	 "device",     "unsupported",
+	"no-path",  "busy",    "stale",	    "peer-lost", "peer-error", "denied",
+	"protocol", "timeout", "cancelled", "corrupt",
 };
 static_assert(names.size() == static_cast<size_t>(errc::corrupt) + 1);
 

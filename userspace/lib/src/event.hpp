@@ -24,8 +24,8 @@ public:
 		op->owner = this;
 		op->stop = [](op_state &self) noexcept {
 			static_cast<event *>(self.owner)->forget(self);
-			self.in->finish(self, fail(errc::cancelled, "event",
-						   "cancelled"));
+			self.in->finish(self,
+					fail(errc::cancelled, "event", "cancelled"));
 		};
 		op->next = waiting_;
 		waiting_ = op;

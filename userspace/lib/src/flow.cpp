@@ -15,8 +15,11 @@ wire::header flow::send(kind what, uint16_t length) noexcept
 		pong_is_due_ = false;
 	said_ = posted_;
 	credits_told_ = credits_seen_;
-	return {.what = what, .length = length, .sequence = sent_++,
-		.granted = said_, .credits_seen = credits_told_};
+	return {.what = what,
+		.length = length,
+		.sequence = sent_++,
+		.granted = said_,
+		.credits_seen = credits_told_};
 }
 
 const char *flow::receive(const wire::header &that) noexcept

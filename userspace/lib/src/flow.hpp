@@ -53,8 +53,10 @@ public:
 	static constexpr unsigned reserve = 4;
 
 	/// @param window of data messages that this side receives
-	explicit flow(uint32_t window) noexcept : window_(window), posted_(window),
-						  said_(window) {}
+	explicit flow(uint32_t window) noexcept
+		: window_(window), posted_(window), said_(window)
+	{
+	}
 
 	/// The other side's window, when it is known.
 	void begin(uint32_t peers) noexcept { peers_ = granted_ = peers; }
@@ -82,7 +84,7 @@ private:
 
 	// of this side's receives
 	uint32_t window_;
-	uint32_t posted_, said_;	///< for data; and that the other side knows of
+	uint32_t posted_, said_; ///< for data; and that the other side knows of
 	uint32_t received_ = 0, received_data_ = 0;
 	uint32_t credits_seen_ = 0, credits_told_ = 0;
 	bool pong_is_due_ = false;

@@ -88,8 +88,9 @@ void finish_run(op_state &op, submission &run, result<size_t> outcome) noexcept
 void finish_run(op_state &op, submission &run, int number) noexcept
 {
 	if (number)
-		finish_run(op, run, result<size_t>(std::unexpected(
-			batch_error(run, run.on->name(), number))));
+		finish_run(op, run,
+			   result<size_t>(std::unexpected(
+				   batch_error(run, run.on->name(), number))));
 	else
 		finish_run(op, run, result<size_t>(run.bytes));
 }
@@ -151,8 +152,9 @@ result<std::shared_ptr<gpu>> gpu::open(engine &in, gpu_node &node)
 	if (node.kfd >= 0) {
 		SLUICE_TRY(made->watch_, migration_watch::open(in, node));
 	}
-	SLUICE_CHECK(made->use(!node.batches ? way::command :
-			       made->limits_.ring ? way::ring : way::call));
+	SLUICE_CHECK(made->use(!node.batches	    ? way::command
+			       : made->limits_.ring ? way::ring
+						    : way::call));
 	return made;
 }
 
@@ -220,7 +222,8 @@ void gpu::put_command(op_state &op, submission &run) noexcept
 
 operation gpu::no_chain() noexcept
 {
-	return ring_.failed(error(errc::usage, name(), "batches cannot be part of "
+	return ring_.failed(error(errc::usage, name(),
+				  "batches cannot be part of "
 				  "a chain on this kernel"));
 }
 
@@ -228,9 +231,10 @@ operation gpu::no_chain() noexcept
 result<void> gpu::make_fences(submission &run) noexcept
 {
 	if (run.in.size() > limits_.fences)
-		return fail(errc::usage, name(), std::format(
-			"a batch begins after at most {} fences, not {}",
-			limits_.fences, run.in.size()));
+		return fail(
+			errc::usage, name(),
+			std::format("a batch begins after at most {} fences, not {}",
+				    limits_.fences, run.in.size()));
 	if (int err = run.sync.make(node_))
 		return fail_errno(name(), "DRM_IOCTL_SYNCOBJ_CREATE", -err);
 	if (int err = run.take_fences(node_))
@@ -255,8 +259,8 @@ operation gpu::start(submission &run, std::shared_ptr<const void> owner) noexcep
 	run.args.num_out_fences = 1;
 	if (how_ == way::ring)
 		put_command(*op, run);
-	else if (int err = call(node_.file.get(), DRM_IOCTL_AMDGPU_SDMA_BATCH,
-				&run.args))
+	else if (int err =
+			 call(node_.file.get(), DRM_IOCTL_AMDGPU_SDMA_BATCH, &run.args))
 		finish_run(*op, run, -err);
 	else
 		await_fence(*op, run);

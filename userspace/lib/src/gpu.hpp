@@ -18,9 +18,9 @@ class gpu : public std::enable_shared_from_this<gpu> {
 public:
 	/// How batches go to the kernel.
 	enum class way : uint8_t {
-		ring,		///< a request of the ring
-		call,		///< the ioctl, and its fence in the ring
-		command,	///< AMDGPU_CS, and its fence in the ring
+		ring,	 ///< a request of the ring
+		call,	 ///< the ioctl, and its fence in the ring
+		command, ///< AMDGPU_CS, and its fence in the ring
 	};
 
 	gpu(engine &in, gpu_node &node) noexcept;
@@ -38,8 +38,7 @@ public:
 	result<device_counters> counters() noexcept;
 
 	/// Run what @p run has in its arguments. Allocates nothing.
-	operation start(submission &run,
-			std::shared_ptr<const void> owner) noexcept;
+	operation start(submission &run, std::shared_ptr<const void> owner) noexcept;
 	/// The same by AMDGPU_CS.
 	operation start_command(batch_data &what,
 				std::shared_ptr<const void> owner) noexcept;
@@ -52,8 +51,7 @@ private:
 	operation no_chain() noexcept;
 	result<void> make_fences(submission &run) noexcept;
 	/// An operation that completes by finish_run() or await_fence().
-	op_state *begin(submission &run,
-			std::shared_ptr<const void> owner) noexcept;
+	op_state *begin(submission &run, std::shared_ptr<const void> owner) noexcept;
 	void put_command(op_state &op, submission &run) noexcept;
 
 	engine &ring_;

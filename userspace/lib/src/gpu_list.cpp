@@ -51,13 +51,13 @@ void add_kfd(gpu_entry &gpu, const fs::path &sys)
 {
 	std::error_code none;
 
-	for (const auto &node : fs::directory_iterator(
-		     sys / "class/kfd/kfd/topology/nodes", none)) {
+	for (const auto &node :
+	     fs::directory_iterator(sys / "class/kfd/kfd/topology/nodes", none)) {
 		auto id = read_number<uint32_t>(node.path() / "gpu_id", 0);
 		auto all = read_properties(node.path() / "properties");
 
-		if (!id || std::format("/dev/dri/renderD{}",
-				       all["drm_render_minor"]) != gpu.render_node)
+		if (!id || std::format("/dev/dri/renderD{}", all["drm_render_minor"]) !=
+				   gpu.render_node)
 			continue;
 		gpu.kfd_id = id;
 		gpu.svm = all["capability"] & HSA_CAP_SVMAPI_SUPPORTED;
@@ -66,8 +66,7 @@ void add_kfd(gpu_entry &gpu, const fs::path &sys)
 }
 
 /// What is behind a render node.
-gpu_entry read_gpu(const fs::path &node, const fs::path &device,
-		   const fs::path &sys)
+gpu_entry read_gpu(const fs::path &node, const fs::path &device, const fs::path &sys)
 {
 	gpu_entry gpu;
 	std::string id;
@@ -105,8 +104,7 @@ std::vector<gpu_entry> find_gpus(const fs::path &sys)
 	return gpus;
 }
 
-const gpu_entry *choose_gpu(const std::vector<gpu_entry> &all,
-			    std::string_view name)
+const gpu_entry *choose_gpu(const std::vector<gpu_entry> &all, std::string_view name)
 {
 	size_t index;
 	auto end = name.data() + name.size();

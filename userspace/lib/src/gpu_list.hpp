@@ -11,7 +11,7 @@ namespace sluice::detail {
 
 /// A GPU, and what of it only this library wants to know.
 struct gpu_entry : device_info {
-	bool svm = false;	///< amdkfd shares memory with it
+	bool svm = false; ///< amdkfd shares memory with it
 };
 
 /// All GPUs of amdgpu, in the order of their addresses.
@@ -19,7 +19,6 @@ struct gpu_entry : device_info {
 std::vector<gpu_entry> find_gpus(const std::filesystem::path &sys = "/sys");
 
 /// The one of @p name, an address or an index; nullptr: none.
-const gpu_entry *choose_gpu(const std::vector<gpu_entry> &all,
-			    std::string_view name);
+const gpu_entry *choose_gpu(const std::vector<gpu_entry> &all, std::string_view name);
 
 } // namespace sluice::detail

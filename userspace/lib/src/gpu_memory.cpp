@@ -46,8 +46,7 @@ result<drm_amdgpu_gem_create_in> what_became_of(const gem_mapping &object)
 	args.handle = object.handle;
 	args.op = AMDGPU_GEM_OP_GET_GEM_CREATE_INFO;
 	args.value = reinterpret_cast<uintptr_t>(&made);
-	if (int err = call(object.node().file.get(), DRM_IOCTL_AMDGPU_GEM_OP,
-			   &args))
+	if (int err = call(object.node().file.get(), DRM_IOCTL_AMDGPU_GEM_OP, &args))
 		return fail_errno(object.node().name(), "DRM_AMDGPU_GEM_OP", -err,
 				  errc::device);
 	return made;
@@ -63,9 +62,9 @@ result<std::unique_ptr<gem_mapping>> create_vram(gpu_node &node, size_t size)
 	// Whoever uses it says what is behind what, by operations. The driver's own
 	// order would let one GPU wait for another where they use parts of one
 	// buffer.
-	args.in.domain_flags = AMDGPU_GEM_CREATE_EXPLICIT_SYNC | (visible(node) ?
-		AMDGPU_GEM_CREATE_CPU_ACCESS_REQUIRED :
-		AMDGPU_GEM_CREATE_NO_CPU_ACCESS);
+	args.in.domain_flags = AMDGPU_GEM_CREATE_EXPLICIT_SYNC |
+			       (visible(node) ? AMDGPU_GEM_CREATE_CPU_ACCESS_REQUIRED
+					      : AMDGPU_GEM_CREATE_NO_CPU_ACCESS);
 	int err = call(node.file.get(), DRM_IOCTL_AMDGPU_GEM_CREATE, &args);
 	if (err)
 		return fail_errno(node.name(), no_room(size), -err, errc::device);
@@ -77,15 +76,16 @@ class svm_block : public memory_block {
 public:
 	explicit svm_block(buffer memory) noexcept
 		: memory_block(memory::svm, memory.data(), memory.size()),
-		  memory_(std::move(memory)) {}
+		  memory_(std::move(memory))
+	{
+	}
 
 private:
 	buffer memory_;
 };
 
 /// Host memory as an object of the file.
-result<std::unique_ptr<gem_mapping>> import_host(gpu_node &node,
-						 memory_block &block)
+result<std::unique_ptr<gem_mapping>> import_host(gpu_node &node, memory_block &block)
 {
 	drm_amdgpu_gem_userptr args{};
 
@@ -100,8 +100,7 @@ result<std::unique_ptr<gem_mapping>> import_host(gpu_node &node,
 }
 
 /// Another GPU's video memory, as an object of the file.
-result<std::unique_ptr<gem_mapping>> import_vram(gpu_node &node,
-						 memory_block &block)
+result<std::unique_ptr<gem_mapping>> import_vram(gpu_node &node, memory_block &block)
 {
 	int dmabuf = block.dmabuf();
 
@@ -113,13 +112,11 @@ result<std::unique_ptr<gem_mapping>> import_vram(gpu_node &node,
 
 result<void> attach_object(gpu_node &node, memory_block &block)
 {
-	SLUICE_TRY(auto object, block.kind_ == memory::vram ?
-		   import_vram(node, block) : import_host(node, block));
-	int err = object->map(reinterpret_cast<uintptr_t>(block.data_),
-			      block.size_);
+	SLUICE_TRY(auto object, block.kind_ == memory::vram ? import_vram(node, block)
+							    : import_host(node, block));
+	int err = object->map(reinterpret_cast<uintptr_t>(block.data_), block.size_);
 	if (err)
-		return fail_errno(node.name(), "DRM_AMDGPU_GEM_VA", -err,
-				  errc::device);
+		return fail_errno(node.name(), "DRM_AMDGPU_GEM_VA", -err, errc::device);
 	block.attach(std::move(object));
 	return {};
 }
@@ -127,14 +124,14 @@ result<void> attach_object(gpu_node &node, memory_block &block)
 // Shared memory stays so until it is unmapped. Host memory stays in the host, too.
 result<void> attach_shared(gpu_node &node, memory_block &block)
 {
-	const std::array<kfd_ioctl_svm_attribute, 2> attributes{{
-		{KFD_IOCTL_SVM_ATTR_ACCESS_IN_PLACE, node.what.kfd_id},
-		{KFD_IOCTL_SVM_ATTR_PREFERRED_LOC, KFD_IOCTL_SVM_LOCATION_SYSMEM}}};
+	const std::array<kfd_ioctl_svm_attribute, 2> attributes{
+		{{KFD_IOCTL_SVM_ATTR_ACCESS_IN_PLACE, node.what.kfd_id},
+		 {KFD_IOCTL_SVM_ATTR_PREFERRED_LOC, KFD_IOCTL_SVM_LOCATION_SYSMEM}}};
 	std::span all(attributes);
 
 	SLUICE_CHECK(set_svm(node, reinterpret_cast<uintptr_t>(block.data_),
-			     block.size_, block.kind_ == memory::svm ?
-			     all.first(1) : all));
+			     block.size_,
+			     block.kind_ == memory::svm ? all.first(1) : all));
 	block.attach(std::make_unique<attachment>(&node));
 	return {};
 }
@@ -170,8 +167,8 @@ result<void> map_for_cpu(const gem_mapping &object, const reserved_range &range,
 	if (int err = call(node.file.get(), DRM_IOCTL_AMDGPU_GEM_MMAP, &args))
 		return fail_errno(node.name(), "DRM_AMDGPU_GEM_MMAP", -err,
 				  errc::device);
-	if (::mmap(range.data(), size, PROT_READ | PROT_WRITE,
-		   MAP_SHARED | MAP_FIXED, node.file.get(),
+	if (::mmap(range.data(), size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
+		   node.file.get(),
 		   static_cast<off_t>(args.out.addr_ptr)) == MAP_FAILED)
 		return fail_errno(node.name(), "mmap", errno, errc::device);
 	return {};
@@ -238,8 +235,8 @@ result<buffer> make_vram(gpu_node &node, size_t size)
 	SLUICE_TRY(auto range, map_somewhere(*object, whole));
 	if (visible(node))
 		SLUICE_CHECK(map_for_cpu(*object, range, whole));
-	return buffer(new vram_block(node, std::move(range), std::move(object),
-				     whole, visible(node)));
+	return buffer(new vram_block(node, std::move(range), std::move(object), whole,
+				     visible(node)));
 }
 
 namespace {
@@ -254,8 +251,8 @@ bool map_dmabuf(int dmabuf, const reserved_range &range, size_t size)
 	if (trial == MAP_FAILED)
 		return false;
 	::munmap(trial, size);
-	return ::mmap(range.data(), size, access, MAP_SHARED | MAP_FIXED, dmabuf,
-		      0) != MAP_FAILED;
+	return ::mmap(range.data(), size, access, MAP_SHARED | MAP_FIXED, dmabuf, 0) !=
+	       MAP_FAILED;
 }
 
 } // namespace
@@ -266,29 +263,30 @@ result<buffer> import_dmabuf(gpu_node &node, int dmabuf)
 	auto size = static_cast<size_t>(std::max<off_t>(end, 0));
 
 	if (!size || size % page_size)
-		return fail(errc::usage, node.name(), "the descriptor is no dma-buf "
+		return fail(errc::usage, node.name(),
+			    "the descriptor is no dma-buf "
 			    "of whole pages");
 	SLUICE_TRY(auto object, gem_mapping::import(node, dmabuf, "the dma-buf"));
 	SLUICE_TRY(auto range, map_somewhere(*object, size));
 	bool seen = map_dmabuf(dmabuf, range, size);
-	return buffer(new vram_block(node, std::move(range), std::move(object), size,
-				     seen));
+	return buffer(
+		new vram_block(node, std::move(range), std::move(object), size, seen));
 }
 
 result<void> can_share(const gpu_node &node) noexcept
 {
 	if (node.shares())
 		return {};
-	return fail(errc::unsupported, node.name(), node.kfd < 0 ?
-		    "amdkfd does not share memory of this process" :
-		    "amdkfd cannot share memory with it");
+	return fail(errc::unsupported, node.name(),
+		    node.kfd < 0 ? "amdkfd does not share memory of this process"
+				 : "amdkfd cannot share memory with it");
 }
 
 result<void> prefer_gpu(gpu_node &node, uint64_t address, size_t size) noexcept
 {
-	const std::array<kfd_ioctl_svm_attribute, 2> attributes{{
-		{KFD_IOCTL_SVM_ATTR_PREFERRED_LOC, node.what.kfd_id},
-		{KFD_IOCTL_SVM_ATTR_ACCESS, node.what.kfd_id}}};
+	const std::array<kfd_ioctl_svm_attribute, 2> attributes{
+		{{KFD_IOCTL_SVM_ATTR_PREFERRED_LOC, node.what.kfd_id},
+		 {KFD_IOCTL_SVM_ATTR_ACCESS, node.what.kfd_id}}};
 
 	return set_svm(node, address, size, attributes);
 }
@@ -319,7 +317,8 @@ result<void> attach_memory(gpu_node &node, const buffer &memory, bool as_object)
 	if (node.shares() && !as_object)
 		return attach_shared(node, block);
 	if (block.kind_ == memory::svm)
-		return fail(errc::unsupported, node.name(), "shared memory is out "
+		return fail(errc::unsupported, node.name(),
+			    "shared memory is out "
 			    "of its reach");
 	return attach_object(node, block);
 }
@@ -359,8 +358,8 @@ result<size_t> misplaced_pages(uint64_t address, size_t size, bool in_gpu) noexc
 			      there.data()) < 0)
 			return fail_errno("buffer", "mincore");
 		for (size_t i = 0; i < n; i++)
-			misplaced += in_gpu != ((entries[i] & swapped) &&
-						(there[i] & 1));
+			misplaced +=
+				in_gpu != ((entries[i] & swapped) && (there[i] & 1));
 		done += n * page_size;
 	}
 	return misplaced;
@@ -382,8 +381,9 @@ result<void> move_pages(gpu_node &node, uint64_t address, size_t size, bool to_g
 			return {};
 		if (pause > 512ms)
 			return fail(errc::device, node.name(),
-				    std::to_string(left) + " pages do not migrate: "
-				    "somebody holds them, or there is no room",
+				    std::to_string(left) +
+					    " pages do not migrate: "
+					    "somebody holds them, or there is no room",
 				    EBUSY);
 		std::this_thread::sleep_for(pause);
 	}

@@ -14,8 +14,9 @@ class reserved_range {
 public:
 	reserved_range() noexcept = default;
 	reserved_range(reserved_range &&other) noexcept
-		: start_(std::exchange(other.start_, nullptr)),
-		  size_(other.size_) {}
+		: start_(std::exchange(other.start_, nullptr)), size_(other.size_)
+	{
+	}
 	reserved_range &operator=(reserved_range &&other) noexcept
 	{
 		std::swap(start_, other.start_);

@@ -33,15 +33,17 @@ result<void> join_kfd(gpu_node &node, int kfd)
 
 	if (err == -EBUSY) {
 		std::pair ask(kfd, node.what.kfd_id);
-		auto theirs = find_open_file(node.what.render_node,
-			[](void *data, int file) {
-				auto [fd, id] = *static_cast<decltype(ask) *>(data);
-				return acquire(fd, id, file) == 0;
-			}, &ask);
+		auto theirs =
+			find_open_file(node.what.render_node, [](void *data, int file) {
+			auto [fd, id] = *static_cast<decltype(ask) *>(data);
+			return acquire(fd, id, file) == 0;
+		}, &ask);
 		if (!theirs)
-			return fail(errc::device, node.name(), "its address space "
+			return fail(errc::device, node.name(),
+				    "its address space "
 				    "is taken by a file that nobody in this "
-				    "process has open", EBUSY);
+				    "process has open",
+				    EBUSY);
 		node.file = std::move(theirs);
 	} else if (err) {
 		return fail_errno(node.name(), "AMDKFD_IOC_ACQUIRE_VM", -err,
@@ -68,11 +70,10 @@ std::unique_ptr<gpu_node> make_node(const gpu_entry &what, int kfd)
 	auto node = std::make_unique<gpu_node>();
 
 	node->what = what;
-	node->file = unique_fd(::open(what.render_node.c_str(),
-				      O_RDWR | O_CLOEXEC));
+	node->file = unique_fd(::open(what.render_node.c_str(), O_RDWR | O_CLOEXEC));
 	if (!node->file) {
-		node->usable = fail_errno(what.render_node, "cannot be opened",
-					  errno, errc::device);
+		node->usable = fail_errno(what.render_node, "cannot be opened", errno,
+					  errc::device);
 		return node;
 	}
 	if (kfd >= 0 && what.kfd_id)
@@ -110,26 +111,26 @@ result<gpu_node *> find_node(std::string_view name)
 		all = new process_nodes;
 	const gpu_entry *entry = choose_gpu(all->entries, name);
 	if (!entry)
-		return fail(errc::device, name, all->entries.empty() ?
-			    "this machine has no GPU of amdgpu" :
-			    "there is no such GPU of amdgpu");
-	gpu_node *node = all->nodes[static_cast<size_t>(
-		entry - all->entries.data())].get();
+		return fail(errc::device, name,
+			    all->entries.empty() ? "this machine has no GPU of amdgpu"
+						 : "there is no such GPU of amdgpu");
+	gpu_node *node =
+		all->nodes[static_cast<size_t>(entry - all->entries.data())].get();
 	if (!node->usable)
 		return std::unexpected(node->usable.error());
 	return node;
 }
 
-unique_fd find_open_file(const std::string &render_node,
-			 bool (*accepts)(void *, int), void *data)
+unique_fd find_open_file(const std::string &render_node, bool (*accepts)(void *, int),
+			 void *data)
 {
 	struct stat wanted, found;
 	std::error_code none;
 
 	if (::stat(render_node.c_str(), &wanted) < 0)
 		return {};
-	for (const auto &entry : std::filesystem::directory_iterator(
-		     "/proc/self/fd", none)) {
+	for (const auto &entry :
+	     std::filesystem::directory_iterator("/proc/self/fd", none)) {
 		int fd = std::atoi(entry.path().filename().c_str());
 
 		if (::fstat(fd, &found) < 0 || !S_ISCHR(found.st_mode) ||
@@ -157,9 +158,9 @@ result<std::unique_ptr<gem_mapping>> gem_mapping::import(gpu_node &node, int dma
 	args.fd = dmabuf;
 	std::unique_lock guard(node.users_lock);
 	if (int err = call(node.file.get(), DRM_IOCTL_PRIME_FD_TO_HANDLE, &args))
-		return fail_errno(node.name(), std::string(what) +
-				  ": DRM_IOCTL_PRIME_FD_TO_HANDLE", -err,
-				  errc::device);
+		return fail_errno(node.name(),
+				  std::string(what) + ": DRM_IOCTL_PRIME_FD_TO_HANDLE",
+				  -err, errc::device);
 	node.users[args.handle]++;
 	guard.unlock();
 	auto object = std::make_unique<gem_mapping>(node, args.handle);
@@ -213,8 +214,8 @@ result<void> set_svm(const gpu_node &node, uint64_t address, size_t size,
 		     std::span<const kfd_ioctl_svm_attribute> attributes) noexcept
 {
 	constexpr size_t most = 4;
-	constexpr size_t longest = sizeof(kfd_ioctl_svm_args) +
-				   most * sizeof(kfd_ioctl_svm_attribute);
+	constexpr size_t longest =
+		sizeof(kfd_ioctl_svm_args) + most * sizeof(kfd_ioctl_svm_attribute);
 	alignas(kfd_ioctl_svm_args) std::array<std::byte, longest> room;
 	kfd_ioctl_svm_args args{};
 	size_t bytes = sizeof(args) + attributes.size_bytes();
@@ -228,11 +229,12 @@ result<void> set_svm(const gpu_node &node, uint64_t address, size_t size,
 	std::memcpy(room.data(), &args, sizeof(args));
 	std::memcpy(room.data() + sizeof(args), attributes.data(),
 		    attributes.size_bytes());
-	int err = call(node.kfd, _IOC(_IOC_READ | _IOC_WRITE, AMDKFD_IOCTL_BASE,
-				      _IOC_NR(AMDKFD_IOC_SVM), bytes), room.data());
+	int err = call(node.kfd,
+		       _IOC(_IOC_READ | _IOC_WRITE, AMDKFD_IOCTL_BASE,
+			    _IOC_NR(AMDKFD_IOC_SVM), bytes),
+		       room.data());
 	if (err)
-		return fail_errno(node.name(), "AMDKFD_IOC_SVM", -err,
-				  errc::device);
+		return fail_errno(node.name(), "AMDKFD_IOC_SVM", -err, errc::device);
 	return {};
 }
 

@@ -22,10 +22,10 @@ namespace sluice::detail {
 
 struct gpu_node {
 	gpu_entry what;
-	unique_fd file;		///< render node
-	int kfd = -1;		///< amdkfd has this address space; -1: it has not
-	bool batches = false;	///< the kernel runs batches
-	drm_amdgpu_info_sdma_batch caps{};	///< of batches
+	unique_fd file;	      ///< render node
+	int kfd = -1;	      ///< amdkfd has this address space; -1: it has not
+	bool batches = false; ///< the kernel runs batches
+	drm_amdgpu_info_sdma_batch caps{}; ///< of batches
 	/// Why it cannot be used, if it cannot.
 	result<void> usable;
 	/// How many use an object of the file: to import what is in the file already
@@ -43,8 +43,8 @@ result<gpu_node *> find_node(std::string_view name);
 
 /// A file of @p render_node that the process has open already and that
 /// @p accepts says yes to: a duplicate of it.
-unique_fd find_open_file(const std::string &render_node,
-			 bool (*accepts)(void *, int), void *data);
+unique_fd find_open_file(const std::string &render_node, bool (*accepts)(void *, int),
+			 void *data);
 
 /// An object of a node's file, mapped in its address space: it ends the mapping, and
 /// the object with the last mapping.

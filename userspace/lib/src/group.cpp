@@ -61,8 +61,8 @@ result<void> attach_all(device &gpu, std::span<const detail::step> steps)
 struct preparation {
 	variant how;
 	unsigned first_engine;
-	const buffer *word = nullptr;	///< to wait for; nullptr: none
-	clock::duration hold{};		///< so long at most
+	const buffer *word = nullptr; ///< to wait for; nullptr: none
+	clock::duration hold{};	      ///< so long at most
 };
 
 // One batch, in which nothing needs an order but the wait in front. The kernel cuts it
@@ -100,12 +100,14 @@ result<group> group::make(context &in, std::span<device> gpus)
 	group made(in);
 
 	if (gpus.empty() || gpus.size() > most_ranks)
-		return fail(errc::usage, "group", std::format(
-			"{} GPUs: a group has 1 to {}", gpus.size(), most_ranks));
+		return fail(errc::usage, "group",
+			    std::format("{} GPUs: a group has 1 to {}", gpus.size(),
+					most_ranks));
 	for (device &gpu : gpus) {
 		if (&gpu.inside().ring() != made.ring_)
-			return fail(errc::usage, gpu.info().address,
-				    "it was opened on another context than its group's");
+			return fail(
+				errc::usage, gpu.info().address,
+				"it was opened on another context than its group's");
 		made.gpus_.push_back(&gpu);
 	}
 	return made;
@@ -158,9 +160,9 @@ result<clock::duration> group::longest_hold(clock::duration wanted) const
 	for (const device *gpu : gpus_)
 		most = std::min(most, gpu->limits().wait);
 	if (wanted < clock::duration::zero() || wanted > most)
-		return fail(errc::usage, "hold", std::format(
-			"{}, the GPUs allow 0 to {}", milliseconds(wanted),
-			milliseconds(most)));
+		return fail(errc::usage, "hold",
+			    std::format("{}, the GPUs allow 0 to {}",
+					milliseconds(wanted), milliseconds(most)));
 	return wanted == clock::duration::zero() ? most : wanted;
 }
 
@@ -195,9 +197,11 @@ collective_run collective::run()
 
 	if (word_.use_count() > 1) {
 		for (unsigned r = 0; r < parts_.size(); r++)
-			made.parts_[r] = ring_->failed(error(errc::busy, "collective",
-				"a run is under way, and a prelaunched one has one at "
-				"a time").at(r));
+			made.parts_[r] = ring_->failed(
+				error(errc::busy, "collective",
+				      "a run is under way, and a prelaunched one has one at "
+				      "a time")
+					.at(r));
 		return made;
 	}
 	if (word_)
@@ -261,8 +265,8 @@ void collective_run::cancel() noexcept
 result<size_t> collective_run::of(unsigned rank) noexcept
 {
 	if (rank >= ranks_)
-		return fail(errc::usage, "collective", std::format(
-			"rank {}, it has {}", rank, ranks_));
+		return fail(errc::usage, "collective",
+			    std::format("rank {}, it has {}", rank, ranks_));
 	auto moved = parts_[rank].wait_until({});
 	if (!moved)
 		return std::unexpected(std::move(moved.error()).at(rank));

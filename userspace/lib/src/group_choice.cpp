@@ -24,7 +24,8 @@ result<variant> variant_of(std::string_view text)
 	auto found = std::ranges::find(variants, text);
 
 	if (found == variants.end())
-		return fail(errc::usage, text, "no variant of collectives: automatic, "
+		return fail(errc::usage, text,
+			    "no variant of collectives: automatic, "
 			    "pcpy, bcst, swap or b2b");
 	return static_cast<variant>(found - variants.begin());
 }
@@ -90,9 +91,9 @@ double time_pcpy(const question &about)
 	const auto block = static_cast<double>(about.block);
 	double begun = about.prelaunch ? senders : (senders - 1) * engines + 1;
 
-	return std::max(until_last(about, engines, rounded_up(about.copies, used), block),
-			begun * per_engine(about) +
-				static_cast<double>(about.for_one) * block);
+	return std::max(
+		until_last(about, engines, rounded_up(about.copies, used), block),
+		begun * per_engine(about) + static_cast<double>(about.for_one) * block);
 }
 
 } // namespace
@@ -119,15 +120,12 @@ variant choose(const question &about) noexcept
 bool allows(pattern kind, bool in_place, variant how) noexcept
 {
 	switch (how) {
-	case variant::automatic:
-		return true;
+	case variant::automatic: return true;
 	case variant::pcpy:
-	case variant::b2b:
-		return kind != pattern::all_to_all || !in_place;
+	case variant::b2b: return kind != pattern::all_to_all || !in_place;
 	case variant::bcst:
 		return kind == pattern::all_gather || kind == pattern::broadcast;
-	case variant::swap:
-		return kind == pattern::all_to_all && in_place;
+	case variant::swap: return kind == pattern::all_to_all && in_place;
 	}
 	return false;
 }

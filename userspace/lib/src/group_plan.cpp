@@ -25,8 +25,9 @@ constexpr size_t broadcast_at_once = 2;
 
 std::unexpected<error> wrong(pattern kind, unsigned rank, std::string_view why)
 {
-	return std::unexpected(error(errc::usage, name(kind),
-				     std::format("rank {}: {}", rank, why)).at(rank));
+	return std::unexpected(
+		error(errc::usage, name(kind), std::format("rank {}: {}", rank, why))
+			.at(rank));
 }
 
 bool same_place(const slice &a, const slice &b)
@@ -39,8 +40,9 @@ result<void> check_size(pattern kind, unsigned rank, const slice &memory, size_t
 	if (!memory.of() || !memory.valid())
 		return wrong(kind, rank, "memory outside of its buffer");
 	if (memory.size() != wanted)
-		return wrong(kind, rank, std::format("{} bytes where {} are wanted",
-						     memory.size(), wanted));
+		return wrong(kind, rank,
+			     std::format("{} bytes where {} are wanted", memory.size(),
+					 wanted));
 	return {};
 }
 
@@ -49,8 +51,9 @@ result<void> check_all(pattern kind, unsigned ranks, std::span<const slice> memo
 		       size_t wanted)
 {
 	if (memory.size() != ranks)
-		return fail(errc::usage, name(kind), std::format(
-			"memory of {} ranks, the group has {}", memory.size(), ranks));
+		return fail(errc::usage, name(kind),
+			    std::format("memory of {} ranks, the group has {}",
+					memory.size(), ranks));
 	for (unsigned r = 0; r < ranks; r++)
 		SLUICE_CHECK(check_size(kind, r, memory[r], wanted));
 	return {};
@@ -59,8 +62,9 @@ result<void> check_all(pattern kind, unsigned ranks, std::span<const slice> memo
 result<void> check_root(pattern kind, unsigned ranks, unsigned root)
 {
 	if (root >= ranks)
-		return fail(errc::usage, name(kind), std::format(
-			"rank {} is the root, the group has {} ranks", root, ranks));
+		return fail(errc::usage, name(kind),
+			    std::format("rank {} is the root, the group has {} ranks",
+					root, ranks));
 	return {};
 }
 
@@ -114,9 +118,12 @@ result<void> check_overlaps(const plan &p)
 	for (auto a = all.begin(); a != all.end(); ++a)
 		for (auto b = a + 1; b != all.end() && b->begin < a->end; ++b)
 			if (a->writes || b->writes)
-				return wrong(p.kind, b->rank, std::format(
-					"it uses memory at the same time as rank {}, "
-					"and one of them writes", a->rank));
+				return wrong(
+					p.kind, b->rank,
+					std::format(
+						"it uses memory at the same time as rank {}, "
+						"and one of them writes",
+						a->rank));
 	return {};
 }
 
@@ -192,11 +199,13 @@ result<plan> plan_of(pattern kind, unsigned ranks, bool in_place, transfers all,
 		     const collective_options &how)
 {
 	std::erase_if(all, [](const transfer &t) {
-		return t.by == t.receiver && same_place(t.to, t.from); });
+		return t.by == t.receiver && same_place(t.to, t.from);
+	});
 	if (!allows(kind, in_place, how.how))
-		return fail(errc::usage, name(kind), std::format(
-			"{}has no variant {}", in_place ? "in place it " : "",
-			sluice::name(how.how)));
+		return fail(errc::usage, name(kind),
+			    std::format("{}has no variant {}",
+					in_place ? "in place it " : "",
+					sluice::name(how.how)));
 	plan p{kind, how.how, std::vector<std::vector<step>>(ranks)};
 	if (p.how == variant::automatic)
 		p.how = choose(question_of(kind, in_place, how.prelaunch, all));
@@ -246,8 +255,9 @@ result<plan> plan_all_to_all(unsigned ranks, std::span<const slice> to,
 	SLUICE_CHECK(check_all(kind, ranks, to, whole));
 	SLUICE_CHECK(check_block(kind, whole));
 	if (whole % ranks)
-		return fail(errc::usage, name(kind), std::format(
-			"{} bytes are not {} blocks of one size", whole, ranks));
+		return fail(errc::usage, name(kind),
+			    std::format("{} bytes are not {} blocks of one size", whole,
+					ranks));
 	for (unsigned r = 0; r < ranks; r++)
 		for (unsigned d = 1; d <= ranks; d++) {
 			unsigned peer = (r + d) % ranks;
@@ -259,7 +269,8 @@ result<plan> plan_all_to_all(unsigned ranks, std::span<const slice> to,
 		       std::move(all), how);
 }
 
-result<plan> plan_broadcast(unsigned ranks, unsigned root, std::span<const slice> memory,
+result<plan> plan_broadcast(unsigned ranks, unsigned root,
+			    std::span<const slice> memory,
 			    const collective_options &how)
 {
 	const auto kind = pattern::broadcast;
@@ -317,9 +328,11 @@ result<plan> plan_send(unsigned ranks, std::span<const message> all,
 
 	for (const message &m : all) {
 		if (m.from >= ranks || m.to >= ranks)
-			return fail(errc::usage, name(kind), std::format(
-				"from rank {} to rank {}, the group has {} ranks",
-				m.from, m.to, ranks));
+			return fail(
+				errc::usage, name(kind),
+				std::format(
+					"from rank {} to rank {}, the group has {} ranks",
+					m.from, m.to, ranks));
 		SLUICE_CHECK(check_block(kind, m.source.size()));
 		SLUICE_CHECK(check_size(kind, m.from, m.source, m.source.size()));
 		SLUICE_CHECK(check_size(kind, m.to, m.target, m.source.size()));
@@ -343,7 +356,7 @@ uint32_t pick_engines(uint32_t usable, uint32_t avoid, unsigned count,
 	for (skip = number ? skip % number : 0; skip; skip--)
 		good &= good - 1;
 	while (count-- && picked != usable) {
-		if (!good)	// round, and then what is to be avoided
+		if (!good) // round, and then what is to be avoided
 			good = usable & ~avoid & ~picked;
 		picked |= lowest(good ? good : usable & ~picked);
 		good &= ~picked;

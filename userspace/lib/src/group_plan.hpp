@@ -10,7 +10,12 @@
 namespace sluice::detail {
 
 enum class pattern : uint8_t {
-	all_gather, all_to_all, broadcast, gather, scatter, send,
+	all_gather,
+	all_to_all,
+	broadcast,
+	gather,
+	scatter,
+	send,
 };
 
 const char *name(pattern kind) noexcept;
@@ -25,8 +30,8 @@ struct step {
 /// All of a collective. Steps run in any order and in parallel, also those of a rank.
 struct plan {
 	pattern kind;
-	variant how;		///< not automatic
-	std::vector<std::vector<step>> ranks;	///< no step: nothing to do
+	variant how;			      ///< not automatic
+	std::vector<std::vector<step>> ranks; ///< no step: nothing to do
 };
 
 /// What the choice of a variant goes by.
@@ -34,10 +39,10 @@ struct question {
 	pattern kind;
 	bool in_place;
 	bool prelaunch;
-	size_t senders;		///< ranks that have something for others
-	size_t copies;		///< of one rank, at most
-	size_t for_one;		///< of these, for the same rank
-	uint64_t block;		///< bytes of a copy, at most
+	size_t senders; ///< ranks that have something for others
+	size_t copies;	///< of one rank, at most
+	size_t for_one; ///< of these, for the same rank
+	uint64_t block; ///< bytes of a copy, at most
 };
 
 /// Which variant is the quickest.

@@ -73,9 +73,9 @@ std::vector<slice> parts_of(const kv_layout &l, const slice &cache,
 							     parts.back().size();
 
 			if (!parts.empty() && end == cache.offset() + at)
-				parts.back() = slice(cache.of(), parts.back().offset(),
-						     parts.back().size() +
-							     l.block_bytes);
+				parts.back() =
+					slice(cache.of(), parts.back().offset(),
+					      parts.back().size() + l.block_bytes);
 			else
 				parts.push_back(cache.part(at, l.block_bytes));
 		}
@@ -169,9 +169,11 @@ result<void> kv_fits(const stream_offer &offer, const kv_layout &layout, size_t 
 	auto wanted = kv_offer(layout, count);
 
 	if (offer.name != wanted.name || offer.size != wanted.size)
-		return fail(errc::protocol, "KV cache", std::format(
-			"\"{}\" of {} bytes is offered, \"{}\" of {} is wanted",
-			offer.name, offer.size, wanted.name, wanted.size));
+		return fail(
+			errc::protocol, "KV cache",
+			std::format(
+				"\"{}\" of {} bytes is offered, \"{}\" of {} is wanted",
+				offer.name, offer.size, wanted.name, wanted.size));
 	return {};
 }
 

@@ -174,8 +174,8 @@ void door::settle() noexcept
 	std::erase_if(ready_, gone);
 	// One for each peer. Who waits came when nobody was ready.
 	for (; !waiting_.empty() && (cause_ || come); come--)
-		card_->in.finish(*waiting_.pop(), cause_ ? std::unexpected(*cause_)
-							 : result<size_t>(0));
+		card_->in.finish(*waiting_.pop(),
+				 cause_ ? std::unexpected(*cause_) : result<size_t>(0));
 }
 
 void door::stop(op_state &op) noexcept
@@ -183,8 +183,9 @@ void door::stop(op_state &op) noexcept
 	for (size_t i = 0; i < waiting_.size(); i++)
 		if (waiting_[i] == &op) {
 			waiting_.extract(i);
-			return card_->in.finish(op, sluice::fail(
-				errc::cancelled, "listener", "cancelled"));
+			return card_->in.finish(
+				op,
+				sluice::fail(errc::cancelled, "listener", "cancelled"));
 		}
 }
 

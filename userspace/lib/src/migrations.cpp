@@ -49,8 +49,13 @@ std::optional<migration> parse_migration(std::string_view line) noexcept
 	migration m{};
 
 	number_reader numbers(line);
-	numbers.take(event, " ").take(ns, " -", 10).take(process, " @", 10)
-		.take(start, "(").take(m.pages, ") ").take(m.from, "->").take(m.to, "");
+	numbers.take(event, " ")
+		.take(ns, " -", 10)
+		.take(process, " @", 10)
+		.take(start, "(")
+		.take(m.pages, ") ")
+		.take(m.from, "->")
+		.take(m.to, "");
 	if (!numbers.ok() || event != KFD_SMI_EVENT_MIGRATE_START ||
 	    !std::in_range<pid_t>(process))
 		return {};
@@ -58,8 +63,8 @@ std::optional<migration> parse_migration(std::string_view line) noexcept
 	return m;
 }
 
-void count_migrations(device_counters &counters, std::string_view text,
-		      pid_t process, uint32_t gpu_id) noexcept
+void count_migrations(device_counters &counters, std::string_view text, pid_t process,
+		      uint32_t gpu_id) noexcept
 {
 	while (!text.empty()) {
 		size_t end = std::min(text.find('\n'), text.size());
@@ -104,8 +109,7 @@ result<unique_fd> open_migrations(const gpu_node &node)
 				  errc::device);
 	unique_fd events(static_cast<int>(args.anon_fd));
 	if (::write(events.get(), &mask, sizeof(mask)) < 0)
-		return fail_errno(node.name(), "events of amdkfd", errno,
-				  errc::device);
+		return fail_errno(node.name(), "events of amdkfd", errno, errc::device);
 	return events;
 }
 
@@ -123,7 +127,7 @@ migration_watch::~migration_watch()
 	ending_ = true;
 	ring_.cancel(*this);
 	if (ring_.reap_until([this] { return !watching_; }))
-		std::terminate();	// the ring is broken
+		std::terminate(); // the ring is broken
 }
 
 // Does not wait: the file says EAGAIN if there is nothing.

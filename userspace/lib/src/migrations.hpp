@@ -24,8 +24,8 @@ struct migration {
 std::optional<migration> parse_migration(std::string_view line) noexcept;
 
 /// Count the migrations of @p process in @p text, from and to the GPU @p gpu_id.
-void count_migrations(device_counters &counters, std::string_view text,
-		      pid_t process, uint32_t gpu_id) noexcept;
+void count_migrations(device_counters &counters, std::string_view text, pid_t process,
+		      uint32_t gpu_id) noexcept;
 
 /// A file of the events. Reading does not wait.
 result<unique_fd> open_migrations(const gpu_node &node);

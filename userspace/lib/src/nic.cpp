@@ -57,8 +57,7 @@ void describe_ports(nic_info &info, ibv_context *device, unsigned ports)
 			continue;
 		info.active |= port.state == IBV_PORT_ACTIVE;
 		if (i == 1)
-			info.infiniband =
-				port.link_layer == IBV_LINK_LAYER_INFINIBAND;
+			info.infiniband = port.link_layer == IBV_LINK_LAYER_INFINIBAND;
 	}
 }
 
@@ -120,8 +119,8 @@ std::vector<nic_info> list_nics()
 {
 	std::vector<nic_info> all;
 	int count = 0;
-	detail::owned<ibv_device *, ibv_free_device_list>
-		list(ibv_get_device_list(&count));
+	detail::owned<ibv_device *, ibv_free_device_list> list(
+		ibv_get_device_list(&count));
 
 	for (int i = 0; list && i < count; i++) {
 		detail::context_ptr device(ibv_open_device(list.get()[i]));

@@ -71,14 +71,18 @@ bool connect(ibv_qp *pair, const address &self)
 	send.retry_cnt = 7;
 	send.rnr_retry = 7;
 	send.max_rd_atomic = 1;
-	return !ibv_modify_qp(pair, &init, IBV_QP_STATE | IBV_QP_PKEY_INDEX |
-			      IBV_QP_PORT | IBV_QP_ACCESS_FLAGS) &&
-	       !ibv_modify_qp(pair, &receive, IBV_QP_STATE | IBV_QP_AV |
-			      IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-			      IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER) &&
-	       !ibv_modify_qp(pair, &send, IBV_QP_STATE | IBV_QP_TIMEOUT |
-			      IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
-			      IBV_QP_MAX_QP_RD_ATOMIC);
+	return !ibv_modify_qp(pair, &init,
+			      IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
+				      IBV_QP_ACCESS_FLAGS) &&
+	       !ibv_modify_qp(pair, &receive,
+			      IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU |
+				      IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+				      IBV_QP_MAX_DEST_RD_ATOMIC |
+				      IBV_QP_MIN_RNR_TIMER) &&
+	       !ibv_modify_qp(pair, &send,
+			      IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
+				      IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
+				      IBV_QP_MAX_QP_RD_ATOMIC);
 }
 
 /// Has the one request that is under way succeeded?
@@ -122,8 +126,8 @@ bool moved_right(const buffer &source, const buffer &target)
 
 odp_verdict make_trial(ibv_context *device)
 {
-	constexpr int access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
-			       IBV_ACCESS_ON_DEMAND;
+	constexpr int access =
+		IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_ON_DEMAND;
 	auto source = buffer::host(memory_size), target = buffer::host(memory_size);
 	ibv_port_attr state{};
 

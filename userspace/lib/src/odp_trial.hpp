@@ -11,9 +11,9 @@
 namespace sluice::detail {
 
 enum class odp_verdict : uint8_t {
-	untried,	///< the trial could not be made: no port, no address
+	untried, ///< the trial could not be made: no port, no address
 	right,
-	wrong,		///< a transfer arrived elsewhere, or as something else
+	wrong, ///< a transfer arrived elsewhere, or as something else
 };
 
 /// Write from on-demand memory to on-demand memory of the same device. What was

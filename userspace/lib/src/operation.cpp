@@ -94,7 +94,7 @@ void operation::drain() noexcept
 		int err = op->in->reap(until);
 
 		if (err < 0 && err != -ETIME)
-			std::terminate();	// the ring is broken
+			std::terminate(); // the ring is broken
 		if (!op->done && clock::now() >= until)
 			return op->in->leave_behind(*op);
 	}

@@ -36,17 +36,17 @@ struct listed_bridge {
 constexpr std::array whitelist = {
 	listed_bridge{intel, 0x3c00, true}, listed_bridge{intel, 0x3c01, true},
 	listed_bridge{intel, 0x2f00, true}, listed_bridge{intel, 0x2f01, true},
-	listed_bridge{intel, 0x2030}, listed_bridge{intel, 0x2031},
-	listed_bridge{intel, 0x2032}, listed_bridge{intel, 0x2033},
-	listed_bridge{intel, 0x2020}, listed_bridge{intel, 0x09a2},
-	listed_bridge{intel, 0x0b25}, listed_bridge{intel, 0x0cfe},
-	listed_bridge{intel, 0x11fb}, listed_bridge{intel, 0x1212},
-	listed_bridge{intel, 0x1216}, listed_bridge{intel, 0x4940},
-	listed_bridge{intel, 0x4942}, listed_bridge{intel, 0x4944},
-	listed_bridge{intel, 0x4946}, listed_bridge{intel, 0x4948},
-	listed_bridge{google, 0},
-	listed_bridge{nvidia, 0x2f95}, listed_bridge{nvidia, 0x2f96},
-	listed_bridge{nvidia, 0x2f97}, listed_bridge{nvidia, 0x2f98},
+	listed_bridge{intel, 0x2030},	    listed_bridge{intel, 0x2031},
+	listed_bridge{intel, 0x2032},	    listed_bridge{intel, 0x2033},
+	listed_bridge{intel, 0x2020},	    listed_bridge{intel, 0x09a2},
+	listed_bridge{intel, 0x0b25},	    listed_bridge{intel, 0x0cfe},
+	listed_bridge{intel, 0x11fb},	    listed_bridge{intel, 0x1212},
+	listed_bridge{intel, 0x1216},	    listed_bridge{intel, 0x4940},
+	listed_bridge{intel, 0x4942},	    listed_bridge{intel, 0x4944},
+	listed_bridge{intel, 0x4946},	    listed_bridge{intel, 0x4948},
+	listed_bridge{google, 0},	    listed_bridge{nvidia, 0x2f95},
+	listed_bridge{nvidia, 0x2f96},	    listed_bridge{nvidia, 0x2f97},
+	listed_bridge{nvidia, 0x2f98},
 };
 
 /// What the bridges on the way say of ACS.
@@ -94,12 +94,11 @@ bool peer_rules::listed(const std::string &host_bridge, bool same) const
 {
 	const topology::host_bridge *is = bridge(host_bridge);
 
-	return is &&
-	       std::ranges::any_of(whitelist, [&](const listed_bridge &entry) {
-		       return entry.vendor == is->vendor &&
-			      (entry.device == 0 || entry.device == is->device) &&
-			      (same || !entry.only_inside);
-	       });
+	return is && std::ranges::any_of(whitelist, [&](const listed_bridge &entry) {
+		return entry.vendor == is->vendor &&
+		       (entry.device == 0 || entry.device == is->device) &&
+		       (same || !entry.only_inside);
+	});
 }
 
 bool peer_rules::forwards(const pci_function &a, const pci_function &b) const
@@ -122,7 +121,8 @@ std::string peer_rules::unlisted(const pci_function &a, const pci_function &b) c
 			continue;
 		text += text.empty() ? "" : ", ";
 		text += is ? std::format("{} ({:04x}:{:04x})", *name, is->vendor,
-					 is->device) : *name;
+					 is->device)
+			   : *name;
 	}
 	return text;
 }
@@ -132,16 +132,13 @@ peer_verdict peer_rules::ask(const pci_function &provider,
 {
 	peer_verdict verdict;
 	auto from = way_up(provider), to = way_up(client);
-	auto same = [](const hop &a, const hop &b) {
-		return a.address == b.address;
-	};
+	auto same = [](const hop &a, const hop &b) { return a.address == b.address; };
 	auto at = std::ranges::find_first_of(from, to, same);
 
 	verdict.below_one_port = at != from.end();
 	if (verdict.below_one_port) {
-		auto other = std::ranges::find_if(to, [&](const hop &h) {
-			return same(h, *at);
-		});
+		auto other = std::ranges::find_if(
+			to, [&](const hop &h) { return same(h, *at); });
 
 		// The kernel counts the bridge above both on one side.
 		note_acs(verdict, {from.begin(), at + 1});

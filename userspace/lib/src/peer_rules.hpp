@@ -12,12 +12,12 @@ namespace sluice {
 
 struct peer_verdict {
 	enum class map : uint8_t {
-		bus,		///< by bus address: from port to port of a switch
-		host_bridge,	///< by the host bridge
+		bus,	     ///< by bus address: from port to port of a switch
+		host_bridge, ///< by the host bridge
 		none,
 	} how = map::none;
-	bool below_one_port = false;		///< a bridge has both below it
-	bool redirected = false; ///< ... but ACS sends them to the host bridge
+	bool below_one_port = false; ///< a bridge has both below it
+	bool redirected = false;     ///< ... but ACS sends them to the host bridge
 	bool acs_known = true;
 	std::vector<std::string> redirecting; ///< addresses of the bridges that do
 	/// Links that the data take, for the rate.

@@ -28,7 +28,8 @@ result<placed_memory> memory_near(int node, size_t size)
 		return made;
 	made.elsewhere = made.memory.size() / page_size;
 	if (auto where = made.memory.nodes())
-		made.elsewhere -= static_cast<uint64_t>(std::ranges::count(*where, node));
+		made.elsewhere -=
+			static_cast<uint64_t>(std::ranges::count(*where, node));
 	return made;
 }
 

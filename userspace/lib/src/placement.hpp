@@ -15,7 +15,7 @@ int node_for_pieces(data_path path, int of_gpu, int of_card) noexcept;
 /// Host memory, and how much of it is not where it was to be.
 struct placed_memory {
 	buffer memory;
-	uint64_t elsewhere = 0;		///< pages
+	uint64_t elsewhere = 0; ///< pages
 };
 
 /// Zeroed host memory on @p node, or where there is some if there is none; -1: wherever.

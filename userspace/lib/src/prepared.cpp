@@ -66,12 +66,13 @@ result<prepared_batch> device::prepare(const batch &what)
 
 operation prepared_batch::run()
 {
-	auto free = std::ranges::find_if_not(data_->runs,
-					     &detail::submission::under_way);
+	auto free =
+		std::ranges::find_if_not(data_->runs, &detail::submission::under_way);
 
 	if (free == data_->runs.end())
-		return data_->on->ring().failed(error(errc::busy, data_->on->name(),
-			"64 runs of the prepared batch are under way"));
+		return data_->on->ring().failed(
+			error(errc::busy, data_->on->name(),
+			      "64 runs of the prepared batch are under way"));
 	return data_->on->start(*free, data_);
 }
 

@@ -58,8 +58,8 @@ const char *obstacle(const card &c, memory kind, registration_path path) noexcep
 std::unexpected<error> no_path(const card &c, registration_path path,
 			       std::string_view why, int number = 0)
 {
-	return fail(errc::no_path, c.info.name,
-		    std::format("{}: {}", name(path), why), number);
+	return fail(errc::no_path, c.info.name, std::format("{}: {}", name(path), why),
+		    number);
 }
 
 mr_ptr register_dmabuf(const card &c, const slice &memory, int access, int fd)
@@ -189,10 +189,10 @@ result<void> registration::prefetch() const
 			    std::format("the memory is registered {}", name(path())));
 	// One entry has a length of 32 bits.
 	for (size_t at = 0, most = size_t{1} << 30; at < size; at += most) {
-		ibv_sge part = {.addr = address + at,
-				.length = static_cast<uint32_t>(
-					std::min(most, size - at)),
-				.lkey = region.lkey};
+		ibv_sge part = {
+			.addr = address + at,
+			.length = static_cast<uint32_t>(std::min(most, size - at)),
+			.lkey = region.lkey};
 
 		if (int err = detail::find_pages(region, part))
 			return fail_errno(ibv_get_device_name(region.context->device),

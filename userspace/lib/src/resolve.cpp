@@ -19,7 +19,7 @@ namespace sluice::detail {
 struct lookup::query {
 	std::string host, port;
 	unique_fd done;
-	int status = 0, number = 0;	///< of getaddrinfo(), and of errno for EAI_SYSTEM
+	int status = 0, number = 0; ///< of getaddrinfo(), and of errno for EAI_SYSTEM
 	std::vector<sockaddr_storage> found;
 
 	void ask(int flags)

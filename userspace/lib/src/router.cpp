@@ -8,9 +8,8 @@ namespace sluice {
 
 namespace {
 
-constexpr const char *patched_kernel =
-	"boot a kernel with the patch series of Sluice";
-constexpr unsigned near = 10;	// as ACPI counts distances
+constexpr const char *patched_kernel = "boot a kernel with the patch series of Sluice";
+constexpr unsigned near = 10; // as ACPI counts distances
 
 bool is_amd(const topology::gpu &g)
 {
@@ -22,11 +21,11 @@ route unknown_driver(const topology::gpu &g)
 	route to;
 
 	to.limit = "no path";
-	to.why_not_better.push_back(std::format(
-		"{} has {}, and Sluice moves data only with amdgpu", g.name,
-		g.driver.empty() ? "no driver" : "the driver " + g.driver));
-	to.remedies.push_back(std::format("bind {} to amdgpu, if it is an AMD GPU",
-					  g.pci.address));
+	to.why_not_better.push_back(
+		std::format("{} has {}, and Sluice moves data only with amdgpu", g.name,
+			    g.driver.empty() ? "no driver" : "the driver " + g.driver));
+	to.remedies.push_back(
+		std::format("bind {} to amdgpu, if it is an AMD GPU", g.pci.address));
 	return to;
 }
 
@@ -46,8 +45,7 @@ route router::find(location a, location b) const
 	if (a == b && (a.what == node || a.what == gpu)) {
 		route to{.how = path::same_memory, .limit = "the memory itself"};
 
-		to.steps.push_back(
-			std::format("all of it is in {}", t_.name_of(a)));
+		to.steps.push_back(std::format("all of it is in {}", t_.name_of(a)));
 		return to;
 	}
 	if (a.what == node)
@@ -72,11 +70,10 @@ route router::between_nodes(size_t a, size_t b) const
 
 	to.steps.push_back(std::format("a CPU copies between node{} and node{}",
 				       from.id, other.id));
-	to.limit = distance
-			   ? std::format("the link between the nodes: distance {}, "
-					 "where {} is near",
-					 distance, near)
-			   : "the link between the nodes";
+	to.limit = distance ? std::format("the link between the nodes: distance {}, "
+					  "where {} is near",
+					  distance, near)
+			    : "the link between the nodes";
 	to.why_not_better.push_back("they are different memory");
 	return to;
 }
@@ -92,10 +89,9 @@ route router::to_node(size_t node, location device) const
 		return unknown_driver(t_.gpus_[device.index]);
 	if (!pci_of(device)) {
 		to.how = path::by_cpu;
-		to.steps.push_back(
-			std::format("the CPU moves data between node{} and "
-				    "the packets of {}",
-				    host.id, name));
+		to.steps.push_back(std::format("the CPU moves data between node{} and "
+					       "the packets of {}",
+					       host.id, name));
 		to.limit = "the CPU";
 		to.why_not_better.push_back(name +
 					    " is software: it has no DMA engine");
@@ -115,8 +111,7 @@ route router::to_node(size_t node, location device) const
 	return to;
 }
 
-route router::by_xgmi(const gpu &a, const gpu &b,
-		      const topology::xgmi_link &link) const
+route router::by_xgmi(const gpu &a, const gpu &b, const topology::xgmi_link &link) const
 {
 	route to{.how = path::xgmi};
 
@@ -138,8 +133,7 @@ route router::between_gpus(location first, location second) const
 
 	if (!is_amd(b))
 		return unknown_driver(b);
-	auto link =
-		std::ranges::find(a.links, second.index, &topology::xgmi_link::gpu);
+	auto link = std::ranges::find(a.links, second.index, &topology::xgmi_link::gpu);
 	if (link != a.links.end())
 		return by_xgmi(a, b, *link);
 
@@ -174,16 +168,14 @@ route router::gpu_and_software(const gpu &g, const nic &n) const
 			"of GPUs in place: /proc/kallsyms tells nothing");
 	if (t_.kernel_.symbols && !t_.kernel_.kfd_alias) {
 		to.how = path::staged;
-		to.limit =
-			"the CPU, and host memory, which each byte crosses twice";
+		to.limit = "the CPU, and host memory, which each byte crosses twice";
 		to.steps = {
 			std::format("an SDMA engine of {} copies to or from host "
 				    "memory",
 				    g.name),
-			std::format(
-				"the CPU moves data between there and the packets "
-				"of {}",
-				n.name)};
+			std::format("the CPU moves data between there and the packets "
+				    "of {}",
+				    n.name)};
 		note_alias(to);
 		return to;
 	}
@@ -208,10 +200,9 @@ route router::gpu_and_nic(const gpu &g, const nic &n) const
 					g.name),
 			    std::format("{} has DMA to it there", n.name)};
 	} else {
-		to.steps.push_back(
-			std::format("{} has DMA to the video memory of {}, "
-				    "through its BAR",
-				    n.name, g.name));
+		to.steps.push_back(std::format("{} has DMA to the video memory of {}, "
+					       "through its BAR",
+					       n.name, g.name));
 		note_bar(to, g);
 		if (t_.kernel_.symbols && !t_.kernel_.kfd_alias)
 			note_alias(to);
@@ -299,8 +290,9 @@ void router::note_redirect(route &to, const peer_verdict &verdict) const
 		"bridge" +
 		(ports.empty() ? std::string() : " at " + ports));
 	// The ports are known to root only.
-	to.remedies.push_back("boot with pci=disable_acs_redir=" + (ports.empty()
-		? "PORTS (run this as root to see which)" : ports) +
+	to.remedies.push_back(
+		"boot with pci=disable_acs_redir=" +
+		(ports.empty() ? "PORTS (run this as root to see which)" : ports) +
 		": the devices are not isolated from each other then");
 }
 
@@ -316,18 +308,14 @@ void router::judge_peers(route &to, const pci_function &provider,
 	}
 	bound_by_links(to, verdict);
 	if (!verdict.acs_known)
-		to.not_known.push_back(
-			"ACS: only root can read what the bridges do; "
-			"without it, peers go straight");
+		to.not_known.push_back("ACS: only root can read what the bridges do; "
+				       "without it, peers go straight");
 	switch (verdict.how) {
-	case peer_verdict::map::bus:
-		to.how = path::peer_to_peer;
-		return;
+	case peer_verdict::map::bus: to.how = path::peer_to_peer; return;
 	case peer_verdict::map::host_bridge:
 		to.how = path::host_bridge;
 		if (!verdict.redirected)
-			to.why_not_better.push_back(
-				"no PCI switch has both below it");
+			to.why_not_better.push_back("no PCI switch has both below it");
 		break;
 	case peer_verdict::map::none:
 		to.how = path::staged;
@@ -337,10 +325,9 @@ void router::judge_peers(route &to, const pci_function &provider,
 			std::format("P2PDMA: the kernel does not know that {} "
 				    "forwards between devices",
 				    rules_.unlisted(provider, client)));
-		to.remedies.push_back(
-			"put both below one PCI switch, or use a machine "
-			"whose CPU forwards: AMD since Zen, Xeon since "
-			"Skylake");
+		to.remedies.push_back("put both below one PCI switch, or use a machine "
+				      "whose CPU forwards: AMD since Zen, Xeon since "
+				      "Skylake");
 	}
 	if (verdict.redirected)
 		note_redirect(to, verdict);

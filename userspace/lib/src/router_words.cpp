@@ -15,16 +15,13 @@ std::string rate_text(double bytes_per_second)
 const pci_function *router::pci_of(location device) const
 {
 	switch (device.what) {
-	case location::kind::gpu:
-		return &t_.gpus_[device.index].pci;
+	case location::kind::gpu: return &t_.gpus_[device.index].pci;
 	case location::kind::nic: {
 		const nic &n = t_.nics_[device.index];
 		return n.pci ? &*n.pci : nullptr;
 	}
-	case location::kind::disk:
-		return &t_.disks_[device.index].pci;
-	case location::kind::node:
-		break;
+	case location::kind::disk: return &t_.disks_[device.index].pci;
+	case location::kind::node: break;
 	}
 	return nullptr;
 }
@@ -81,8 +78,7 @@ void router::bound_by_link(route &to, location device) const
 {
 	const pci_function *pci = pci_of(device);
 
-	bound(to, "PCI link of " + t_.name_of(device),
-	      pci->link.bytes_per_second());
+	bound(to, "PCI link of " + t_.name_of(device), pci->link.bytes_per_second());
 	for (const pci_port &port : pci->ports)
 		bound(to, "PCI link of " + label(port.address),
 		      port.link.bytes_per_second());
@@ -104,9 +100,11 @@ result<route> topology::explain(location a, location b) const
 {
 	for (location each : {a, b})
 		if (name_of(each).empty())
-			return fail(errc::usage, "explain", std::format(
-				"a location has the index {}, which is not there",
-				each.index));
+			return fail(
+				errc::usage, "explain",
+				std::format(
+					"a location has the index {}, which is not there",
+					each.index));
 	if (std::pair(a.what, a.index) <= std::pair(b.what, b.index))
 		return router(*this).find(a, b);
 	route found = router(*this).find(b, a);

@@ -44,7 +44,7 @@ public:
 
 private:
 	std::vector<slice> parts_;
-	std::vector<uint64_t> starts_;	///< of each part, in the whole
+	std::vector<uint64_t> starts_; ///< of each part, in the whole
 	uint64_t size_ = 0;
 };
 

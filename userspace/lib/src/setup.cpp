@@ -50,16 +50,18 @@ result<void> check_options(const endpoint_options &options)
 {
 	if (options.messages < 1 || options.messages > most_messages)
 		return sluice::fail(errc::usage, "endpoint",
-			std::format("messages must be between 1 and {}",
-				    most_messages));
+				    std::format("messages must be between 1 and {}",
+						most_messages));
 	if (options.depth < 1 || options.depth > most_depth)
-		return sluice::fail(errc::usage, "endpoint",
+		return sluice::fail(
+			errc::usage, "endpoint",
 			std::format("depth must be between 1 and {}", most_depth));
 	if (options.silence < least_silence)
 		return sluice::fail(errc::usage, "endpoint",
 				    "silence must be 30 ms at least");
 	if (options.token.size() > most_token)
-		return sluice::fail(errc::usage, "endpoint",
+		return sluice::fail(
+			errc::usage, "endpoint",
 			std::format("the token is longer than {} bytes", most_token));
 	return {};
 }
@@ -137,18 +139,17 @@ result<void> connection::next_step(const cm_event &event)
 	switch (event.what) {
 	case RDMA_CM_EVENT_ADDR_RESOLVED:
 		if (!card_->reaches(*id_))
-			return sluice::fail(errc::device, peer_, std::format(
-				"the way there is by {}, not by {}",
-				ibv_get_device_name(id_->verbs->device), card_name()));
+			return sluice::fail(
+				errc::device, peer_,
+				std::format("the way there is by {}, not by {}",
+					    ibv_get_device_name(id_->verbs->device),
+					    card_name()));
 		if (rdma_resolve_route(id_.get(), step_ms))
 			return fail_errno(peer_, "no route", errno, errc::device);
 		return {};
-	case RDMA_CM_EVENT_ROUTE_RESOLVED:
-		return ask();
-	case RDMA_CM_EVENT_CONNECT_RESPONSE:
-		return answered(event);
-	default:
-		return {};
+	case RDMA_CM_EVENT_ROUTE_RESOLVED: return ask();
+	case RDMA_CM_EVENT_CONNECT_RESPONSE: return answered(event);
+	default: return {};
 	}
 }
 
@@ -159,15 +160,12 @@ void connection::on_cm(const cm_event &event) noexcept
 	switch (event.what) {
 	case RDMA_CM_EVENT_ADDR_RESOLVED:
 	case RDMA_CM_EVENT_ROUTE_RESOLVED:
-	case RDMA_CM_EVENT_CONNECT_RESPONSE:
-		return note(next_step(event));
-	case RDMA_CM_EVENT_REJECTED:
-		return refused(event);
+	case RDMA_CM_EVENT_CONNECT_RESPONSE: return note(next_step(event));
+	case RDMA_CM_EVENT_REJECTED: return refused(event);
 	case RDMA_CM_EVENT_ADDR_ERROR:
 	case RDMA_CM_EVENT_ROUTE_ERROR:
 	case RDMA_CM_EVENT_UNREACHABLE:
-	case RDMA_CM_EVENT_CONNECT_ERROR:
-		return not_connected(event);
+	case RDMA_CM_EVENT_CONNECT_ERROR: return not_connected(event);
 	case RDMA_CM_EVENT_DISCONNECTED:
 		// What the card has got from it before is taken in by close().
 		if (state_ == state::proving && active_)
@@ -175,8 +173,7 @@ void connection::on_cm(const cm_event &event) noexcept
 		return fail(errc::peer_lost, "it closed the connection, or died");
 	case RDMA_CM_EVENT_DEVICE_REMOVAL:
 		return fail({errc::device, card_name(), "the device was removed"});
-	default:
-		return;
+	default: return;
 	}
 }
 
@@ -206,8 +203,7 @@ void connection::refused(const cm_event &event) noexcept
 		return fail(errc::peer_lost, "it has too many peers at once");
 	case wire::refusal::wrong_card:
 		return fail(errc::device, "it listens on another card");
-	case wire::refusal::misunderstood:
-		break;
+	case wire::refusal::misunderstood: break;
 	}
 	fail(errc::protocol, "it does not speak our version of the protocol");
 }
@@ -219,9 +215,11 @@ result<void> connection::make_queues()
 	auto *self = static_cast<card_user *>(this);
 
 	if (std::max(sends, receives_) > card_->info.max_sends)
-		return sluice::fail(errc::usage, card_name(), std::format(
-			"messages and depth need queues of {}, and it has {}",
-			std::max(sends, receives_), card_->info.max_sends));
+		return sluice::fail(
+			errc::usage, card_name(),
+			std::format(
+				"messages and depth need queues of {}, and it has {}",
+				std::max(sends, receives_), card_->info.max_sends));
 	SLUICE_TRY(ring_, buffer::host((receives_ + sends_ + controls) * slot_size,
 				       {.huge_pages = false}));
 	SLUICE_TRY(ring_registration_, register_ring(card_, ring_));
@@ -233,8 +231,11 @@ result<void> connection::make_queues()
 	ibv_qp_init_attr wanted{};
 	wanted.qp_context = self;
 	wanted.send_cq = wanted.recv_cq = cq_.get();
-	wanted.cap = {.max_send_wr = sends, .max_recv_wr = receives_,
-		      .max_send_sge = 1, .max_recv_sge = 1, .max_inline_data = 0};
+	wanted.cap = {.max_send_wr = sends,
+		      .max_recv_wr = receives_,
+		      .max_send_sge = 1,
+		      .max_recv_sge = 1,
+		      .max_inline_data = 0};
 	wanted.qp_type = IBV_QPT_RC;
 	wanted.sq_sig_all = 0;
 	qp_.reset(ibv_create_qp(card_->pd.get(), &wanted));
@@ -292,9 +293,13 @@ static rdma_conn_param parameters(std::span<const std::byte> data, uint8_t resou
 {
 	return {.private_data = data.data(),
 		.private_data_len = static_cast<uint8_t>(data.size()),
-		.responder_resources = resources, .initiator_depth = depth,
-		.flow_control = 1, .retry_count = 7, .rnr_retry_count = 7,
-		.srq = 0, .qp_num = queue_pair};
+		.responder_resources = resources,
+		.initiator_depth = depth,
+		.flow_control = 1,
+		.retry_count = 7,
+		.rnr_retry_count = 7,
+		.srq = 0,
+		.qp_num = queue_pair};
 }
 
 result<void> connection::ask()
@@ -321,8 +326,8 @@ result<void> connection::answered(const cm_event &event)
 		return sluice::fail(errc::protocol, peer_,
 				    "it answers what we don't know");
 	answer_ = *answer;
-	auto of_listener = wire::prove(options_.token, wire::side::listener, greeting_,
-				       answer_);
+	auto of_listener =
+		wire::prove(options_.token, wire::side::listener, greeting_, answer_);
 	auto ours = wire::prove(options_.token, wire::side::client, greeting_, answer_);
 	if (!of_listener || !ours)
 		return sluice::fail(errc::system, "libcrypto", "no HMAC-SHA256");
@@ -362,8 +367,8 @@ result<void> connection::accept(const wire::greeting &greeting)
 	answer_.messages = static_cast<uint16_t>(options_.messages);
 	if (!wire::fill(answer_.number))
 		return sluice::fail(errc::system, "libcrypto", "no random numbers");
-	auto proof = wire::prove(options_.token, wire::side::listener, greeting_,
-				 answer_);
+	auto proof =
+		wire::prove(options_.token, wire::side::listener, greeting_, answer_);
 	if (!proof)
 		return sluice::fail(errc::system, "libcrypto", "no HMAC-SHA256");
 	answer_.of_listener = *proof;
@@ -398,9 +403,11 @@ deadline connection::on_tick(deadline now) noexcept
 
 	ticked_ = now;
 	if (now - heard_ >= options_.silence && !late)
-		fail(errc::peer_lost, std::format("no sign of life for {} ms",
-			std::chrono::duration_cast<std::chrono::milliseconds>(
-				now - heard_).count()));
+		fail(errc::peer_lost,
+		     std::format("no sign of life for {} ms",
+				 std::chrono::duration_cast<std::chrono::milliseconds>(
+					 now - heard_)
+					 .count()));
 	else if (now - heard_ >= options_.silence / 3 && flow_.may_ping())
 		send_control(wire::kind::ping);
 	schedule();

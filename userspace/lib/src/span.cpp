@@ -20,13 +20,15 @@ int find_descriptor() noexcept
 	if (fd < 3 || fd > 1 << 20 || *end)
 		return -1;
 	int flags = ::fcntl(static_cast<int>(fd), F_GETFL);
-	return flags >= 0 && (flags & O_ACCMODE) != O_RDONLY ? static_cast<int>(fd) : -1;
+	return flags >= 0 && (flags & O_ACCMODE) != O_RDONLY ? static_cast<int>(fd)
+							     : -1;
 }
 
 long long nanoseconds(clock::time_point t) noexcept
 {
 	return std::chrono::duration_cast<std::chrono::nanoseconds>(
-		t.time_since_epoch()).count();
+		       t.time_since_epoch())
+		.count();
 }
 
 } // namespace

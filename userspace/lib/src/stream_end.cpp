@@ -72,8 +72,8 @@ result<void> try_in_place(nic &card, device &gpu)
 result<void> try_dmabuf(nic &card, device &gpu)
 {
 	SLUICE_TRY(auto trial, gpu.vram(page_size));
-	SLUICE_CHECK(card.register_memory(trial, remote::write,
-					  registration_path::dmabuf));
+	SLUICE_CHECK(
+		card.register_memory(trial, remote::write, registration_path::dmabuf));
 	return {};
 }
 
@@ -106,7 +106,8 @@ result<void> stream_end::prepare()
 	SLUICE_TRY(auto found, find_path(card_, options_));
 	path_ = found.path;
 	because_ = std::move(found.reason);
-	node_ = node_for_pieces(path_, options_.gpu ? options_.gpu->info().numa_node : -1,
+	node_ = node_for_pieces(path_,
+				options_.gpu ? options_.gpu->info().numa_node : -1,
 				card_.info().numa_node);
 	return make_pieces();
 }
@@ -141,7 +142,8 @@ result<void> stream_end::make_pieces()
 result<void> stream_end::begin(std::string source, uint64_t size)
 {
 	if (left_behind_)
-		return fail(errc::busy, source, "a file that does not answer still has "
+		return fail(errc::busy, source,
+			    "a file that does not answer still has "
 			    "memory of what was to move before: connect anew");
 	report_ = {};
 	report_.name = std::move(source);
@@ -174,9 +176,11 @@ result<stream_report> stream_end::end()
 				now->lost_events - counters_before_->lost_events};
 	if (options_.require == data_path::device_alias && report_.migrations &&
 	    report_.migrations->migrated_out)
-		return fail(errc::no_path, report_.name, std::format(
-			"{} pages moved from the GPU to the host on their way",
-			report_.migrations->migrated_out));
+		return fail(
+			errc::no_path, report_.name,
+			std::format(
+				"{} pages moved from the GPU to the host on their way",
+				report_.migrations->migrated_out));
 	return std::move(report_);
 }
 
@@ -207,7 +211,8 @@ task<void> stream_end::watch_over()
 	}
 }
 
-task<void> stream_end::tell(task<result<void>> what, std::optional<result<void>> &outcome)
+task<void> stream_end::tell(task<result<void>> what,
+			    std::optional<result<void>> &outcome)
 {
 	outcome = co_await what;
 	changed_.notify();
@@ -283,8 +288,8 @@ task<result<size_t>> stream_end::read_all(int file, slice to, uint64_t offset)
 
 	while (have < to.size()) {
 		auto at = offset == context::current ? offset : offset + have;
-		auto n = co_await context_.read(
-			file, to.part(have, to.size() - have), at);
+		auto n = co_await context_.read(file, to.part(have, to.size() - have),
+						at);
 
 		if (!n)
 			co_return n;
@@ -330,7 +335,8 @@ task<result<void>> stream_end::digest_of(int file, uint64_t size, sha256 &sum)
 		moved();
 		if (at - told < busy_each || at == size)
 			continue;
-		if (auto said = co_await say(wire::encode(wire::busy_message{at})); !said)
+		if (auto said = co_await say(wire::encode(wire::busy_message{at}));
+		    !said)
 			co_return said;
 		told = at;
 	}
@@ -495,8 +501,9 @@ result<found_path> find_path(nic &card, const stream_options &options)
 	if (options.gpu)
 		found = detail::find_in_gpu(card, options);
 	if (options.require && *options.require != found.path)
-		return fail(errc::no_path, card.info().name,
-			    detail::required(*options.require, found.path, found.reason));
+		return fail(
+			errc::no_path, card.info().name,
+			detail::required(*options.require, found.path, found.reason));
 	return found;
 }
 

@@ -18,10 +18,10 @@ namespace sluice::detail {
 
 /// Memory of one piece.
 struct piece_memory {
-	slice host;		///< what files, CRCs and digests see
-	slice wire;		///< what the card reads or writes; maybe the same
+	slice host; ///< what files, CRCs and digests see
+	slice wire; ///< what the card reads or writes; maybe the same
 	bool direct() const { return wire.address() == host.address(); }
-	batch copies{2};	///< from the one to the other
+	batch copies{2}; ///< from the one to the other
 };
 
 /// How much time was spent since the last look.
@@ -51,7 +51,9 @@ class stream_end {
 public:
 	stream_end(context &in, endpoint &with, nic &card, const stream_options &o)
 		: context_(in), endpoint_(with), card_(card), options_(o),
-		  changed_(engine_of(in)) {}
+		  changed_(engine_of(in))
+	{
+	}
 
 	/// Make the memory, try how the card reaches it.
 	result<void> prepare();
@@ -166,27 +168,27 @@ protected:
 	stream_report report_;
 	sha256 sum_;
 	uint64_t moves_ = 0;
-	uint64_t peer_looked_at_ = 0;	///< bytes, before the first piece
+	uint64_t peer_looked_at_ = 0; ///< bytes, before the first piece
 	unsigned in_flight_ = 0;
 	clock::time_point began_{};
 	uint64_t calls_before_ = 0;
 	std::optional<device_counters> counters_before_;
 	data_path path_ = data_path::host;
-	std::string because_;		///< it is no better
-	int node_ = -1;			///< that pieces in host memory are to be on
-	uint64_t elsewhere_ = 0;	///< pages of them that are not
+	std::string because_;	 ///< it is no better
+	int node_ = -1;		 ///< that pieces in host memory are to be on
+	uint64_t elsewhere_ = 0; ///< pages of them that are not
 
 	/// One for each piece in memory. They stay while the peer is told why this end
 	/// gives up: with them goes the peer's right to write, and then the connection.
 	std::vector<task<void>> workers_;
-	uint64_t finished_ = 0;		///< of them
+	uint64_t finished_ = 0; ///< of them
 	/// Messages that say() waits for, or has not waited for to the end.
 	struct saying {
 		std::optional<result<void>> outcome;
 		std::optional<task<void>> running;
 	};
 	std::list<saying> said_;
-	bool left_behind_ = false;	///< operations, on these pieces
+	bool left_behind_ = false; ///< operations, on these pieces
 };
 
 } // namespace sluice::detail

@@ -51,15 +51,15 @@ private:
 	stream_offer offer_;
 	wire::open_message open_{};
 	stream_sink sink_;
-	scattered memory_;		///< of the sink, if it is no file
+	scattered memory_; ///< of the sink, if it is no file
 	std::vector<wire::piece_message> came_;
-	std::vector<std::optional<operation>> acks_;	///< of each slot
+	std::vector<std::optional<operation>> acks_; ///< of each slot
 	uint64_t piece_ = 0;
-	uint64_t expected_ = 0;		///< offset of the next piece
+	uint64_t expected_ = 0; ///< offset of the next piece
 	uint64_t granted_ = 0, arrived_ = 0, checked_ = 0, written_ = 0;
-	uint64_t stored_ = 0;		///< pieces so far, in order
-	bool no_more_ = false;		///< instead of an offer
-	bool sequential_ = false;	///< the sink has no offsets
+	uint64_t stored_ = 0;	  ///< pieces so far, in order
+	bool no_more_ = false;	  ///< instead of an offer
+	bool sequential_ = false; ///< the sink has no offsets
 	std::optional<wire::end_message> ended_;
 };
 
@@ -75,7 +75,8 @@ error receiving::meaning_of(error reason) const noexcept
 {
 	if (reason.code() != errc::denied)
 		return reason;
-	return error(errc::protocol, reason.where(), "it used memory that it has no "
+	return error(errc::protocol, reason.where(),
+		     "it used memory that it has no "
 		     "right to");
 }
 
@@ -168,8 +169,7 @@ result<void> receiving::heard(std::span<const std::byte> m)
 		return peer_busy(*busy, expected_);
 	if (auto end = wire::decode_end(m); end && !ended_) {
 		if (end->size != expected_ ||
-		    (offer_.size != stream_source::unknown &&
-		     end->size != offer_.size))
+		    (offer_.size != stream_source::unknown && end->size != offer_.size))
 			return fail(errc::protocol, endpoint_.peer(),
 				    "ends before all was sent");
 		ended_ = end;
@@ -205,8 +205,10 @@ task<result<void>> receiving::grant(unsigned slot, uint64_t index)
 	auto r = card_.register_memory(memory, remote::write);
 	if (!r)
 		co_return std::unexpected(r.error());
-	auto said = endpoint_.send(wire::encode(wire::grant_message{
-		{memory.address(), memory.size(), r->remote_key()}}).span());
+	auto said = endpoint_.send(
+		wire::encode(wire::grant_message{{memory.address(), memory.size(),
+						  r->remote_key()}})
+			.span());
 	granted_++;
 	changed_.notify();
 	if (auto sent = co_await said; !sent)
@@ -247,9 +249,11 @@ task<result<void>> receiving::check(unsigned slot, uint64_t index)
 		checksum(data, open_.chunk, here);
 	for (unsigned i = 0; i < here.chunks; i++)
 		if (here.crc[i] != m.crc[i])
-			co_return fail(errc::corrupt, offer_.name, std::format(
-				"the chunk at {} differs from what was sent",
-				m.offset + i * uint64_t{open_.chunk}));
+			co_return fail(
+				errc::corrupt, offer_.name,
+				std::format(
+					"the chunk at {} differs from what was sent",
+					m.offset + i * uint64_t{open_.chunk}));
 	if (auto mine = co_await turn(checked_, index); !mine)
 		co_return mine;
 	if (open_.digest)
@@ -285,8 +289,8 @@ task<result<void>> receiving::store(unsigned slot, uint64_t index)
 	if (auto mine = co_await turn(stored_, index); !mine)
 		co_return mine;
 	progress_.bytes = m.offset + m.length;
-	auto said = endpoint_.send(
-		wire::encode(wire::ack_message{progress_.bytes}).span());
+	auto said =
+		endpoint_.send(wire::encode(wire::ack_message{progress_.bytes}).span());
 	acks_[slot] = std::move(said);
 	stored_++;
 	moved();
@@ -377,15 +381,17 @@ task<result<void>> receiving::close()
 result<void> receiving::fits()
 {
 	if (piece_ == 0)
-		return fail(errc::usage, "stream", std::format(
-			"pieces of {} bytes hold no chunk of {} bytes of the sender's",
-			options_.piece, open_.chunk));
+		return fail(
+			errc::usage, "stream",
+			std::format(
+				"pieces of {} bytes hold no chunk of {} bytes of the sender's",
+				options_.piece, open_.chunk));
 	if (sink_.file >= 0)
 		return {};
 	if (offer_.size > memory_.size())
-		return fail(errc::usage, "stream", std::format(
-			"{} bytes are offered, the memory has {}", offer_.size,
-			memory_.size()));
+		return fail(errc::usage, "stream",
+			    std::format("{} bytes are offered, the memory has {}",
+					offer_.size, memory_.size()));
 	return take_memory(memory_);
 }
 
@@ -395,8 +401,7 @@ result<void> receiving::prepare_for_pieces()
 		return begun;
 	piece_ = std::min<uint64_t>(open_.piece,
 				    options_.piece / open_.chunk * open_.chunk);
-	sequential_ = sink_.file >= 0 &&
-		      ::lseek(sink_.file, 0, SEEK_CUR) == -1;
+	sequential_ = sink_.file >= 0 && ::lseek(sink_.file, 0, SEEK_CUR) == -1;
 	came_.assign(options_.pieces, {});
 	acks_.clear();
 	acks_.resize(options_.pieces);

@@ -49,18 +49,18 @@ private:
 	bool behind(uint64_t index) const { return offset_of(index) >= source_.size; }
 
 	stream_source source_;
-	scattered memory_;		///< of the source, if it is no file
-	std::vector<registration> registered_;	///< of each slot
+	scattered memory_;		       ///< of the source, if it is no file
+	std::vector<registration> registered_; ///< of each slot
 	std::vector<std::vector<operation>> writes_;
 	std::deque<remote_memory> grants_;
 	uint64_t piece_ = 0, start_ = 0;
-	uint64_t next_ = 0;		///< piece that nobody carries yet
-	uint64_t fetched_ = 0;		///< pieces read, where they are read in order
-	uint64_t examined_ = 0, posted_ = 0;	///< pieces so far, in order
+	uint64_t next_ = 0;    ///< piece that nobody carries yet
+	uint64_t fetched_ = 0; ///< pieces read, where they are read in order
+	uint64_t examined_ = 0, posted_ = 0; ///< pieces so far, in order
 	uint64_t last_ack_ = 0;
 	bool accepted_ = false;
-	bool closed_ = false;		///< END was sent
-	bool in_order_ = false;		///< the source has no offsets
+	bool closed_ = false;	///< END was sent
+	bool in_order_ = false; ///< the source has no offsets
 	std::optional<wire::accept_message> answer_;
 	std::optional<wire::end_message> done_;
 };
@@ -94,11 +94,13 @@ error sending::meaning_of(error reason) const noexcept
 
 task<result<void>> sending::offer()
 {
-	co_return co_await say(wire::encode(wire::open_message{
-		.size = source_.size, .piece = options_.piece,
-		.chunk = static_cast<uint32_t>(options_.chunk),
-		.checksum = options_.checksum, .digest = options_.digest,
-		.name = source_.name}));
+	co_return co_await say(wire::encode(
+		wire::open_message{.size = source_.size,
+				   .piece = options_.piece,
+				   .chunk = static_cast<uint32_t>(options_.chunk),
+				   .checksum = options_.checksum,
+				   .digest = options_.digest,
+				   .name = source_.name}));
 }
 
 // What the receiver has already need not be sent, if it is the same.
@@ -208,8 +210,9 @@ task<result<size_t>> sending::fetch(unsigned slot, uint64_t index)
 	}
 	auto n = co_await read_all(source_.file, piece.host.part(0, length), offset);
 	if (n && *n < length)
-		co_return fail(errc::input, source_.name, std::format(
-			"it ended at {} of {} bytes", offset + *n, source_.size));
+		co_return fail(errc::input, source_.name,
+			       std::format("it ended at {} of {} bytes", offset + *n,
+					   source_.size));
 	co_return n;
 }
 
@@ -281,8 +284,8 @@ task<result<void>> sending::transfer(unsigned slot, uint64_t index, size_t lengt
 	m.length = length;
 	for (size_t at = 0; at < length; at += options_.chunk)
 		writes.push_back(endpoint_.write(
-			pieces_[slot].wire.part(at, std::min(options_.chunk,
-							     length - at)),
+			pieces_[slot].wire.part(at,
+						std::min(options_.chunk, length - at)),
 			registered_[slot], to, at));
 	auto said = endpoint_.send(wire::encode(m).span());
 	posted_++;
@@ -358,8 +361,7 @@ task<result<void>> sending::carry_all()
 
 task<result<void>> sending::close()
 {
-	wire::end_message end{.size = std::min(source_.size,
-					       start_ + report_.bytes),
+	wire::end_message end{.size = std::min(source_.size, start_ + report_.bytes),
 			      .digest = {}};
 
 	if (options_.digest)

@@ -147,8 +147,13 @@ std::optional<type> type_of(std::span<const std::byte> m) noexcept
 
 bytes encode(const open_message &m) noexcept
 {
-	return begin(type::open).u32(version).u64(m.size).u64(m.piece).u32(m.chunk)
-		.u8(m.checksum).u8(m.digest)
+	return begin(type::open)
+		.u32(version)
+		.u64(m.size)
+		.u64(m.piece)
+		.u32(m.chunk)
+		.u8(m.checksum)
+		.u8(m.digest)
 		.raw(as_bytes(m.name.substr(0, longest_name)));
 }
 
@@ -164,9 +169,8 @@ std::optional<open_message> decode_open(std::span<const std::byte> bytes) noexce
 	m.checksum = r.yes_no();
 	m.digest = r.yes_no();
 	m.name = r.text();
-	r.require(is_name(m.name) && m.piece && m.piece % page_size == 0 &&
-		  m.chunk && m.chunk % page_size == 0 &&
-		  m.piece / m.chunk <= most_chunks);
+	r.require(is_name(m.name) && m.piece && m.piece % page_size == 0 && m.chunk &&
+		  m.chunk % page_size == 0 && m.piece / m.chunk <= most_chunks);
 	return if_good(r, m);
 }
 
@@ -189,7 +193,9 @@ std::optional<accept_message> decode_accept(std::span<const std::byte> bytes) no
 
 bytes encode(const grant_message &m) noexcept
 {
-	return begin(type::grant).u64(m.memory.address).u64(m.memory.size)
+	return begin(type::grant)
+		.u64(m.memory.address)
+		.u64(m.memory.size)
 		.u32(m.memory.key);
 }
 
@@ -207,8 +213,10 @@ std::optional<grant_message> decode_grant(std::span<const std::byte> bytes) noex
 
 bytes encode(const piece_message &m) noexcept
 {
-	auto out = begin(type::piece).u64(m.offset).u64(m.length).u8(
-		static_cast<uint8_t>(m.chunks));
+	auto out = begin(type::piece)
+			   .u64(m.offset)
+			   .u64(m.length)
+			   .u8(static_cast<uint8_t>(m.chunks));
 
 	for (unsigned i = 0; i < m.chunks; i++)
 		out.u32(m.crc[i]);

@@ -17,35 +17,35 @@
 namespace sluice::wire {
 
 inline constexpr uint32_t version = 1;
-inline constexpr unsigned most_chunks = 128;	///< of a piece
+inline constexpr unsigned most_chunks = 128; ///< of a piece
 inline constexpr size_t longest_name = 255;
 
 enum class type : uint8_t {
-	open = 1,	///< sender: a source is offered
-	accept,		///< receiver: it is wanted, from an offset on
-	refuse,		///< receiver: it is not
-	grant,		///< receiver: memory for one more piece
-	piece,		///< sender: a piece has been written
-	ack,		///< receiver: all before an offset is in its place
-	end,		///< sender: that was all of the source
-	done,		///< receiver: all of it is there
-	finish,		///< sender: no more sources
-	failed,		///< either: it gives up
-	busy,		///< either: it still looks at what the receiver has already
+	open = 1, ///< sender: a source is offered
+	accept,	  ///< receiver: it is wanted, from an offset on
+	refuse,	  ///< receiver: it is not
+	grant,	  ///< receiver: memory for one more piece
+	piece,	  ///< sender: a piece has been written
+	ack,	  ///< receiver: all before an offset is in its place
+	end,	  ///< sender: that was all of the source
+	done,	  ///< receiver: all of it is there
+	finish,	  ///< sender: no more sources
+	failed,	  ///< either: it gives up
+	busy,	  ///< either: it still looks at what the receiver has already
 };
 
 struct open_message {
-	uint64_t size;			///< bytes, or UINT64_MAX: unknown
-	uint64_t piece;			///< bytes of the sender's pieces
-	uint32_t chunk;			///< bytes, for CRCs
+	uint64_t size;	///< bytes, or UINT64_MAX: unknown
+	uint64_t piece; ///< bytes of the sender's pieces
+	uint32_t chunk; ///< bytes, for CRCs
 	bool checksum, digest;
-	std::string_view name;		///< a file's, without a path
+	std::string_view name; ///< a file's, without a path
 };
 
 struct accept_message {
-	uint64_t from;			///< the first byte to send
-	uint64_t piece;			///< bytes of a piece, at most the sender's
-	sha256_digest digest;		///< of what is before
+	uint64_t from;	      ///< the first byte to send
+	uint64_t piece;	      ///< bytes of a piece, at most the sender's
+	sha256_digest digest; ///< of what is before
 };
 
 struct grant_message {
@@ -53,27 +53,27 @@ struct grant_message {
 };
 
 struct piece_message {
-	uint64_t offset;		///< in the source
+	uint64_t offset; ///< in the source
 	uint64_t length;
-	unsigned chunks = 0;		///< of them have a CRC
+	unsigned chunks = 0; ///< of them have a CRC
 	std::array<uint32_t, most_chunks> crc;
 };
 
 struct ack_message {
-	uint64_t upto;			///< all before this offset is in its place
+	uint64_t upto; ///< all before this offset is in its place
 };
 
 struct busy_message {
-	uint64_t looked_at;		///< so many bytes so far
+	uint64_t looked_at; ///< so many bytes so far
 };
 
 struct end_message {
-	uint64_t size;			///< of the source, as it turned out
-	sha256_digest digest;		///< of all of it, zero without
+	uint64_t size;	      ///< of the source, as it turned out
+	sha256_digest digest; ///< of all of it, zero without
 };
 
-struct text_message {			///< refuse, failed
-	std::string_view text;		///< printable
+struct text_message {	       ///< refuse, failed
+	std::string_view text; ///< printable
 };
 
 /// A message as bytes.

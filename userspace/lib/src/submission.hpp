@@ -52,15 +52,15 @@ struct submission {
 	drm_amdgpu_sdma_fence out{};
 	syncobj sync;
 	std::deque<earlier> after;
-	std::vector<drm_amdgpu_sdma_fence> in;	///< the same, for the kernel
-	unique_fd fence;	///< while somebody waits for it
-	uint64_t bytes = 0;	///< that it moves
-	bool waits = false;	///< it has waits
-	bool faults = false;	///< it brings shared memory where it can be reached
-	bool stopped = false;	///< somebody asked to stop it
-	int commands = -1;	///< its slot of the command_queue, while it has one
-	std::shared_ptr<gpu> on;		///< while it is under way
-	std::shared_ptr<const void> owner;	///< of this, while it is under way
+	std::vector<drm_amdgpu_sdma_fence> in; ///< the same, for the kernel
+	unique_fd fence;		       ///< while somebody waits for it
+	uint64_t bytes = 0;		       ///< that it moves
+	bool waits = false;		       ///< it has waits
+	bool faults = false;	 ///< it brings shared memory where it can be reached
+	bool stopped = false;	 ///< somebody asked to stop it
+	int commands = -1;	 ///< its slot of the command_queue, while it has one
+	std::shared_ptr<gpu> on; ///< while it is under way
+	std::shared_ptr<const void> owner; ///< of this, while it is under way
 	batch_outcome outcome;
 
 	/// Have the fences that it begins after where @p node finds them: 0 or -errno.
@@ -71,16 +71,15 @@ struct submission {
 };
 
 /// What is wrong with @p run, which ended with @p number of errno on @p device.
-error batch_error(const submission &run, std::string_view device,
-		  int number) noexcept;
+error batch_error(const submission &run, std::string_view device, int number) noexcept;
 
 struct batch_data {
 	explicit batch_data(size_t expected);
 
 	std::vector<drm_amdgpu_sdma_desc> descs;
-	std::vector<buffer> buffers;		///< that they name
-	result<void> right;			///< or the first mistake
-	uint32_t flags = 0, next_flags = 0;	///< of all, and of the next one
+	std::vector<buffer> buffers;	    ///< that they name
+	result<void> right;		    ///< or the first mistake
+	uint32_t flags = 0, next_flags = 0; ///< of all, and of the next one
 	uint64_t next_record = 0;
 	submission run;
 };

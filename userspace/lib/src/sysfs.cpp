@@ -98,8 +98,8 @@ std::optional<uint64_t> sysfs::number(std::string_view path) const
 	bool hex = all.starts_with("0x");
 	const char *first = all.data() + (hex ? 2 : 0);
 	uint64_t value;
-	auto end = std::from_chars(first, all.data() + all.size(), value,
-				   hex ? 16 : 10);
+	auto end =
+		std::from_chars(first, all.data() + all.size(), value, hex ? 16 : 10);
 
 	if (end.ec != std::errc())
 		return std::nullopt;
@@ -122,8 +122,8 @@ std::vector<std::string> sysfs::list(std::string_view path) const
 	std::vector<std::string> names;
 	std::error_code bad;
 
-	for (fs::directory_iterator entry(full(path), bad), end;
-	     !bad && entry != end; entry.increment(bad))
+	for (fs::directory_iterator entry(full(path), bad), end; !bad && entry != end;
+	     entry.increment(bad))
 		names.push_back(entry->path().filename().string());
 	std::ranges::sort(names, [](const std::string &a, const std::string &b) {
 		return ::strverscmp(a.c_str(), b.c_str()) < 0;
@@ -160,8 +160,8 @@ std::optional<uint64_t> sysfs::value(std::string_view lines, std::string_view ke
 			continue;
 		line.remove_prefix(key.size() + 1);
 		uint64_t value;
-		auto parsed = std::from_chars(line.data(),
-					      line.data() + line.size(), value);
+		auto parsed =
+			std::from_chars(line.data(), line.data() + line.size(), value);
 		if (parsed.ec == std::errc())
 			return value;
 	}

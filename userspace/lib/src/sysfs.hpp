@@ -54,7 +54,7 @@ private:
 		return root_ + std::string(path);
 	}
 
-	std::string root_;		///< without links, ends with a slash
+	std::string root_; ///< without links, ends with a slash
 };
 
 } // namespace sluice

@@ -50,18 +50,18 @@ void topology_reader::read_nodes(topology &to) const
 
 	for (const std::string &entry : files_.list(top)) {
 		topology::node node;
-		auto number = std::from_chars(
-			entry.data() + std::min<size_t>(4, entry.size()),
-			entry.data() + entry.size(), node.id);
+		auto number = std::from_chars(entry.data() +
+						      std::min<size_t>(4, entry.size()),
+					      entry.data() + entry.size(), node.id);
 
 		if (!entry.starts_with("node") || number.ec != std::errc())
 			continue;
 		const std::string directory = top + "/" + entry;
 		node.cpus = files_.text(directory + "/cpulist");
 		std::string memory = files_.text(directory + "/meminfo");
-		node.bytes = std::strtoull(field_of(memory, "MemTotal").c_str(),
-					   nullptr, 10)
-			     << 10;
+		node.bytes =
+			std::strtoull(field_of(memory, "MemTotal").c_str(), nullptr, 10)
+			<< 10;
 		std::string distances = files_.text(directory + "/distance");
 		for (char *at = distances.data(), *end = at;; at = end) {
 			unsigned long distance = std::strtoul(at, &end, 10);
@@ -72,11 +72,14 @@ void topology_reader::read_nodes(topology &to) const
 		}
 		to.nodes_.push_back(std::move(node));
 	}
-	if (to.nodes_.empty())		// CONFIG_NUMA is not set
+	if (to.nodes_.empty()) // CONFIG_NUMA is not set
 		to.nodes_.push_back({
 			.cpus = files_.text("sys/devices/system/cpu/online"),
 			.bytes = std::strtoull(field_of(files_.text("proc/meminfo"),
-				"MemTotal").c_str(), nullptr, 10) << 10,
+							"MemTotal")
+						       .c_str(),
+					       nullptr, 10)
+				 << 10,
 			.distances = {10},
 		});
 }
@@ -84,7 +87,9 @@ void topology_reader::read_nodes(topology &to) const
 void topology_reader::read_kernel(topology &to) const
 {
 	static constexpr std::array<std::string_view, 4> symbols = {
-		"schedule", "pci_p2pdma_distance_many", "dev_pagemap_publish_alias",
+		"schedule",
+		"pci_p2pdma_distance_many",
+		"dev_pagemap_publish_alias",
 		"svm_alias_init",
 	};
 	topology::kernel &k = to.kernel_;
@@ -151,12 +156,9 @@ std::string topology::name_of(location where) const
 		return where.index < nodes_.size()
 			       ? std::format("node{}", nodes_[where.index].id)
 			       : std::string();
-	case location::kind::gpu:
-		return of(gpus_);
-	case location::kind::nic:
-		return of(nics_);
-	case location::kind::disk:
-		return of(disks_);
+	case location::kind::gpu: return of(gpus_);
+	case location::kind::nic: return of(nics_);
+	case location::kind::disk: return of(disks_);
 	}
 	return {};
 }
@@ -181,13 +183,11 @@ result<location> topology::find(std::string_view wanted) const
 			address = disks_[where.index].pci.address;
 		}
 		if (wanted == own || wanted == address || wanted == render ||
-		    (!render.empty() &&
-		     render.ends_with("/" + std::string(wanted))))
+		    (!render.empty() && render.ends_with("/" + std::string(wanted))))
 			return where;
 		names += " " + own;
 	}
-	return fail(errc::device, wanted,
-		    "there is no such thing; there is" + names);
+	return fail(errc::device, wanted, "there is no such thing; there is" + names);
 }
 
 } // namespace sluice

@@ -27,9 +27,8 @@ std::string target_name(uint64_t version)
 
 std::string address_of(uint64_t domain, uint64_t location)
 {
-	return std::format("{:04x}:{:02x}:{:02x}.{:x}", domain,
-			   location >> 8 & 0xff, location >> 3 & 0x1f,
-			   location & 7);
+	return std::format("{:04x}:{:02x}:{:02x}.{:x}", domain, location >> 8 & 0xff,
+			   location >> 3 & 0x1f, location & 7);
 }
 
 double megabytes(const std::string &properties, std::string_view key)
@@ -55,8 +54,8 @@ void topology_reader::read_gpus(topology &to) const
 		topology::gpu gpu{.pci = std::move(*function)};
 		gpu.render_node = "/dev/dri/" + entry;
 		gpu.driver = files_.target(directory + "/driver");
-		gpu.vram_bytes = files_.number(directory + "/mem_info_vram_total")
-					 .value_or(0);
+		gpu.vram_bytes =
+			files_.number(directory + "/mem_info_vram_total").value_or(0);
 		gpu.visible_vram_bytes =
 			files_.number(directory + "/mem_info_vis_vram_total")
 				.value_or(0);
@@ -83,8 +82,7 @@ void topology_reader::read_kfd(topology &to) const
 		auto gpu = std::ranges::find(
 			to.gpus_, address_of(of("domain"), of("location_id")),
 			[](const auto &g) { return g.pci.address; });
-		auto id = files_.number(kfd_nodes + "/" + name + "/gpu_id")
-				  .value_or(0);
+		auto id = files_.number(kfd_nodes + "/" + name + "/gpu_id").value_or(0);
 
 		// The first partition speaks for all.
 		if (!id || gpu == to.gpus_.end() || gpu->kfd_id)
@@ -110,12 +108,10 @@ topology_reader::read_links(uint64_t node, const kfd_indices &indices) const
 
 	for (const std::string &link : files_.list(top)) {
 		std::string lines = files_.text(top + "/" + link + "/properties");
-		auto peer =
-			std::ranges::find(indices, sysfs::value(lines, "node_to"),
-					  &kfd_indices::value_type::first);
+		auto peer = std::ranges::find(indices, sysfs::value(lines, "node_to"),
+					      &kfd_indices::value_type::first);
 
-		if (sysfs::value(lines, "type") != xgmi_type ||
-		    peer == indices.end())
+		if (sysfs::value(lines, "type") != xgmi_type || peer == indices.end())
 			continue;
 		uint64_t weight = sysfs::value(lines, "weight").value_or(0);
 		links.push_back({

@@ -17,7 +17,7 @@ constexpr size_t extended_space = 0x100, whole_space = 0x1000;
 constexpr uint32_t acs_capability = 0x0d;
 constexpr size_t acs_control = 6;
 constexpr uint16_t acs_request_redirect = 0x04, acs_completion_redirect = 0x08,
-	acs_egress = 0x20;
+		   acs_egress = 0x20;
 
 uint32_t word(std::string_view space, size_t at, size_t size)
 {
@@ -60,9 +60,7 @@ std::vector<std::string_view> parts_of(std::string_view path)
 
 double encoded_share(double gigatransfers)
 {
-	return gigatransfers < 8    ? 8.0 / 10
-	       : gigatransfers < 64 ? 128.0 / 130
-				    : 0.945;
+	return gigatransfers < 8 ? 8.0 / 10 : gigatransfers < 64 ? 128.0 / 130 : 0.945;
 }
 
 } // namespace
@@ -110,8 +108,7 @@ acs topology_reader::redirect(const std::string &directory) const
 	if (at == 0)
 		return acs::direct;
 	uint32_t control = word(space, at + acs_control, 2);
-	return control & (acs_request_redirect | acs_completion_redirect |
-			  acs_egress)
+	return control & (acs_request_redirect | acs_completion_redirect | acs_egress)
 		       ? acs::redirected
 		       : acs::direct;
 }
@@ -127,8 +124,8 @@ std::optional<pci_function> topology_reader::pci(const std::string &real) const
 		directory += part;
 		if (is_pci_address(part))
 			chain.push_back(directory);
-		else if (part.starts_with("pci") && is_pci_address(
-				std::string(part.substr(3)) + ":00.0"))
+		else if (part.starts_with("pci") &&
+			 is_pci_address(std::string(part.substr(3)) + ":00.0"))
 			pci.host_bridge = part;
 		else if (!chain.empty())
 			break;
@@ -143,8 +140,8 @@ std::optional<pci_function> topology_reader::pci(const std::string &real) const
 	std::string group = files_.target(own + "/iommu_group");
 	std::from_chars(group.data(), group.data() + group.size(), pci.iommu_group);
 	if (pci.iommu_group >= 0)
-		pci.iommu_mode = files_.text(
-			"sys/kernel/iommu_groups/" + group + "/type", 32);
+		pci.iommu_mode =
+			files_.text("sys/kernel/iommu_groups/" + group + "/type", 32);
 	pci.redirect = redirect(own);
 	pci.link = link(own);
 	for (size_t i = chain.size() - 1; i-- > 0;)
@@ -163,17 +160,16 @@ void topology_reader::read_host_bridges(topology &to) const
 		topology::host_bridge bridge{.name = name};
 		std::string directory = "sys/devices/" + name;
 		auto names = files_.list(directory);
-		auto first = std::ranges::min_element(
-			names, {}, [](const std::string &n) {
-				return std::pair(!is_pci_address(n), n);
-			});
+		auto first =
+			std::ranges::min_element(names, {}, [](const std::string &n) {
+			return std::pair(!is_pci_address(n), n);
+		});
 
 		if (first != names.end() && is_pci_address(*first)) {
 			directory += "/" + *first;
 			uint64_t class_code =
 				files_.number(directory + "/class").value_or(0);
-			if (first->ends_with(":00.0") ||
-			    class_code >> 8 == 0x0604) {
+			if (first->ends_with(":00.0") || class_code >> 8 == 0x0604) {
 				bridge.vendor = static_cast<uint32_t>(
 					files_.number(directory + "/vendor")
 						.value_or(0));

@@ -25,8 +25,8 @@ private:
 	void read_host_bridges(topology &to) const;
 	void read_kernel(topology &to) const;
 
-	std::vector<topology::xgmi_link> read_links(
-		uint64_t node, const kfd_indices &indices) const;
+	std::vector<topology::xgmi_link> read_links(uint64_t node,
+						    const kfd_indices &indices) const;
 	topology::nic read_nic(const std::string &name) const;
 	std::string pci_of_disk(const std::string &name) const;
 

@@ -27,14 +27,14 @@ operation connection::send(std::span<const std::byte> message) noexcept
 	if (in_.chaining())
 		return in_.no_part_of_a_chain("send");
 	if (message.size() > max_message)
-		return in_.failed({errc::usage, peer_, std::format(
-			"a message of {} bytes; {} is the most", message.size(),
-			max_message)});
+		return in_.failed({errc::usage, peer_,
+				   std::format("a message of {} bytes; {} is the most",
+					       message.size(), max_message)});
 	if (over())
 		return in_.failed(*cause_);
 	if (free_slots_.empty())
-		return in_.failed({errc::busy, peer_, std::format(
-			"{} messages are under way", sends_)});
+		return in_.failed({errc::busy, peer_,
+				   std::format("{} messages are under way", sends_)});
 	op_state *op = in_.take();
 
 	if (!op)
@@ -43,8 +43,10 @@ operation connection::send(std::span<const std::byte> message) noexcept
 
 	free_slots_.pop_back();
 	std::ranges::copy(message, send_slot(slot) + header::size);
-	waiting_.push_or_grow({.op = op, .length = static_cast<uint32_t>(message.size()),
-			       .slot = slot, .what = action::send});
+	waiting_.push_or_grow({.op = op,
+			       .length = static_cast<uint32_t>(message.size()),
+			       .slot = slot,
+			       .what = action::send});
 	schedule();
 	return begin("send", op);
 }
@@ -105,11 +107,13 @@ operation connection::transfer(bool write, const slice &local, const registratio
 	if (!op)
 		return in_.refused();
 	op->keep = local;
-	waiting_.push_or_grow({.op = op, .memory = by.share(), .local = local.address(),
-		       .remote = there.address + offset,
-		       .length = static_cast<uint32_t>(local.size()),
-		       .remote_key = there.key,
-		       .what = write ? action::write : action::read});
+	waiting_.push_or_grow({.op = op,
+			       .memory = by.share(),
+			       .local = local.address(),
+			       .remote = there.address + offset,
+			       .length = static_cast<uint32_t>(local.size()),
+			       .remote_key = there.key,
+			       .what = write ? action::write : action::read});
 	schedule();
 	return begin(what, op);
 }
@@ -212,8 +216,8 @@ void connection::add(work w, kind what) noexcept
 	if (w.what == action::send) {
 		auto head = flow_.send(what, static_cast<uint16_t>(w.length));
 
-		wire::encode(head, std::span<std::byte, header::size>(
-					   send_slot(w.slot), header::size));
+		wire::encode(head, std::span<std::byte, header::size>(send_slot(w.slot),
+								      header::size));
 	} else {
 		full_ = ++transfers_ == options_.depth;
 	}
@@ -262,8 +266,10 @@ void connection::post_receive(uint16_t slot) noexcept
 	ibv_sge part = {.addr = reinterpret_cast<uintptr_t>(receive_slot(slot)),
 			.length = wire::most_bytes,
 			.lkey = ring_registration_->region().lkey};
-	ibv_recv_wr wr = {.wr_id = receive_mark | slot, .next = nullptr,
-			  .sg_list = &part, .num_sge = 1};
+	ibv_recv_wr wr = {.wr_id = receive_mark | slot,
+			  .next = nullptr,
+			  .sg_list = &part,
+			  .num_sge = 1};
 	ibv_recv_wr *refused = nullptr;
 
 	if (!qp_ || over())
@@ -369,16 +375,20 @@ void connection::broken(const work &w, const ibv_wc &wc) noexcept
 	case IBV_WC_RESP_TIMEOUT_ERR:
 		return fail(errc::peer_lost, "its card does not answer any more");
 	case IBV_WC_REM_ACCESS_ERR:
-		return fail(errc::denied, std::format(
-			"we may not {} {} bytes at {:#x}: revoked, or not its",
-			w.what == action::read ? "read" : "write", w.length, w.remote));
+		return fail(
+			errc::denied,
+			std::format(
+				"we may not {} {} bytes at {:#x}: revoked, or not its",
+				w.what == action::read ? "read" : "write", w.length,
+				w.remote));
 	case IBV_WC_REM_INV_REQ_ERR:
 	case IBV_WC_REM_OP_ERR:
-		return fail(errc::peer_error, std::format("its card refuses: {}",
-						ibv_wc_status_str(wc.status)));
+		return fail(errc::peer_error,
+			    std::format("its card refuses: {}",
+					ibv_wc_status_str(wc.status)));
 	default:
 		return fail(errc::device, std::format("our card {}: {}", card_name(),
-						ibv_wc_status_str(wc.status)));
+						      ibv_wc_status_str(wc.status)));
 	}
 }
 
@@ -391,9 +401,10 @@ void connection::receive_broken(const ibv_wc &wc) noexcept
 		card_->settle_later(*this);
 		return;
 	case IBV_WC_LOC_LEN_ERR:
-	case IBV_WC_LOC_QP_OP_ERR:	// what soft RoCE says
-		return fail(errc::protocol, std::format(
-			"a message of more than {} bytes", wire::most_bytes));
+	case IBV_WC_LOC_QP_OP_ERR: // what soft RoCE says
+		return fail(errc::protocol,
+			    std::format("a message of more than {} bytes",
+					wire::most_bytes));
 	case IBV_WC_REM_INV_REQ_ERR:
 	case IBV_WC_REM_ACCESS_ERR:
 	case IBV_WC_REM_OP_ERR:
@@ -402,7 +413,7 @@ void connection::receive_broken(const ibv_wc &wc) noexcept
 					ibv_wc_status_str(wc.status)));
 	default:
 		return fail(errc::device, std::format("our card {}: {}", card_name(),
-						ibv_wc_status_str(wc.status)));
+						      ibv_wc_status_str(wc.status)));
 	}
 }
 
@@ -435,15 +446,12 @@ void connection::received(const ibv_wc &wc) noexcept
 void connection::handle(const header &head, uint16_t slot) noexcept
 {
 	switch (head.what) {
-	case kind::data:
-		return arrive({slot, head.length});
+	case kind::data: return arrive({slot, head.length});
 	case kind::credit:
 	case kind::ping:
-	case kind::pong:
-		return post_receive(slot);
+	case kind::pong: return post_receive(slot);
 	case kind::proof:
-	case kind::welcome:
-		return fail(errc::protocol, "a second first message");
+	case kind::welcome: return fail(errc::protocol, "a second first message");
 	}
 }
 
@@ -492,9 +500,9 @@ void connection::deliver(op_state &op, std::span<std::byte> to,
 					message.length};
 
 	if (from.size() > to.size()) {
-		fail(errc::protocol, std::format(
-			"a message of {} bytes where {} are expected", from.size(),
-			to.size()));
+		fail(errc::protocol,
+		     std::format("a message of {} bytes where {} are expected",
+				 from.size(), to.size()));
 		in_.finish(op, std::unexpected(*cause_));
 		return schedule();
 	}

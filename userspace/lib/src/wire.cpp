@@ -17,7 +17,7 @@ namespace {
 template <std::unsigned_integral T> T ordered(T value) noexcept
 {
 	return std::endian::native == std::endian::little ? value
-							   : std::byteswap(value);
+							  : std::byteswap(value);
 }
 
 template <std::unsigned_integral T> void put(std::byte *to, T value) noexcept
@@ -79,8 +79,7 @@ const char *wrong_length(kind what, size_t length) noexcept
 	case kind::welcome:
 	case kind::credit:
 	case kind::ping:
-	case kind::pong:
-		return length == 0 ? nullptr : "a control message with data";
+	case kind::pong: return length == 0 ? nullptr : "a control message with data";
 	}
 	return "a message of an unknown type";
 }
@@ -146,7 +145,7 @@ std::optional<refusal> read_refusal(std::span<const std::byte> data) noexcept
 }
 
 std::optional<mac> prove(std::string_view token, side who, const greeting &asked,
-			   const answer &answered) noexcept
+			 const answer &answered) noexcept
 {
 	// All that was said but the listener's proof, which depends on it.
 	constexpr size_t said = greeting::size + answer::size - sizeof(mac);

@@ -15,7 +15,7 @@
 
 namespace sluice::detail::wire {
 
-inline constexpr uint32_t magic = 0x45434c53;	// "SLCE"
+inline constexpr uint32_t magic = 0x45434c53; // "SLCE"
 inline constexpr uint16_t version = 1;
 
 using nonce = std::array<std::byte, 32>;
@@ -25,7 +25,7 @@ using mac = std::array<std::byte, 32>;
 struct greeting {
 	static constexpr size_t size = 40;
 
-	uint16_t messages = 0;		///< of the listener's that it receives at once
+	uint16_t messages = 0; ///< of the listener's that it receives at once
 	nonce number{};
 };
 
@@ -33,16 +33,16 @@ struct greeting {
 struct answer {
 	static constexpr size_t size = 72;
 
-	uint16_t messages = 0;		///< of the client's that it receives at once
+	uint16_t messages = 0; ///< of the client's that it receives at once
 	nonce number{};
 	mac of_listener{};
 };
 
 /// Why a listener refuses a request.
 enum class refusal : uint16_t {
-	busy = 1,		///< too many want to connect; the same may do later
-	misunderstood = 2,	///< not a greeting, or of another version
-	wrong_card = 3,		///< it does not listen on this card
+	busy = 1,	   ///< too many want to connect; the same may do later
+	misunderstood = 2, ///< not a greeting, or of another version
+	wrong_card = 3,	   ///< it does not listen on this card
 };
 
 inline constexpr size_t refusal_size = 8;
@@ -61,7 +61,7 @@ enum class side : uint8_t { client, listener };
 /// What proves that @p who knows the token: HMAC-SHA256, by the token, over what both
 /// said and which side it is. None: libcrypto fails.
 std::optional<mac> prove(std::string_view token, side who, const greeting &asked,
-			   const answer &answered) noexcept;
+			 const answer &answered) noexcept;
 
 /// Takes the same time wherever they differ.
 bool same(const mac &a, const mac &b) noexcept;
@@ -70,8 +70,8 @@ bool same(const mac &a, const mac &b) noexcept;
 bool fill(nonce &number) noexcept;
 
 enum class kind : uint8_t {
-	proof = 1,	///< of the client, its first message
-	welcome = 2,	///< of the listener, its first message
+	proof = 1,   ///< of the client, its first message
+	welcome = 2, ///< of the listener, its first message
 	data = 3,
 	credit = 4,
 	ping = 5,
@@ -83,10 +83,10 @@ struct header {
 	static constexpr size_t size = 16;
 
 	kind what = kind::data;
-	uint16_t length = 0;		///< of what follows
-	uint32_t sequence = 0;		///< number of the message, from 0
-	uint32_t granted = 0;		///< data messages that its sender takes, so far
-	uint32_t credits_seen = 0;	///< credit messages that its sender received
+	uint16_t length = 0;	   ///< of what follows
+	uint32_t sequence = 0;	   ///< number of the message, from 0
+	uint32_t granted = 0;	   ///< data messages that its sender takes, so far
+	uint32_t credits_seen = 0; ///< credit messages that its sender received
 };
 
 /// The most bytes that a message has.

@@ -12,7 +12,7 @@
 
 int main(int argc, char **argv)
 {
-	struct ibv_qp_attr ready = { .qp_state = IBV_QPS_RTR };
+	struct ibv_qp_attr ready = {.qp_state = IBV_QPS_RTR};
 	void *at = (void *)0x123456, *pd = (void *)0x1000, *qp = (void *)0x2000;
 	struct ibv_mr *mr[3];
 	size_t length;

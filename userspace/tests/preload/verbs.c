@@ -14,17 +14,18 @@ struct ibv_mr *ibv_reg_mr(struct ibv_pd *pd, void *at, size_t length, int access
 	return &region;
 }
 
-struct ibv_mr *ibv_reg_mr_iova(struct ibv_pd *pd, void *at, size_t length, uint64_t iova,
-			       int access)
+struct ibv_mr *ibv_reg_mr_iova(struct ibv_pd *pd, void *at, size_t length,
+			       uint64_t iova, int access)
 {
 	printf("reg_mr_iova %p %p %zu %lx %#x\n", (void *)pd, at, length, iova, access);
 	return &region;
 }
 
-struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *at, size_t length, uint64_t iova,
-				unsigned int access)
+struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *at, size_t length,
+				uint64_t iova, unsigned int access)
 {
-	printf("reg_mr_iova2 %p %p %zu %lx %#x\n", (void *)pd, at, length, iova, access);
+	printf("reg_mr_iova2 %p %p %zu %lx %#x\n", (void *)pd, at, length, iova,
+	       access);
 	return &region;
 }
 

@@ -57,8 +57,8 @@ TEST(Batch, EveryByteCrossesALinkOnce)
 	for (auto c : {Collective::all_gather, Collective::all_to_all})
 		for (auto w : {Way::pcpy, Way::pair, Way::b2b})
 			for (bool prelaunch : {false, true})
-				EXPECT_EQ(bytes_over_links(batches(c, w, prelaunch,
-									 8 << 20)),
+				EXPECT_EQ(bytes_over_links(
+						  batches(c, w, prelaunch, 8 << 20)),
 					  56u << 20);
 }
 
@@ -74,8 +74,8 @@ TEST(Batch, WaitsAreReleasedByTheHostAndBarriersByFences)
 			ASSERT_EQ(s.after.size(), 1u);
 			after.push_back(p.steps[s.after[0]].kind);
 		}
-	EXPECT_EQ(after, (std::vector{Kind::store, Kind::fence, Kind::fence,
-				      Kind::fence}));
+	EXPECT_EQ(after,
+		  (std::vector{Kind::store, Kind::fence, Kind::fence, Kind::fence}));
 }
 
 TEST(Batch, HostBlocksGoToTheEnginesThatFaceTheHost)

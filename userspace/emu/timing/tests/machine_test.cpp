@@ -15,7 +15,8 @@ std::string entry(std::string_view key, std::string_view unit,
 		  std::string_view value = "600")
 {
 	return std::format("[{}]\nvalue = {}\nunit = \"{}\"\nbasis = \"assumed\"\n"
-			   "source = \"a test\"\n", key, value, unit);
+			   "source = \"a test\"\n",
+			   key, value, unit);
 }
 
 // All parameters, one of them replaced.

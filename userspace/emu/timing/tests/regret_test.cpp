@@ -11,8 +11,8 @@ namespace {
 void expect_at_most(double most, const std::vector<Regret> &all)
 {
 	for (const Regret &r : all)
-		EXPECT_LE(r.value(), most) << r.what << ": " << r.chosen << ", best "
-					   << r.best;
+		EXPECT_LE(r.value(), most)
+			<< r.what << ": " << r.chosen << ", best " << r.best;
 }
 
 TEST(Regret, OfTheLibraryInThePapersCollectives)

@@ -18,8 +18,12 @@ Step submit(u32 packets = 0)
 
 Step copy(u32 lane, u32 batch, u64 bytes, Place to = peer(1))
 {
-	return {.kind = Kind::copy, .lane = lane, .bytes = bytes, .from = own,
-		.to = to, .batch = batch};
+	return {.kind = Kind::copy,
+		.lane = lane,
+		.bytes = bytes,
+		.from = own,
+		.to = to,
+		.batch = batch};
 }
 
 // Host: 10 + 2 * 1 = 12; doorbell 42; fetched 42 + 70 = 112; 1000 bytes at 10 take
@@ -139,9 +143,15 @@ TEST(Simulate, Polls)
 	for (int i = 0; i < 100; i++)
 		p.add({.kind = Kind::store});
 	u32 late = p.add({.kind = Kind::store});
-	u32 a = p.add({.kind = Kind::poll, .lane = 1, .from = host, .after = {early},
+	u32 a = p.add({.kind = Kind::poll,
+		       .lane = 1,
+		       .from = host,
+		       .after = {early},
 		       .batch = s});
-	u32 b = p.add({.kind = Kind::poll, .lane = 2, .from = host, .after = {late},
+	u32 b = p.add({.kind = Kind::poll,
+		       .lane = 2,
+		       .from = host,
+		       .after = {late},
 		       .batch = s});
 	Result r = simulate(p, simple());
 
@@ -178,8 +188,8 @@ TEST(Simulate, LooksAtWords)
 	u32 s = p.add(submit());
 	std::vector<u32> syncs;
 	for (u32 lane : {1, 2})
-		syncs.push_back(p.add({.kind = Kind::atomic, .lane = lane, .to = host,
-				       .batch = s}));
+		syncs.push_back(p.add(
+			{.kind = Kind::atomic, .lane = lane, .to = host, .batch = s}));
 	p.add({.kind = Kind::await, .after = syncs});
 
 	EXPECT_EQ(simulate(p, simple()).end, 110 + 300 + 3 + 3);

@@ -63,9 +63,10 @@ TEST(Trace, APollWaitsForTheLastWriterOfItsWord)
 {
 	const char *at = R"(,"from":["system",0,64])", *to = R"(,"to":["system",0,64])",
 		   *other = R"(,"to":["system",0,72])";
-	Program p = read({event("fence", 1, 2, 0, to, 1), event("fence", 3, 4, 0, to, 1),
-			  event("fence", 4, 5, 0, other, 1),
-			  event("poll", 0, 6, 0, at), event("fence", 7, 8, 0, to, 1)});
+	Program p =
+		read({event("fence", 1, 2, 0, to, 1), event("fence", 3, 4, 0, to, 1),
+		      event("fence", 4, 5, 0, other, 1), event("poll", 0, 6, 0, at),
+		      event("fence", 7, 8, 0, to, 1)});
 	auto poll = std::ranges::find(p.steps, Kind::poll, &Step::kind);
 
 	ASSERT_EQ(poll->after.size(), 1u);
@@ -80,8 +81,10 @@ TEST(Trace, TheHostSleepsForInterruptsBeforeADoorbell)
 	Program p = read({event("doorbell", 0, 0, 64), event("trap", 1, 2, 0),
 			  event("trap", 2, 4, 32), event("doorbell", 3, 3, 128),
 			  event("trap", 4, 5, 64)});
-	std::vector<std::pair<Kind, std::size_t>> host, expected{
-		{Kind::submit, 0}, {Kind::sleep, 1}, {Kind::submit, 0}, {Kind::sleep, 2}};
+	std::vector<std::pair<Kind, std::size_t>> host, expected{{Kind::submit, 0},
+								 {Kind::sleep, 1},
+								 {Kind::submit, 0},
+								 {Kind::sleep, 2}};
 
 	for (const Step &s : p.steps)
 		if (s.lane == 0)
@@ -138,7 +141,8 @@ TEST(Trace, Written)
 	std::string json = write_trace(p, simulate(p, simple()));
 
 	EXPECT_NE(json.find(R"("name":"trap","pid":0,"tid":1,"ts":0.111,"dur":0.020)"),
-		  std::string::npos) << json;
+		  std::string::npos)
+		<< json;
 	EXPECT_NE(json.find("gpu0, MODEL"), std::string::npos);
 	EXPECT_NE(json.find("host, MODEL"), std::string::npos);
 	EXPECT_TRUE(json.ends_with("}]\n"));

@@ -22,25 +22,25 @@ namespace detail {
 class gpu;
 struct batch_data;
 struct prepared_data;
-}
+} // namespace detail
 
 /// What a device can do in one batch. Source: AMDGPU_INFO_SDMA_BATCH.
 struct batch_limits {
-	uint32_t operations = 0;	///< in one batch
-	uint32_t broadcast = 0;		///< destinations of one broadcast
-	uint32_t fences = 0;		///< that a batch may begin after
-	uint32_t engines = 0;		///< mask of engines for batches
-	uint32_t wait_engines = 0;	///< of those, for batches with waits
-	uint64_t bytes = 0;		///< moved by one batch
-	uint64_t queued_bytes = 0;	///< under way on one engine
-	clock::duration wait{};		///< all waits of a batch together
+	uint32_t operations = 0;   ///< in one batch
+	uint32_t broadcast = 0;	   ///< destinations of one broadcast
+	uint32_t fences = 0;	   ///< that a batch may begin after
+	uint32_t engines = 0;	   ///< mask of engines for batches
+	uint32_t wait_engines = 0; ///< of those, for batches with waits
+	uint64_t bytes = 0;	   ///< moved by one batch
+	uint64_t queued_bytes = 0; ///< under way on one engine
+	clock::duration wait{};	   ///< all waits of a batch together
 	bool prepared = false, ring = false, user_memory = false, svm = false;
 };
 
 enum class place : uint8_t {
-	automatic,	///< the driver decides
-	one_engine,	///< back to back on one engine
-	fan_out,	///< in equal shares on all of engines()
+	automatic,  ///< the driver decides
+	one_engine, ///< back to back on one engine
+	fan_out,    ///< in equal shares on all of engines()
 };
 
 /// memory COMPARE value, of 32 bits
@@ -50,20 +50,20 @@ enum class compare : uint8_t { equal, not_equal, greater_equal, less_equal };
 struct batch_record {
 	enum : uint32_t { done = 1, skipped = 2, failed = 3 };
 
-	uint64_t start;		///< GPU clock counter
+	uint64_t start; ///< GPU clock counter
 	uint64_t unused[3];
-	uint64_t end;		///< GPU clock counter
-	uint32_t status;	///< done, skipped (behind a wait that gave up), failed
-	uint32_t engine;	///< its instance
+	uint64_t end;	 ///< GPU clock counter
+	uint32_t status; ///< done, skipped (behind a wait that gave up), failed
+	uint32_t engine; ///< its instance
 	uint64_t unused2[2];
 };
 
 /// How a batch ran.
 struct batch_outcome {
-	uint32_t engines = 0;		///< mask of engines that it was given to
-	uint64_t vram_bytes = 0;	///< read and written in the GPU's own memory
-	uint64_t system_bytes = 0;	///< the same in the host's memory
-	uint64_t peer_bytes = 0;	///< the same in other devices' memory
+	uint32_t engines = 0;	   ///< mask of engines that it was given to
+	uint64_t vram_bytes = 0;   ///< read and written in the GPU's own memory
+	uint64_t system_bytes = 0; ///< the same in the host's memory
+	uint64_t peer_bytes = 0;   ///< the same in other devices' memory
 };
 
 /// Operations to be run together. It keeps the buffers that it names alive, as does

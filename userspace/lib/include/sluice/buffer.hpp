@@ -32,9 +32,9 @@ constexpr size_t round_to_pages(size_t n)
 
 /// What memory a buffer is.
 enum class memory : uint8_t {
-	host,	///< anonymous memory of the process
-	svm,	///< the same, which a GPU shares: it moves to video memory and back
-	vram,	///< video memory, allocated as such
+	host, ///< anonymous memory of the process
+	svm,  ///< the same, which a GPU shares: it moves to video memory and back
+	vram, ///< video memory, allocated as such
 };
 
 const char *name(memory kind) noexcept;
@@ -60,7 +60,9 @@ private:
 class memory_block {
 public:
 	memory_block(memory kind, std::byte *data, size_t size) noexcept
-		: kind_(kind), data_(data), size_(size) {}
+		: kind_(kind), data_(data), size_(size)
+	{
+	}
 	memory_block(const memory_block &) = delete;
 	memory_block &operator=(const memory_block &) = delete;
 	virtual ~memory_block() = default;
@@ -121,7 +123,7 @@ class buffer {
 public:
 	struct host_options {
 		int numa_node = -1;	///< to be near; -1: wherever
-		bool huge_pages = true;	///< ask for them; they are a wish
+		bool huge_pages = true; ///< ask for them; they are a wish
 	};
 
 	/// No memory. Only to be assigned to.
@@ -140,8 +142,9 @@ public:
 			block_->get();
 	}
 	buffer(const buffer &other) noexcept : buffer(other.block_) {}
-	buffer(buffer &&other) noexcept
-		: block_(std::exchange(other.block_, nullptr)) {}
+	buffer(buffer &&other) noexcept : block_(std::exchange(other.block_, nullptr))
+	{
+	}
 	buffer &operator=(buffer other) noexcept
 	{
 		std::swap(block_, other.block_);
@@ -199,7 +202,9 @@ public:
 	slice() noexcept = default;
 	slice(const buffer &all) noexcept : slice(all, 0, all.size()) {}
 	slice(const buffer &of, size_t offset, size_t length) noexcept
-		: buffer_(of), offset_(offset), length_(length) {}
+		: buffer_(of), offset_(offset), length_(length)
+	{
+	}
 
 	const buffer &of() const noexcept { return buffer_; }
 	size_t offset() const noexcept { return offset_; }

@@ -24,9 +24,9 @@
 namespace sluice {
 
 namespace detail {
-class engine;		// a context's inside
+class engine; // a context's inside
 struct op_state;
-}
+} // namespace detail
 
 /// Something under way. Moving it moves the ownership. Destroying it cancels what is
 /// not done and waits until no device can touch its memory any more. Only a file may
@@ -39,7 +39,9 @@ public:
 	operation() noexcept = default;
 	explicit operation(detail::op_state *state) noexcept : state_(state) {}
 	operation(operation &&other) noexcept
-		: state_(std::exchange(other.state_, nullptr)) {}
+		: state_(std::exchange(other.state_, nullptr))
+	{
+	}
 	operation &operator=(operation &&other) noexcept;
 	~operation() { drain(); }
 
@@ -75,7 +77,7 @@ public:
 
 	private:
 		operation &of_;
-		detail::op_state *waits_for_ = nullptr;	///< while it does
+		detail::op_state *waits_for_ = nullptr; ///< while it does
 	};
 	awaiter operator co_await() noexcept { return awaiter(*this); }
 

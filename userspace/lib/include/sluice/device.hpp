@@ -24,13 +24,13 @@ class gpu;
 
 /// What there is to be opened.
 struct device_info {
-	std::string address;		///< PCI, "0000:03:00.0"
-	std::string render_node;	///< "/dev/dri/renderD128"
-	std::string product;		///< e.g. "gfx942"
+	std::string address;	 ///< PCI, "0000:03:00.0"
+	std::string render_node; ///< "/dev/dri/renderD128"
+	std::string product;	 ///< e.g. "gfx942"
 	int numa_node = -1;
-	uint32_t kfd_id = 0;		///< amdkfd's gpu_id; 0: it does not know it
+	uint32_t kfd_id = 0; ///< amdkfd's gpu_id; 0: it does not know it
 	uint64_t vram_bytes = 0;
-	uint64_t visible_vram_bytes = 0;	///< within the CPU's reach
+	uint64_t visible_vram_bytes = 0; ///< within the CPU's reach
 };
 
 /// All GPUs of amdgpu, in the order of their addresses. Without any: empty.
@@ -38,16 +38,16 @@ std::vector<device_info> list_devices();
 
 /// How batches run on a device, best first.
 enum class engine_path : uint8_t {
-	batch,		///< by the SDMA batch ioctl
-	command,	///< by AMDGPU_CS, one submission for each batch
+	batch,	 ///< by the SDMA batch ioctl
+	command, ///< by AMDGPU_CS, one submission for each batch
 };
 
 /// Pages that left and came to a device since it was opened, of this process. They
 /// count as a migration begins; one that is tried again counts again.
 struct device_counters {
-	uint64_t migrated_in = 0;	///< pages to video memory
-	uint64_t migrated_out = 0;	///< pages back to the host, for whatever reason
-	uint64_t lost_events = 0;	///< not 0: the two above are lower bounds
+	uint64_t migrated_in = 0;  ///< pages to video memory
+	uint64_t migrated_out = 0; ///< pages back to the host, for whatever reason
+	uint64_t lost_events = 0;  ///< not 0: the two above are lower bounds
 };
 
 class device {

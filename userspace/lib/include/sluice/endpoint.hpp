@@ -29,7 +29,7 @@ namespace detail {
 class connection;
 class connector;
 class door;
-}
+} // namespace detail
 
 inline constexpr size_t max_message = 1024;
 
@@ -42,7 +42,7 @@ inline constexpr clock::duration least_silence = std::chrono::milliseconds(30);
 /// Memory of a peer, as the peer told of it.
 struct remote_memory {
 	uint64_t address = 0;
-	uint64_t size = 0;	///< bytes
+	uint64_t size = 0; ///< bytes
 	uint32_t key = 0;
 };
 

@@ -15,22 +15,22 @@ namespace sluice {
 
 /// What kind of failure it is.
 enum class errc : uint8_t {
-	usage,		///< the caller asked for what makes no sense
-	system,		///< a system call failed for no reason named below
-	input,		///< a file is missing, is not what it should be, or ends early
-	output,		///< a file cannot be written: full, read only, ...
-	device,		///< a device is missing, refuses, or failed
-	unsupported,	///< the kernel or the device cannot do it
-	no_path,	///< no path, or none as good as was required
-	busy,		///< too much is under way; the same may do later
-	stale,		///< what it was prepared for is not there any more
-	peer_lost,	///< the other side went away
-	peer_error,	///< the other side reported an error and gave up
-	denied,		///< the other side did not prove that it may
-	protocol,	///< the other side broke the protocol
-	timeout,	///< not done within the time given
-	cancelled,	///< somebody cancelled it
-	corrupt,	///< the data that arrived are not the data that were sent
+	usage,	     ///< the caller asked for what makes no sense
+	system,	     ///< a system call failed for no reason named below
+	input,	     ///< a file is missing, is not what it should be, or ends early
+	output,	     ///< a file cannot be written: full, read only, ...
+	device,	     ///< a device is missing, refuses, or failed
+	unsupported, ///< the kernel or the device cannot do it
+	no_path,     ///< no path, or none as good as was required
+	busy,	     ///< too much is under way; the same may do later
+	stale,	     ///< what it was prepared for is not there any more
+	peer_lost,   ///< the other side went away
+	peer_error,  ///< the other side reported an error and gave up
+	denied,	     ///< the other side did not prove that it may
+	protocol,    ///< the other side broke the protocol
+	timeout,     ///< not done within the time given
+	cancelled,   ///< somebody cancelled it
+	corrupt,     ///< the data that arrived are not the data that were sent
 };
 
 /// Short name of @p code, e.g. "timeout".
@@ -54,15 +54,9 @@ public:
 	int number() const noexcept { return number_; }
 	/// Which element of an array is at fault, e.g. of a batch, or no_index.
 	uint32_t index() const noexcept { return index_; }
-	std::string_view where() const noexcept
-	{
-		return {text_.data(), where_};
-	}
+	std::string_view where() const noexcept { return {text_.data(), where_}; }
 	/// "where: what", for people.
-	std::string_view message() const noexcept
-	{
-		return {text_.data(), size_};
-	}
+	std::string_view message() const noexcept { return {text_.data(), size_}; }
 
 	/// The same error, of element @p index.
 	error &&at(uint32_t index) && noexcept

@@ -32,11 +32,11 @@ struct plan;
 
 /// What a rank's data go by. The names are DMA-Latte's (arXiv 2511.06605).
 enum class variant : uint8_t {
-	automatic,	///< what is quickest for this operation and size
-	pcpy,		///< a copy for each destination, each on its own engine
-	bcst,		///< the same bytes to two destinations by one packet
-	swap,		///< two ranks exchange memory in place, by one packet
-	b2b,		///< copies back to back on one engine
+	automatic, ///< what is quickest for this operation and size
+	pcpy,	   ///< a copy for each destination, each on its own engine
+	bcst,	   ///< the same bytes to two destinations by one packet
+	swap,	   ///< two ranks exchange memory in place, by one packet
+	b2b,	   ///< copies back to back on one engine
 };
 
 /// "automatic", "pcpy", ...
@@ -56,8 +56,8 @@ struct collective_options {
 
 /// Data that one rank sends to another, or to itself.
 struct message {
-	unsigned from, to;	///< ranks
-	slice target, source;	///< of the same size
+	unsigned from, to;    ///< ranks
+	slice target, source; ///< of the same size
 };
 
 /// A collective under way. Destroyed, it is cancelled, and waited for until no GPU
@@ -87,7 +87,7 @@ private:
 	explicit collective_run(unsigned ranks) noexcept : ranks_(ranks) {}
 
 	std::array<operation, 8> parts_;
-	std::shared_ptr<const buffer> held_;	///< what a prelaunched one waits for
+	std::shared_ptr<const buffer> held_; ///< what a prelaunched one waits for
 	unsigned ranks_;
 };
 
@@ -117,8 +117,9 @@ public:
 
 private:
 	friend class group;
-	collective(detail::engine &ring, variant how) noexcept
-		: ring_(&ring), how_(how) {}
+	collective(detail::engine &ring, variant how) noexcept : ring_(&ring), how_(how)
+	{
+	}
 
 	detail::engine *ring_;
 	variant how_;

@@ -29,11 +29,11 @@ namespace sluice {
 /// (l * planes + p) * plane_stride + b * block_stride, in bytes.
 struct kv_layout {
 	unsigned layers = 1;
-	unsigned planes = 2;		///< K and V; 1 where they are together
-	uint32_t blocks = 0;		///< in each plane
-	size_t block_bytes = 0;		///< of a block in one plane
-	size_t block_stride = 0;	///< 0: block_bytes, one behind the other
-	size_t plane_stride = 0;	///< 0: blocks * block_stride
+	unsigned planes = 2;	 ///< K and V; 1 where they are together
+	uint32_t blocks = 0;	 ///< in each plane
+	size_t block_bytes = 0;	 ///< of a block in one plane
+	size_t block_stride = 0; ///< 0: block_bytes, one behind the other
+	size_t plane_stride = 0; ///< 0: blocks * block_stride
 
 	/// Bytes of one block in all planes and layers: what is sent of it.
 	uint64_t bytes_each() const noexcept;
@@ -46,8 +46,8 @@ struct kv_layout {
 };
 
 enum class kv_use {
-	read,	///< a block may be named again
-	write,	///< a block may be named once
+	read,  ///< a block may be named again
+	write, ///< a block may be named once
 };
 
 /// The memory of @p blocks of @p cache, layer by layer, each plane for itself, in this

@@ -16,23 +16,23 @@ namespace sluice {
 namespace detail {
 class card;
 class registration_data;
-}
+} // namespace detail
 
 /// What there is to be opened.
 struct nic_info {
-	std::string name;		///< "mlx5_0", "rxe0"
+	std::string name; ///< "mlx5_0", "rxe0"
 	std::string driver;
-	std::string address;		///< PCI, or empty: it is made of software
-	std::string interface;		///< network interface of port 1, if any
+	std::string address;   ///< PCI, or empty: it is made of software
+	std::string interface; ///< network interface of port 1, if any
 	int numa_node = -1;
-	bool infiniband = false;	///< else RoCE
+	bool infiniband = false; ///< else RoCE
 	bool active = false;
-	bool on_demand = false;		///< RC can read and write memory on demand
+	bool on_demand = false; ///< RC can read and write memory on demand
 	/// It claims to have on_demand, and moved wrong bytes when it was tried:
 	/// soft RoCE of kernels without the series' fixes.
 	bool on_demand_wrong = false;
-	bool dmabuf = false;		///< it may register dma-bufs (tried when opened)
-	uint32_t max_read_atomic = 0;	///< RDMA reads under way on a connection
+	bool dmabuf = false;	      ///< it may register dma-bufs (tried when opened)
+	uint32_t max_read_atomic = 0; ///< RDMA reads under way on a connection
 	uint32_t max_sends = 0, max_completions = 0;
 };
 
@@ -41,9 +41,9 @@ std::vector<nic_info> list_nics();
 
 /// How a device reaches a buffer, best first.
 enum class registration_path : uint8_t {
-	on_demand,	///< nothing is pinned; pages are found as they are used
-	dmabuf,		///< the exporter keeps the memory where it is, and may revoke it
-	pinned,		///< pages are pinned: in host memory, and charged to memlock
+	on_demand, ///< nothing is pinned; pages are found as they are used
+	dmabuf,	   ///< the exporter keeps the memory where it is, and may revoke it
+	pinned,	   ///< pages are pinned: in host memory, and charged to memlock
 };
 
 const char *name(registration_path path) noexcept;
@@ -83,7 +83,9 @@ public:
 private:
 	friend class nic;
 	explicit registration(std::shared_ptr<detail::registration_data> data) noexcept
-		: data_(std::move(data)) {}
+		: data_(std::move(data))
+	{
+	}
 
 	std::shared_ptr<detail::registration_data> data_;
 };

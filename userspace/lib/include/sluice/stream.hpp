@@ -34,10 +34,10 @@ namespace sluice {
 
 /// The way that the bytes of a piece take between memory and the card.
 enum class data_path : uint8_t {
-	device_alias,	///< the card reads or writes video memory in place, on demand
-	device_dmabuf,	///< the same through a dma-buf
-	host,		///< host memory is what was asked for
-	staged,		///< it was to be video memory, but goes through host memory
+	device_alias,  ///< the card reads or writes video memory in place, on demand
+	device_dmabuf, ///< the same through a dma-buf
+	host,	       ///< host memory is what was asked for
+	staged,	       ///< it was to be video memory, but goes through host memory
 };
 
 const char *name(data_path path) noexcept;
@@ -70,9 +70,9 @@ struct stream_options {
 /// or process (device::import_dmabuf()), or be shown to one (buffer::export_dmabuf()):
 /// the GPU of stream_options copies between it and the pieces.
 struct stream_source {
-	std::string name{};	///< what the receiver is told, and errors say
-	int file = -1;		///< a descriptor; -1: memory
-	std::vector<slice> from{};	///< memory, in this order; it is attached
+	std::string name{};	   ///< what the receiver is told, and errors say
+	int file = -1;		   ///< a descriptor; -1: memory
+	std::vector<slice> from{}; ///< memory, in this order; it is attached
 	/// Bytes of a file. Of a pipe or a terminal: unknown, it ends where it ends.
 	uint64_t size = 0;
 	static constexpr uint64_t unknown = UINT64_MAX;
@@ -81,8 +81,8 @@ struct stream_source {
 /// Where data go to. Parts of memory are filled in their order, by one batch for each
 /// piece; they may be others than those of the source.
 struct stream_sink {
-	int file = -1;		///< a descriptor; -1: memory
-	std::vector<slice> to{};	///< memory, in this order; it is attached
+	int file = -1;		 ///< a descriptor; -1: memory
+	std::vector<slice> to{}; ///< memory, in this order; it is attached
 	/// Bytes at the beginning that are here already, from a transfer that broke
 	/// off. They are compared by their digest, and not sent again if it is right.
 	uint64_t have = 0;
@@ -92,11 +92,11 @@ struct stream_sink {
 /// in its place and compared, waiting included.
 struct stream_report {
 	std::string name;
-	uint64_t bytes = 0;		///< moved by this stream
-	uint64_t resumed = 0;		///< were there already
+	uint64_t bytes = 0;   ///< moved by this stream
+	uint64_t resumed = 0; ///< were there already
 	uint64_t pieces = 0;
-	data_path path = data_path::host;	///< of this end
-	std::string path_reason;	///< why it is no better one; else empty
+	data_path path = data_path::host; ///< of this end
+	std::string path_reason;	  ///< why it is no better one; else empty
 	/// The NUMA node of the device that reaches pieces in host memory, -1 if it has
 	/// none, and pages of them that are on another one: that one was full.
 	int numa_node = -1;
@@ -107,17 +107,17 @@ struct stream_report {
 	clock::duration wire{};		///< RDMA, or until a granted piece came, summed
 	clock::duration check{};	///< CRC and SHA-256
 	uint64_t waits_for_grant = 0;	///< pieces that were ready before their grant
-	clock::duration granted_late{};	///< how long they waited, summed
+	clock::duration granted_late{}; ///< how long they waited, summed
 	unsigned most_in_flight = 0;	///< pieces under way at once
-	std::optional<device_counters> migrations;	///< pages, while it ran
-	std::optional<sha256_digest> digest;	///< equal at both ends
-	uint64_t system_calls = 0;	///< of the ring, while it ran
+	std::optional<device_counters> migrations; ///< pages, while it ran
+	std::optional<sha256_digest> digest;	   ///< equal at both ends
+	uint64_t system_calls = 0;		   ///< of the ring, while it ran
 };
 
 /// The path of one end, and why it is no better one.
 struct found_path {
 	data_path path = data_path::host;
-	std::string reason;	///< why it is no better one; else empty
+	std::string reason; ///< why it is no better one; else empty
 };
 
 /// Which path streams with these options take here, by a trial: the card reaches for a
@@ -128,14 +128,14 @@ result<found_path> find_path(nic &card, const stream_options &options);
 
 /// How far it is, at any time.
 struct stream_progress {
-	uint64_t bytes = 0;		///< in their place at the far end
-	uint64_t size = 0;		///< stream_source::unknown if so
+	uint64_t bytes = 0; ///< in their place at the far end
+	uint64_t size = 0;  ///< stream_source::unknown if so
 };
 
 namespace detail {
 class sending;
 class receiving;
-}
+} // namespace detail
 
 // Destroying a task of a stream that is not done ends what runs for it, and with it the
 // connection: files and memory are free to be used, and the peer is not left waiting.
@@ -166,8 +166,8 @@ private:
 
 /// What a sender wants to send.
 struct stream_offer {
-	std::string name;	///< printable, without '/', not "." or ".."
-	uint64_t size = 0;	///< bytes, or stream_source::unknown
+	std::string name;  ///< printable, without '/', not "." or ".."
+	uint64_t size = 0; ///< bytes, or stream_source::unknown
 };
 
 /// The receiving end.

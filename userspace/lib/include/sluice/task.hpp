@@ -53,8 +53,8 @@ public:
 		{
 			struct resume_waiter {
 				bool await_ready() const noexcept { return false; }
-				std::coroutine_handle<>
-				await_suspend(std::coroutine_handle<promise_type> h) noexcept
+				std::coroutine_handle<> await_suspend(
+					std::coroutine_handle<promise_type> h) noexcept
 				{
 					auto waiter = h.promise().waiter;
 					return waiter ? waiter : std::noop_coroutine();
@@ -87,7 +87,7 @@ public:
 	{
 		while (!done())
 			if (!in.run_once(never))
-				std::terminate();	// the ring is broken
+				std::terminate(); // the ring is broken
 		return handle_.promise().take();
 	}
 

@@ -11,8 +11,7 @@ class unique_fd {
 public:
 	unique_fd() noexcept = default;
 	explicit unique_fd(int fd) noexcept : fd_(fd) {}
-	unique_fd(unique_fd &&other) noexcept
-		: fd_(std::exchange(other.fd_, -1)) {}
+	unique_fd(unique_fd &&other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
 	unique_fd &operator=(unique_fd &&other) noexcept
 	{
 		std::swap(fd_, other.fd_);
