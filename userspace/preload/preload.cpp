@@ -4,8 +4,8 @@
 //
 // It does so when the program registers the memory with a card, on demand, and once more
 // when a queue pair gets ready. Earlier would be in vain: programs fill a buffer before
-// they use it, and what the CPU touches comes back. Memory that is registered otherwise is pinned, which would bring it back, too; so
-// is what engines keep for themselves.
+// they use it, and what the CPU touches comes back. Memory that is registered otherwise is
+// pinned, which would bring it back, too; so is what engines keep for themselves.
 #include <algorithm>
 #include <array>
 #include <cstdio>
