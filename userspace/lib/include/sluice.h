@@ -461,7 +461,7 @@ SLUICE_API int sluice_batch_copy_many(sluice_batch *batch,
 				      const uint64_t *sizes, size_t count);
 
 /*
- * Copy scattered memory to one behind the other, or the reverse. Each of @parts is an
+ * Copy scattered memory to one behind the other, or the reverse. Each of the parts is an
  * operation; together they have as many bytes as @to or @from.
  * -EINVAL, with the index of the part that is outside of its buffer.
  */
@@ -921,8 +921,8 @@ enum sluice_kv_use {
  * for a source, a sink, or sluice_batch_gather() and sluice_batch_scatter(). Neighbours
  * become one.
  * @use: enum sluice_kv_use
- * @parts: the caller's; they name the buffer of @cache. NULL: only count them
- * @room: how many @parts has room for
+ * @parts: the caller's; they name the buffer of the cache. NULL: only count them
+ * @room: how many parts there is room for
  * @filled: how many there are
  * -EINVAL, with the index of the block that is at fault. Any thread.
  */
