@@ -20,7 +20,7 @@ html_js_files = ["site.js"]
 html_show_sphinx = False
 html_copy_source = False
 # docs/kernel is for the kernel's own documentation; index.md includes README.md.
-exclude_patterns = ["docs/kernel", "README.md"]
+exclude_patterns = ["docs/kernel", "README.md", "scripts"]
 
 # Links and headings as GitHub has them.
 myst_heading_anchors = 4

@@ -166,7 +166,7 @@ class Batch(Bound):
     def copy_many(self, to: Memory, to_offsets: Integers, from_: Memory,
                   from_offsets: Integers, sizes: Integers | int) -> None:
         """Many copies from one memory to another, each an operation: sizes[i] bytes at
-        from_offsets[i] of from_ go to to_offsets[i] of to.
+        from_offsets[i] of the source go to to_offsets[i] of the target.
 
         The arrays have the same length. NumPy's uint64 and array("Q") are used as they
         are, other integers are copied. sizes: one number is that of all. UsageError, with
