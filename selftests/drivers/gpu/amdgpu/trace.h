@@ -4,11 +4,10 @@
 #define _SELFTEST_TRACE_H
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
+
+#include "gpus.h"
 
 #define TRACE_INSTANCES	"/sys/kernel/tracing/instances"
 
@@ -16,15 +15,9 @@ static inline int trace_write(const char *dir, const char *file,
 			      const char *text)
 {
 	char path[256];
-	int fd, ret;
 
 	snprintf(path, sizeof(path), "%s/%s", dir, file);
-	fd = open(path, O_WRONLY | O_TRUNC);
-	if (fd < 0)
-		return -errno;
-	ret = write(fd, text, strlen(text)) < 0 ? -errno : 0;
-	close(fd);
-	return ret;
+	return write_file(path, text);
 }
 
 /*
