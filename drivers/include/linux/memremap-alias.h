@@ -82,7 +82,7 @@ dev_pagemap_publish_alias_of(struct dev_pagemap *pgmap,
 			     const struct dev_pagemap_alias *alias,
 			     const unsigned long *pages)
 {
-	return -EINVAL;
+	return -EOPNOTSUPP;
 }
 #endif
 

@@ -30,6 +30,7 @@ typedef unsigned int gfp_t;
 #define BIT_ULL(n)		(1ULL << (n))
 #define GENMASK(h, l)		(~0UL << (l) & ~0UL >> (63 - (h)))
 #define SZ_4K			0x1000
+#define SZ_16K			0x4000
 #define SZ_64K			0x10000
 #define SZ_128K			0x20000
 #define SZ_1M			0x100000
@@ -51,6 +52,7 @@ typedef unsigned int gfp_t;
 				   a_ > b_ ? a_ : b_; })
 #define min_t(t, a, b)		min((t)(a), (t)(b))
 #define max_t(t, a, b)		max((t)(a), (t)(b))
+#define clamp(v, lo, hi)	min(max(v, lo), hi)
 #define swap(a, b)		do { __auto_type s_ = (a); (a) = (b); (b) = s_; } while (0)
 #define abs_diff(a, b)		((a) > (b) ? (a) - (b) : (b) - (a))
 #define ALIGN(x, a)		(((x) + (a) - 1) & ~((__typeof__(x))(a) - 1))
@@ -64,6 +66,15 @@ typedef unsigned int gfp_t;
 
 static inline u64 div_u64(u64 n, u32 d) { return n / d; }
 static inline u64 div64_u64(u64 n, u64 d) { return n / d; }
+static inline u32 int_sqrt64(u64 x)
+{
+	u32 root = 0, bit = 1U << 31;
+
+	for (; bit; bit >>= 1)
+		if ((u64)(root | bit) * (root | bit) <= x)
+			root |= bit;
+	return root;
+}
 static inline u32 hweight32(u32 w) { return __builtin_popcount(w); }
 static inline u32 ilog2(u32 n) { return 31 - __builtin_clz(n); }
 static inline u32 ror32(u32 w, unsigned int s)

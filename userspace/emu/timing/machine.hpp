@@ -20,7 +20,7 @@ struct Machine {
 	Time copy_latency = 0, sync_host = 0, sync_local = 0, poll = 0;
 	Time interrupt = 0;
 	Time host_submit = 0, host_packet = 0, host_store = 0, host_word = 0;
-	Time host_instruction = 0;
+	Time host_instruction = 0, host_job = 0;
 
 	// From a doorbell that has arrived to the first packet.
 	Time fetch() const { return schedule - doorbell; }
@@ -31,7 +31,7 @@ struct Parameter {
 	double Machine::*value;
 };
 
-constexpr std::array<Parameter, 19> parameters{{
+constexpr std::array<Parameter, 20> parameters{{
 	{"xgmi_link", "GB/s", &Machine::xgmi_link},
 	{"pcie_link", "GB/s", &Machine::pcie_link},
 	{"engine", "GB/s", &Machine::engine},
@@ -51,6 +51,7 @@ constexpr std::array<Parameter, 19> parameters{{
 	{"host_store", "ns", &Machine::host_store},
 	{"host_word", "ns", &Machine::host_word},
 	{"host_instruction", "ns", &Machine::host_instruction},
+	{"host_job", "ns", &Machine::host_job},
 }};
 
 // What a parameter rests on, in the order of parameters.

@@ -35,17 +35,9 @@ struct Copies {
 
 std::vector<Copies> kv_copies();
 std::vector<Copies> random_copies(unsigned count);
-// A number of engines by AUTO's rule: for the work, in bytes, but so many at least for
-// each copy, one engine for each share.
-struct Rule {
-	u64 copy, share;
-};
-
-// What AUTO takes, or would take by another rule, over the best number of the engines
-// that it may use.
+// What AUTO takes over the best number of the engines that it may use. What a job more
+// costs the host (host_job) counts.
 std::vector<Regret> kernel_regrets(const std::vector<Copies> &all, const Machine &m);
-std::vector<Regret> rule_regrets(const Rule &by, const std::vector<Copies> &all,
-				 const Machine &m);
 
 std::string regret_table(const Machine &m);
 

@@ -533,7 +533,7 @@ TEST_F(stats, trace)
 		SKIP(return, "no tracepoints (%d)", i);
 	}
 	EXPECT_EQ(0, fill(&self->gpu, 16, 128 * KIB, ONE));
-	EXPECT_EQ(0, fill(&self->gpu, 16, 4 * KIB, AUTO));
+	EXPECT_EQ(0, fill(&self->gpu, 8, 4 * KIB, AUTO));
 	EXPECT_EQ(0, fill(&self->gpu, 16, 128 * KIB, AUTO));
 	EXPECT_EQ(0, fill(&self->gpu, 16, 128 * KIB, ALL));
 	EXPECT_EQ(0, fill_prepared(&self->gpu, 2));

@@ -141,6 +141,65 @@ TEST_F_TIMEOUT(unbind, during_fault, 200) {
 	EXPECT_EQ(0, bind_gpu(self->shared->gpu.pci));
 }
 
+/* Has memory there, and waits for whatever becomes of it. */
+static int have_memory(struct shared *shared, struct svm *svm)
+{
+	struct svm_gpu *gpu = &svm->gpu[svm->nr - 1];
+	char *buf = svm_map(LEN);
+
+	if (!buf)
+		return 2;
+	pattern_fill(buf, LEN, 1);
+	if (svm_prefetch(svm, buf, LEN, gpu) || svm_away(svm, buf, LEN) != NR)
+		return 2;
+	shared->ready = 1;
+	wait_for(&shared->leave);
+	return 0;
+}
+
+/* The emulator has the GPUs in the order of their addresses. */
+static int hang_engines(int emu, const char *pci)
+{
+	char gpus[MAX_GPUS][32], command[64];
+	int i, count = find_gpus(gpus);
+
+	for (i = 0; i < count; i++) {
+		if (strcmp(gpus[i], pci))
+			continue;
+		snprintf(command, sizeof(command), "gpu%d engine all hang", i);
+		return emulator(emu, command);
+	}
+	return -ENODEV;
+}
+
+/* 6: by the PCI core */
+#define RESET_METHOD	"/sys/module/amdgpu/parameters/reset_method"
+
+/*
+ * Unbind holds the lock of the device and waits for a copy that hangs. The reset
+ * that is to end the copy is made by the PCI core, which wants the lock.
+ */
+TEST_F_TIMEOUT(unbind, with_a_hung_engine, 200) {
+	int emu = emulator_open(), status, why;
+
+	if (emu < 0)
+		SKIP(return, "no emulator to hang engines");
+	why = start(self, have_memory);
+	if (why == 4)
+		SKIP(return, "no GPU with KFD");
+	ASSERT_EQ(0, why);
+	ASSERT_EQ(0, write_file(RESET_METHOD, "6"));
+	ASSERT_EQ(0, hang_engines(emu, self->shared->gpu.pci));
+	EXPECT_EQ(0, unbind_gpu(self->shared->gpu.pci));
+	self->shared->leave = 1;
+	/* the memory may be lost, and its process told so by SIGBUS */
+	EXPECT_EQ(self->pid, waitpid(self->pid, &status, 0));
+	EXPECT_EQ(0, emulator_all(emu, "engine all resume"));
+	EXPECT_EQ(0, write_file(RESET_METHOD, "-1"));
+	close(emu);
+	EXPECT_EQ(0, bind_gpu(self->shared->gpu.pci));
+}
+
 /* Has no memory there: what a reset has lost would hide the alias as well. */
 static int idle(struct shared *shared, struct svm *svm)
 {

@@ -7,6 +7,7 @@
 #include <kunit/visibility.h>
 #include <linux/align.h>
 #include <linux/bitops.h>
+#include <linux/math.h>
 #include <linux/math64.h>
 #include <linux/minmax.h>
 
@@ -47,19 +48,19 @@ static u64 bytes_of(const struct amdgpu_sdma_plan *plan, u32 i)
 
 /*
  * By what the engines have to do: move the bytes, or, if descriptors are small,
- * process their packets. See Documentation/gpu/amdgpu/sdma-batch.rst for where
- * the thresholds are from.
+ * process their packets. The host starts one engine after the other, so n engines
+ * take n starts and then work / n. That is least where n * n is the work in starts.
+ * See Documentation/gpu/amdgpu/sdma-batch.rst for where the numbers are from.
  */
 static u32 auto_shares(const struct amdgpu_sdma_plan *plan, u32 engines)
 {
 	u64 work = max(plan->bytes, (u64)(plan->num - plan->prelude) *
 				    AMDGPU_SDMA_AUTO_SMALL_BYTES);
 
-	if (plan->first_ordered != plan->num ||
-	    work < AMDGPU_SDMA_AUTO_FAN_OUT_BYTES)
+	if (plan->first_ordered != plan->num)
 		return 1;
-	return min_t(u64, engines,
-		     div_u64(work, AMDGPU_SDMA_AUTO_SHARE_BYTES));
+	return clamp(int_sqrt64(div_u64(work, AMDGPU_SDMA_AUTO_START_BYTES)),
+		     1, engines);
 }
 
 /* Of the engines that may be used, those that face where the bytes go. */

@@ -32,11 +32,9 @@
  * An engine is busy with a small copy as long as with one of so many bytes: AUTO
  * takes each descriptor of a batch whose mean size is below that for this much.
  */
-#define AMDGPU_SDMA_AUTO_SMALL_BYTES	SZ_4K
-/* AUTO fans out a batch of so many bytes and more, ... */
-#define AMDGPU_SDMA_AUTO_FAN_OUT_BYTES	SZ_1M
-/* ... on so many engines that each gets this share. */
-#define AMDGPU_SDMA_AUTO_SHARE_BYTES	SZ_128K
+#define AMDGPU_SDMA_AUTO_SMALL_BYTES	SZ_16K
+/* What an engine moves while the host starts one engine more. */
+#define AMDGPU_SDMA_AUTO_START_BYTES	SZ_64K
 
 /* Of records: what the TIMESTAMP packet wants. */
 #define AMDGPU_SDMA_RECORD_ALIGN	32

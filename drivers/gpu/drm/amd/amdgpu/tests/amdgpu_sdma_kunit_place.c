@@ -132,15 +132,19 @@ static u32 shares_of(struct kunit *test, const struct drm_amdgpu_sdma_desc *d,
 
 static void place_auto(struct kunit *test)
 {
+	const u64 start = AMDGPU_SDMA_AUTO_START_BYTES;
 	struct drm_amdgpu_sdma_desc d[] = {
 		kunit_good(AMDGPU_SDMA_OP_COPY), kunit_good(AMDGPU_SDMA_OP_FILL),
 	};
+	u32 n;
 
-	d[0].size = AMDGPU_SDMA_AUTO_FAN_OUT_BYTES - 1;
-	KUNIT_EXPECT_EQ(test, shares_of(test, d, 1, 16), 1);
-	d[0].size++;
-	KUNIT_EXPECT_EQ(test, shares_of(test, d, 1, 16), 8);
-	KUNIT_EXPECT_EQ(test, shares_of(test, d, 1, 4), 4);
+	for (n = 2; n <= 16; n++) {
+		d[0].size = n * n * start - 1;
+		KUNIT_EXPECT_EQ(test, shares_of(test, d, 1, 16), n - 1);
+		d[0].size++;
+		KUNIT_EXPECT_EQ(test, shares_of(test, d, 1, 16), n);
+		KUNIT_EXPECT_EQ(test, shares_of(test, d, 1, 4), min(n, 4));
+	}
 	d[0].size = 1ULL << 30;
 	KUNIT_EXPECT_EQ(test, shares_of(test, d, 1, 16), 16);
 	KUNIT_EXPECT_EQ(test, shares_of(test, d, 1, 32), 32);
@@ -158,29 +162,31 @@ static void place_auto(struct kunit *test)
 /* Packets of many small copies keep an engine busy, however few their bytes. */
 static void place_auto_small(struct kunit *test)
 {
-	const u32 least = AMDGPU_SDMA_AUTO_FAN_OUT_BYTES /
+	/* so many take two engines, and four times as many take four */
+	const u32 least = 4 * AMDGPU_SDMA_AUTO_START_BYTES /
 			  AMDGPU_SDMA_AUTO_SMALL_BYTES;
 	struct drm_amdgpu_sdma_desc *d;
 	u32 i;
 
-	d = kunit_kcalloc(test, 2 * least + 1, sizeof(*d), GFP_KERNEL);
+	d = kunit_kcalloc(test, 4 * least, sizeof(*d), GFP_KERNEL);
 	KUNIT_ASSERT_NOT_NULL(test, d);
-	for (i = 0; i < 2 * least + 1; i++) {
+	for (i = 0; i < 4 * least; i++) {
 		d[i] = kunit_good(AMDGPU_SDMA_OP_COPY);
 		d[i].size = 64;
 	}
 	KUNIT_EXPECT_EQ(test, shares_of(test, d, least - 1, 16), 1);
-	KUNIT_EXPECT_EQ(test, shares_of(test, d, least, 16), 8);
-	KUNIT_EXPECT_EQ(test, shares_of(test, d, 2 * least, 16), 16);
+	KUNIT_EXPECT_EQ(test, shares_of(test, d, least, 16), 2);
+	KUNIT_EXPECT_EQ(test, shares_of(test, d, 4 * least - 1, 16), 3);
+	KUNIT_EXPECT_EQ(test, shares_of(test, d, 4 * least, 16), 4);
 	/* The mean counts: a large one among them adds nothing, up to it. */
 	d[0].size = least / 2 * AMDGPU_SDMA_AUTO_SMALL_BYTES;
 	KUNIT_EXPECT_EQ(test, shares_of(test, d, least - 1, 16), 1);
-	KUNIT_EXPECT_EQ(test, shares_of(test, d, least, 16), 8);
+	KUNIT_EXPECT_EQ(test, shares_of(test, d, least, 16), 2);
 	/* Waits in front are no work. */
 	d[0] = kunit_good(AMDGPU_SDMA_OP_WAIT);
 	d[0].compare = AMDGPU_SDMA_COMPARE_GE;
 	KUNIT_EXPECT_EQ(test, shares_of(test, d, least, 16), 1);
-	KUNIT_EXPECT_EQ(test, shares_of(test, d, least + 1, 16), 8);
+	KUNIT_EXPECT_EQ(test, shares_of(test, d, least + 1, 16), 2);
 }
 
 static void place_ordered(struct kunit *test)
