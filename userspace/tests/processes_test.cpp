@@ -190,6 +190,35 @@ TEST_F(ProcessesTest, RunsThatAreGivenUpAreForgotten)
 	});
 }
 
+// The kernel says of the end first, if the other one had not read all.
+TEST_F(ProcessesTest, LastWordsAreHeard)
+{
+	std::latch told(1), ended(1);
+
+	together(2, [&](processes &with) {
+		auto &set = *with.inside();
+
+		ASSERT_TRUE(set.begin_run());
+		if (with.rank()) {
+			told.wait();
+			set.tell_of_run(5);
+			{
+				processes gone = std::move(with);
+			}
+			ended.count_down();
+			return;
+		}
+		set.tell_of_run(3);
+		told.count_down();
+		ended.wait();
+		auto said = set.heard_of_run(1);
+		ASSERT_TRUE(said && *said);
+		EXPECT_EQ(**said, 5u);
+		set.end_run();
+		expect_error(with.barrier(), errc::peer_lost, 1);
+	});
+}
+
 TEST_F(ProcessesTest, SaysWhatIsWrong)
 {
 	auto why = refused({{2, 2}});
