@@ -13,11 +13,19 @@ struct GroupTest : ::testing::Test {
 	void SetUp() override
 	{
 		WANTS_BATCHES();
+		if (list_devices().size() < 2)
+			GTEST_SKIP() << "there are no two GPUs";
+		open_all();
+	}
+
+	/// Also once more.
+	void open_all()
+	{
+		memory.clear();
+		gpus.clear();
 		for (const auto &info : list_devices())
 			if (gpus.size() < group::most_ranks)
 				gpus.push_back(good(device::open(ring, info.address)));
-		if (gpus.size() < 2)
-			GTEST_SKIP() << "there are no two GPUs";
 		for (device &gpu : gpus)
 			memory.push_back(good(gpu.vram(size)));
 	}

@@ -7,6 +7,7 @@
 
 #include "gpu.hpp"
 #include "group_plan.hpp"
+#include "process_set.hpp"
 #include "try.hpp"
 
 namespace sluice {
@@ -88,6 +89,62 @@ result<prepared_batch> prepare_rank(device &gpu, std::span<const detail::step> s
 	return gpu.prepare(all);
 }
 
+result<void> check_context(device &gpu, const detail::engine &ring)
+{
+	if (&gpu.inside().ring() != &ring)
+		return fail(errc::usage, gpu.info().address,
+			    "it was opened on another context than its group's");
+	return {};
+}
+
+/// FNV-1a, of numbers.
+class summary {
+public:
+	void add(uint64_t number)
+	{
+		for (int i = 0; i < 8; i++, number >>= 8)
+			sum_ = (sum_ ^ (number & 0xff)) * 0x100000001b3;
+	}
+	void add(const slice &memory)
+	{
+		add(memory.offset());
+		add(memory.size());
+	}
+	uint64_t sum() const { return sum_; }
+
+private:
+	uint64_t sum_ = 0xcbf29ce484222325;
+};
+
+/// What all processes must prepare alike. Their addresses differ.
+uint64_t summary_of(const detail::plan &what, bool prelaunch)
+{
+	summary s;
+
+	s.add(static_cast<uint64_t>(what.kind));
+	s.add(static_cast<uint64_t>(what.how));
+	s.add(prelaunch);
+	for (const auto &steps : what.ranks) {
+		s.add(steps.size());
+		for (const detail::step &one : steps) {
+			s.add(one.from);
+			for (const slice &to : one.to)
+				s.add(to);
+		}
+	}
+	return s.sum();
+}
+
+uint64_t bytes_of(const detail::plan &what)
+{
+	uint64_t all = 0;
+
+	for (const auto &steps : what.ranks)
+		for (const detail::step &one : steps)
+			all += one.from.size() * one.to.size() * (one.swaps ? 2 : 1);
+	return all;
+}
+
 std::atomic_ref<uint32_t> word_in(const buffer &memory)
 {
 	return std::atomic_ref(*reinterpret_cast<uint32_t *>(memory.data()));
@@ -104,12 +161,23 @@ result<group> group::make(context &in, std::span<device> gpus)
 			    std::format("{} GPUs: a group has 1 to {}", gpus.size(),
 					most_ranks));
 	for (device &gpu : gpus) {
-		if (&gpu.inside().ring() != made.ring_)
-			return fail(
-				errc::usage, gpu.info().address,
-				"it was opened on another context than its group's");
+		SLUICE_CHECK(check_context(gpu, *made.ring_));
 		made.gpus_.push_back(&gpu);
 	}
+	return made;
+}
+
+result<group> group::make(context &in, device &gpu, const processes &with)
+{
+	group made(in);
+
+	SLUICE_CHECK(check_context(gpu, *made.ring_));
+	if (&with.inside()->ring() != made.ring_)
+		return fail(errc::usage, "group",
+			    "the processes have met on another context than its own");
+	made.with_ = with.inside();
+	made.gpus_.resize(with.ranks());
+	made.gpus_[with.rank()] = &gpu;
 	return made;
 }
 
@@ -158,7 +226,8 @@ result<clock::duration> group::longest_hold(clock::duration wanted) const
 	clock::duration most = clock::duration::max();
 
 	for (const device *gpu : gpus_)
-		most = std::min(most, gpu->limits().wait);
+		if (gpu)
+			most = std::min(most, gpu->limits().wait);
 	if (wanted < clock::duration::zero() || wanted > most)
 		return fail(errc::usage, "hold",
 			    std::format("{}, the GPUs allow 0 to {}",
@@ -166,12 +235,11 @@ result<clock::duration> group::longest_hold(clock::duration wanted) const
 	return wanted == clock::duration::zero() ? most : wanted;
 }
 
-result<collective> group::prepare(result<detail::plan> what,
-				  const collective_options &how)
+result<collective> group::prepare_own(const detail::plan &what,
+				      const collective_options &how)
 {
-	SLUICE_TRY(const auto plan, std::move(what));
-	collective made(*ring_, plan.how);
-	preparation with{plan.how, first_engine(plan)};
+	collective made(*ring_, with_, what);
+	preparation with{what.how, first_engine(what)};
 
 	if (how.prelaunch) {
 		SLUICE_TRY(with.hold, longest_hold(how.hold));
@@ -181,9 +249,9 @@ result<collective> group::prepare(result<detail::plan> what,
 	}
 	made.parts_.resize(ranks());
 	for (unsigned r = 0; r < ranks(); r++) {
-		if (plan.ranks[r].empty())
+		if (!gpus_[r] || what.ranks[r].empty())
 			continue;
-		auto part = prepare_rank(*gpus_[r], plan.ranks[r], with);
+		auto part = prepare_rank(*gpus_[r], what.ranks[r], with);
 		if (!part)
 			return std::unexpected(std::move(part.error()).at(r));
 		made.parts_[r].emplace(*std::move(part));
@@ -191,24 +259,85 @@ result<collective> group::prepare(result<detail::plan> what,
 	return made;
 }
 
+// No process has a collective that another has not.
+result<collective> group::prepare(const result<detail::plan> &what,
+				  const collective_options &how)
+{
+	auto made = what ? prepare_own(*what, how)
+			 : result<collective>(std::unexpected(what.error()));
+
+	if (!with_)
+		return made;
+	SLUICE_TRY(
+		const auto all,
+		with_->agree(detail::note::kind::plan,
+			     made ? result<uint64_t>(summary_of(*what, how.prelaunch))
+				  : std::unexpected(made.error())));
+	for (unsigned r = 0; r < ranks(); r++)
+		if (all[r] != all[with_->rank()])
+			return std::unexpected(
+				error(errc::usage, detail::name(what->kind),
+				      std::format("rank {} prepares another operation, "
+						  "variant, size or place than rank {}",
+						  r, with_->rank()))
+					.at(r));
+	return made;
+}
+
+void detail::shared_run::end() noexcept
+{
+	if (with_)
+		with_->end_run();
+	with_.reset();
+}
+
+collective::collective(detail::engine &ring, std::shared_ptr<detail::process_set> with,
+		       const detail::plan &what) noexcept
+	: ring_(&ring), with_(std::move(with)), how_(what.how), bytes_(bytes_of(what))
+{
+}
+
+std::optional<error> collective::cannot_run() const
+{
+	if (word_.use_count() > 1)
+		return error(errc::busy, "collective",
+			     "a run is under way, and a prelaunched one has one at a "
+			     "time");
+	if (with_ && ring_->chaining())
+		return error(errc::usage, "collective",
+			     "of several processes, it cannot be part of a chain");
+	if (with_ && !with_->begin_run())
+		return error(errc::busy, "collective",
+			     "a run is under way, and processes have one at a time");
+	return {};
+}
+
+operation collective::start(unsigned rank)
+{
+	if (with_ && rank != with_->rank())
+		return with_->listen(rank);
+	return parts_[rank] ? parts_[rank]->run() : ring_->done(0);
+}
+
 collective_run collective::run()
 {
-	collective_run made(static_cast<unsigned>(parts_.size()));
+	const auto ranks = static_cast<unsigned>(parts_.size());
+	collective_run made(ranks);
 
-	if (word_.use_count() > 1) {
-		for (unsigned r = 0; r < parts_.size(); r++)
-			made.parts_[r] = ring_->failed(
-				error(errc::busy, "collective",
-				      "a run is under way, and a prelaunched one has one at "
-				      "a time")
-					.at(r));
+	if (const auto why = cannot_run()) {
+		for (unsigned r = 0; r < ranks; r++)
+			made.parts_[r] = ring_->failed(error(*why).at(r));
 		return made;
+	}
+	if (with_) {
+		made.shared_ = detail::shared_run(with_);
+		made.unheard_ = ((1u << ranks) - 1) & ~(1u << with_->rank());
 	}
 	if (word_)
 		word_in(*word_).store(0);
 	made.held_ = word_;
-	for (unsigned r = 0; r < parts_.size(); r++)
-		made.parts_[r] = parts_[r] ? parts_[r]->run() : ring_->done(0);
+	for (unsigned r = 0; r < ranks; r++)
+		made.parts_[r] = start(r);
 	// What fails here is tried again by who waits, and said there.
 	if (!ring_->chaining())
 		ring_->submit_and_listen();
@@ -221,34 +350,67 @@ void collective::release() noexcept
 		word_in(*word_).store(1);
 }
 
-uint64_t collective::bytes() const noexcept
+/// @p rank's process has something to say.
+void collective_run::hear_of(unsigned rank) noexcept
 {
-	uint64_t all = 0;
+	detail::process_set &with = *shared_.with();
+	auto said = with.heard_of_run(rank);
 
-	for (const auto &part : parts_)
-		all += part ? part->bytes() : 0;
-	return all;
+	if (!said) {
+		parts_[rank] = with.listen(rank);
+		return;
+	}
+	unheard_ &= ~(1u << rank);
+	parts_[rank] =
+		*said ? with.ring().done(**said) : with.ring().failed(said->error());
+}
+
+/// As far as was taken in. Others hear of what is over here.
+bool collective_run::over(unsigned rank) noexcept
+{
+	if (parts_[rank].done() && unheard_ >> rank & 1)
+		hear_of(rank);
+	if (!parts_[rank].done())
+		return false;
+	if (shared_.with() && rank == shared_.with()->rank())
+		shared_.with()->tell_of_run(parts_[rank].wait_until({}));
+	return true;
+}
+
+void collective_run::end() noexcept
+{
+	held_.reset();
+	shared_.end();
 }
 
 bool collective_run::poll() noexcept
 {
 	bool all = true;
 
-	for (operation &part : std::span(parts_).first(ranks_))
-		all &= part.poll();
+	for (unsigned r = 0; r < ranks_; r++) {
+		parts_[r].poll();
+		all &= over(r);
+	}
 	if (all)
-		held_.reset();
+		end();
 	return all;
 }
 
 result<size_t> collective_run::wait_until(deadline until) noexcept
 {
+	const unsigned own = shared_.with() ? shared_.with()->rank() : 0;
 	size_t bytes = 0;
 
-	for (operation &part : std::span(parts_).first(ranks_))
-		if (auto waited = part.wait_until(until); !part.done())
-			return waited;
-	held_.reset();
+	// The own one first: others wait to hear of it.
+	for (unsigned n = 0; n < ranks_; n++) {
+		const unsigned r = (own + n) % ranks_;
+
+		while (!over(r))
+			if (auto waited = parts_[r].wait_until(until);
+			    !parts_[r].done())
+				return waited;
+	}
+	end();
 	for (unsigned r = 0; r < ranks_; r++) {
 		SLUICE_TRY(size_t moved, of(r));
 		bytes += moved;
@@ -256,10 +418,12 @@ result<size_t> collective_run::wait_until(deadline until) noexcept
 	return bytes;
 }
 
+// What other processes have under way is theirs.
 void collective_run::cancel() noexcept
 {
-	for (operation &part : std::span(parts_).first(ranks_))
-		part.cancel();
+	for (unsigned r = 0; r < ranks_; r++)
+		if (!(unheard_ >> r & 1))
+			parts_[r].cancel();
 }
 
 result<size_t> collective_run::of(unsigned rank) noexcept
@@ -267,6 +431,11 @@ result<size_t> collective_run::of(unsigned rank) noexcept
 	if (rank >= ranks_)
 		return fail(errc::usage, "collective",
 			    std::format("rank {}, it has {}", rank, ranks_));
+	parts_[rank].poll();
+	if (!over(rank))
+		return std::unexpected(error(errc::timeout, "collective",
+					     std::format("rank {} is under way", rank))
+					       .at(rank));
 	auto moved = parts_[rank].wait_until({});
 	if (!moved)
 		return std::unexpected(std::move(moved.error()).at(rank));

@@ -23,12 +23,37 @@
 
 #include "sluice/batch.hpp"
 #include "sluice/device.hpp"
+#include "sluice/processes.hpp"
 
 namespace sluice {
 
 namespace detail {
 struct plan;
-}
+
+/// While a run is under way that other processes are part of: they are told when it is
+/// over here, or given up.
+class shared_run {
+public:
+	shared_run() noexcept = default;
+	explicit shared_run(std::shared_ptr<process_set> with) noexcept
+		: with_(std::move(with))
+	{
+	}
+	shared_run(shared_run &&) noexcept = default;
+	shared_run &operator=(shared_run &&other) noexcept
+	{
+		std::swap(with_, other.with_);
+		return *this;
+	}
+	~shared_run() { end(); }
+
+	void end() noexcept;
+	process_set *with() const noexcept { return with_.get(); }
+
+private:
+	std::shared_ptr<process_set> with_;
+};
+} // namespace detail
 
 /// What a rank's data go by. The names are DMA-Latte's (arXiv 2511.06605).
 enum class variant : uint8_t {
@@ -85,8 +110,13 @@ public:
 private:
 	friend class collective;
 	explicit collective_run(unsigned ranks) noexcept : ranks_(ranks) {}
+	bool over(unsigned rank) noexcept;
+	void hear_of(unsigned rank) noexcept;
+	void end() noexcept;
 
+	detail::shared_run shared_; ///< outlives what is under way here
 	std::array<operation, 8> parts_;
+	uint32_t unheard_ = 0; ///< ranks of other processes that are to be heard of
 	std::shared_ptr<const buffer> held_; ///< what a prelaunched one waits for
 	unsigned ranks_;
 };
@@ -113,16 +143,21 @@ public:
 	variant how() const noexcept { return how_; }
 	bool prelaunched() const noexcept { return word_ != nullptr; }
 	/// That a run moves, of all ranks; each destination counts, and swaps twice.
-	uint64_t bytes() const noexcept;
+	uint64_t bytes() const noexcept { return bytes_; }
 
 private:
 	friend class group;
-	collective(detail::engine &ring, variant how) noexcept : ring_(&ring), how_(how)
-	{
-	}
+	collective(detail::engine &ring, std::shared_ptr<detail::process_set> with,
+		   const detail::plan &what) noexcept;
+	/// Why not all ranks can begin, or nothing.
+	std::optional<error> cannot_run() const;
+	/// Begin what @p rank has to do, or listen to its process.
+	operation start(unsigned rank);
 
 	detail::engine *ring_;
+	std::shared_ptr<detail::process_set> with_; ///< null: one process has all ranks
 	variant how_;
+	uint64_t bytes_;
 	/// What engines wait for; null: not prelaunched. A run that is under way has it.
 	std::shared_ptr<const buffer> word_;
 	std::vector<std::optional<prepared_batch>> parts_;
@@ -145,6 +180,16 @@ public:
 	/// @param gpus opened on @p in; they stay where they are as long as the group.
 	/// errc::usage if they were opened elsewhere, or are too many.
 	static result<group> make(context &in, std::span<device> gpus);
+
+	/// A group whose ranks are processes. Each calls the same functions in the same
+	/// order, with memory of the same sizes at the same places. What takes memory of
+	/// a rank takes a part of what processes::exchange() has given for it. To
+	/// prepare a collective waits for all; run() waits for nobody, and writes to
+	/// the others' memory: processes::barrier() tells that they expect it. One run
+	/// is under way at a time. A rank that ends is errc::peer_lost for the others.
+	/// @param gpu of this process; it stays where it is as long as the group
+	/// @param with of the same context
+	static result<group> make(context &in, device &gpu, const processes &with);
 
 	unsigned ranks() const noexcept { return static_cast<unsigned>(gpus_.size()); }
 
@@ -180,12 +225,15 @@ public:
 
 private:
 	explicit group(context &in) noexcept : ring_(&in.inside()) {}
-	result<collective> prepare(result<detail::plan> what,
+	result<collective> prepare(const result<detail::plan> &what,
 				   const collective_options &how);
+	result<collective> prepare_own(const detail::plan &what,
+				       const collective_options &how);
 	result<clock::duration> longest_hold(clock::duration wanted) const;
 
 	detail::engine *ring_;
-	std::vector<device *> gpus_;
+	std::shared_ptr<detail::process_set> with_; ///< null: one process has all ranks
+	std::vector<device *> gpus_;		    ///< null: another process's
 };
 
 } // namespace sluice

@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: MIT
+#include "process_set.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <format>
+#include <poll.h>
+#include <sys/socket.h>
+
+#include "try.hpp"
+
+namespace sluice::detail {
+
+namespace {
+
+/// One descriptor, as it travels.
+union ancillary {
+	cmsghdr head;
+	char bytes[CMSG_SPACE(sizeof(int))];
+};
+
+msghdr message_of(iovec &data, ancillary &with) noexcept
+{
+	msghdr m{};
+
+	m.msg_iov = &data;
+	m.msg_iovlen = 1;
+	m.msg_control = with.bytes;
+	m.msg_controllen = sizeof(with.bytes);
+	return m;
+}
+
+void attach(msghdr &to, int fd) noexcept
+{
+	cmsghdr *head = CMSG_FIRSTHDR(&to);
+
+	head->cmsg_level = SOL_SOCKET;
+	head->cmsg_type = SCM_RIGHTS;
+	head->cmsg_len = CMSG_LEN(sizeof(fd));
+	std::memcpy(CMSG_DATA(head), &fd, sizeof(fd));
+}
+
+/// The one that came along, or none.
+unique_fd attached_to(msghdr &got) noexcept
+{
+	cmsghdr *head = CMSG_FIRSTHDR(&got);
+	int fd = -1;
+
+	if (head && head->cmsg_level == SOL_SOCKET && head->cmsg_type == SCM_RIGHTS)
+		std::memcpy(&fd, CMSG_DATA(head), sizeof(fd));
+	return unique_fd(fd);
+}
+
+std::string where(unsigned rank)
+{
+	return std::format("rank {}", rank);
+}
+
+std::unexpected<error> wrong(errc code, unsigned rank, std::string_view what)
+{
+	return std::unexpected(error(code, where(rank), what).at(rank));
+}
+
+bool makes_sense(const note &n) noexcept
+{
+	return n.magic == note::right_magic && n.what <= note::kind::run &&
+	       n.failed <= 1 + static_cast<uint32_t>(errc::corrupt) &&
+	       n.text_size <= n.text.size() && n.where_size <= n.text_size;
+}
+
+/// The value, or the error that the other process has had.
+result<uint64_t> value_of(const note &n, unsigned rank)
+{
+	std::string_view text(n.text.data(), n.text_size);
+
+	if (!n.failed)
+		return n.value;
+	size_t skipped = n.where_size ? n.where_size + 2u : 0u;
+	return std::unexpected(
+		error(static_cast<errc>(n.failed - 1), text.substr(0, n.where_size),
+		      text.substr(std::min(skipped, text.size())), n.error_number)
+			.at(rank));
+}
+
+} // namespace
+
+const char *name(note::kind what) noexcept
+{
+	constexpr std::array names = {"meet",	 "meet",    "exchange",
+				      "prepare", "barrier", "run"};
+
+	return names[static_cast<size_t>(what)];
+}
+
+note note_of(note::kind what, const result<uint64_t> &value) noexcept
+{
+	note n;
+
+	n.what = what;
+	if (value) {
+		n.value = *value;
+		return n;
+	}
+	std::string_view text = value.error().message();
+	text = text.substr(0, n.text.size());
+	n.failed = 1 + static_cast<uint32_t>(value.error().code());
+	n.error_number = value.error().number();
+	n.where_size = static_cast<uint16_t>(value.error().where().size());
+	n.text_size = static_cast<uint16_t>(text.size());
+	std::ranges::copy(text, n.text.begin());
+	return n;
+}
+
+result<void> process_set::tell(unsigned rank, const note &what, int with) noexcept
+{
+	iovec data{const_cast<note *>(&what), sizeof(what)};
+	ancillary more{};
+	msghdr m = message_of(data, more);
+
+	if (with >= 0)
+		attach(m, with);
+	else
+		m.msg_controllen = 0;
+	if (::sendmsg(sockets_[rank].get(), &m, MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
+		return wrong(errc::peer_lost, rank, "it does not listen any more");
+	return {};
+}
+
+std::optional<result<note>> process_set::take(unsigned rank, unique_fd *with) noexcept
+{
+	note n;
+	iovec data{&n, sizeof(n)};
+	ancillary more{};
+	msghdr m = message_of(data, more);
+	ssize_t got;
+
+	// ECONNRESET comes once, in front of what is still to be read: it has ended
+	// without having read all.
+	do
+		got = ::recvmsg(sockets_[rank].get(), &m,
+				MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+	while (got < 0 && (errno == EINTR || errno == ECONNRESET));
+	if (got < 0 && errno == EAGAIN)
+		return {};
+	if (got <= 0)
+		return wrong(errc::peer_lost, rank, "the process has ended");
+	unique_fd came = attached_to(m);
+	if (got != sizeof(n) || !makes_sense(n))
+		return wrong(errc::protocol, rank, "it says what makes no sense");
+	if (with)
+		*with = std::move(came);
+	return n;
+}
+
+result<uint64_t> process_set::hear(unsigned rank, note::kind what, deadline until,
+				   unique_fd *with)
+{
+	for (;;) {
+		auto said = take(rank, with);
+
+		if (!said) {
+			operation more = listen(rank);
+			if (auto waited = more.wait_until(until); !more.done())
+				return wrong(
+					errc::timeout, rank,
+					std::format("it has not come to {} in time",
+						    name(what)));
+			continue;
+		}
+		SLUICE_TRY(const note n, std::move(*said));
+		// of a run that nobody has waited for
+		if (n.what == note::kind::run)
+			continue;
+		if (n.what != what)
+			return wrong(errc::protocol, rank,
+				     std::format("it is at {}, this process at {}",
+						 name(n.what), name(what)));
+		return value_of(n, rank);
+	}
+}
+
+result<std::array<uint64_t, processes::most>>
+process_set::agree(note::kind what, const result<uint64_t> &mine, int with,
+		   std::span<unique_fd> theirs)
+{
+	const note told = note_of(what, mine);
+	const deadline until = limit();
+	std::array<uint64_t, processes::most> all{};
+	result<uint64_t> first = mine;
+
+	// Who cannot be told cannot be heard either.
+	for (unsigned r = 0; r < ranks_; r++)
+		if (r != rank_)
+			(void)tell(r, told, with);
+	// All, also if one has failed: so the others' next note is of the next call.
+	for (unsigned r = 0; r < ranks_; r++) {
+		auto said = r == rank_ ? mine
+				       : hear(r, what, until,
+					      theirs.empty() ? nullptr : &theirs[r]);
+
+		if (said)
+			all[r] = *said;
+		else if (first)
+			first = std::move(said);
+	}
+	if (!first)
+		return std::unexpected(std::move(first.error()));
+	return all;
+}
+
+bool process_set::begin_run() noexcept
+{
+	if (running_)
+		return false;
+	runs_++;
+	running_ = true;
+	told_ = false;
+	return true;
+}
+
+// Who does not hear it will see that the process is gone.
+void process_set::tell_of_run(const result<size_t> &how) noexcept
+{
+	if (std::exchange(told_, true))
+		return;
+	note told = note_of(note::kind::run, how);
+	told.number = runs_;
+	for (unsigned r = 0; r < ranks_; r++)
+		if (r != rank_)
+			(void)tell(r, told);
+}
+
+void process_set::end_run() noexcept
+{
+	tell_of_run(fail(errc::cancelled, where(rank_), "it has given up the run"));
+	running_ = false;
+}
+
+operation process_set::listen(unsigned rank) noexcept
+{
+	return ring_.start("poll", errc::system, {}, [&](io_uring_sqe *sqe) {
+		io_uring_prep_poll_add(sqe, sockets_[rank].get(), POLLIN);
+	});
+}
+
+std::optional<result<size_t>> process_set::heard_of_run(unsigned rank) noexcept
+{
+	for (;;) {
+		auto said = take(rank, nullptr);
+
+		if (!said)
+			return {};
+		if (!*said)
+			return std::unexpected(std::move(said->error()));
+		const note &n = **said;
+		if (n.what != note::kind::run)
+			return wrong(errc::protocol, rank,
+				     std::format("it is at {}, this process at run",
+						 name(n.what)));
+		// older: of a run that nobody has waited for
+		if (n.number == runs_)
+			return value_of(n, rank);
+	}
+}
+
+} // namespace sluice::detail

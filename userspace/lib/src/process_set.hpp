@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: MIT
+// What processes of a group say to each other. They make the same calls in the same
+// order, and in each of them tell all others how it went, by one note to each.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+
+#include "engine.hpp"
+#include "sluice/processes.hpp"
+
+namespace sluice::detail {
+
+/// What is said, and in which call.
+struct note {
+	static constexpr uint32_t right_magic = 0x67726f31;
+
+	enum class kind : uint32_t {
+		hello,	///< value: the rank in the low half, how many in the high one
+		link,	///< a socket; value: the rank at its other end
+		memory, ///< a dma-buf
+		plan,	///< value: what was prepared, in short
+		barrier,
+		run, ///< value: bytes that were moved; number: of the run
+	};
+
+	uint32_t magic = right_magic;
+	kind what = kind::hello;
+	uint64_t value = 0;
+	uint32_t number = 0;
+	uint32_t failed = 0; ///< 0, or 1 + errc
+	int32_t error_number = 0;
+	uint16_t where_size = 0;
+	uint16_t text_size = 0; ///< of an error
+	std::array<char, 176> text{};
+};
+
+note note_of(note::kind what, const result<uint64_t> &value) noexcept;
+const char *name(note::kind what) noexcept;
+
+/// The other processes of one. Rank and socket of each.
+class process_set {
+public:
+	process_set(engine &in, unsigned rank, unsigned ranks,
+		    clock::duration patience) noexcept
+		: ring_(in), rank_(rank), ranks_(ranks), patience_(patience)
+	{
+	}
+
+	engine &ring() const noexcept { return ring_; }
+	unsigned rank() const noexcept { return rank_; }
+	unsigned ranks() const noexcept { return ranks_; }
+	deadline limit() const noexcept { return after(patience_); }
+
+	void link(unsigned rank, unique_fd socket) noexcept
+	{
+		sockets_[rank] = std::move(socket);
+	}
+	unique_fd unlink(unsigned rank) noexcept { return std::move(sockets_[rank]); }
+	bool linked(unsigned rank) const noexcept { return bool(sockets_[rank]); }
+
+	/// @param with a descriptor that goes along; -1: none
+	result<void> tell(unsigned rank, const note &what, int with = -1) noexcept;
+	/// What @p rank says in the call @p what, by @p until.
+	result<uint64_t> hear(unsigned rank, note::kind what, deadline until,
+			      unique_fd *with = nullptr);
+	/// Tell all how @p what went here, and hear it of them. The first error counts.
+	result<std::array<uint64_t, processes::most>>
+	agree(note::kind what, const result<uint64_t> &mine, int with = -1,
+	      std::span<unique_fd> theirs = {});
+
+	/// A run of a collective begins. false: one is under way.
+	bool begin_run() noexcept;
+	/// How it went here. Only the first time counts.
+	void tell_of_run(const result<size_t> &how) noexcept;
+	/// It is over here, whatever the others do.
+	void end_run() noexcept;
+	/// Done when @p rank has something to say.
+	operation listen(unsigned rank) noexcept;
+	/// How the run went there; nothing: it has not said so yet.
+	std::optional<result<size_t>> heard_of_run(unsigned rank) noexcept;
+
+private:
+	/// Without waiting; nothing: it says nothing.
+	std::optional<result<note>> take(unsigned rank, unique_fd *with) noexcept;
+
+	engine &ring_;
+	unsigned rank_, ranks_;
+	clock::duration patience_;
+	std::array<unique_fd, processes::most> sockets_;
+	uint32_t runs_ = 0; ///< the last one's number
+	bool running_ = false, told_ = false;
+};
+
+} // namespace sluice::detail

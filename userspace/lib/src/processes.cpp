@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: MIT
+// How processes meet, and give each other memory. All connect to rank 0, who then gives
+// each pair of the others a socket of its own.
+#include "sluice/processes.hpp"
+
+#include <cstring>
+#include <format>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include "process_set.hpp"
+#include "try.hpp"
+
+namespace sluice {
+
+namespace {
+
+using detail::note;
+using detail::process_set;
+
+constexpr auto between_trials = std::chrono::milliseconds(20);
+
+result<sockaddr_un> address_of(const std::string &path)
+{
+	sockaddr_un address{};
+
+	address.sun_family = AF_UNIX;
+	if (path.empty() || path.size() >= sizeof(address.sun_path))
+		return fail(errc::usage, path,
+			    std::format("a path of {} bytes, a socket's has 1 to {}",
+					path.size(), sizeof(address.sun_path) - 1));
+	std::memcpy(address.sun_path, path.data(), path.size());
+	return address;
+}
+
+result<unique_fd> new_socket(int flags)
+{
+	unique_fd made(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | flags, 0));
+
+	if (!made)
+		return fail_errno("processes", "socket");
+	return made;
+}
+
+/// A socket that others connect to, as long as this is there.
+class meeting_place {
+public:
+	static result<meeting_place> open(const std::string &path, unsigned ranks)
+	{
+		meeting_place made;
+
+		SLUICE_TRY(auto address, address_of(path));
+		SLUICE_TRY(made.socket_, new_socket(SOCK_NONBLOCK));
+		if (::bind(made.socket_.get(), reinterpret_cast<sockaddr *>(&address),
+			   sizeof(address)) < 0)
+			return fail_errno(path, "a socket there");
+		made.path_ = path;
+		if (::listen(made.socket_.get(), static_cast<int>(ranks)) < 0)
+			return fail_errno(path, "listen");
+		return made;
+	}
+	meeting_place(meeting_place &&other) noexcept
+		: socket_(std::move(other.socket_)),
+		  path_(std::exchange(other.path_, {}))
+	{
+	}
+	~meeting_place()
+	{
+		if (!path_.empty())
+			::unlink(path_.c_str());
+	}
+
+	/// Who comes next.
+	result<unique_fd> accept(context &in, deadline until)
+	{
+		operation comes = in.ready(socket_.get(), POLLIN);
+
+		if (auto waited = comes.wait_until(until); !waited)
+			return std::unexpected(std::move(waited.error()));
+		unique_fd came(
+			::accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+		if (!came)
+			return fail_errno(path_, "accept");
+		return came;
+	}
+
+private:
+	meeting_place() = default;
+
+	unique_fd socket_;
+	std::string path_;
+};
+
+/// Whom nobody has met yet.
+unsigned missing(const process_set &set)
+{
+	unsigned rank = 1;
+
+	while (rank < set.ranks() && set.linked(rank))
+		rank++;
+	return rank;
+}
+
+uint64_t hello_of(unsigned rank, unsigned ranks)
+{
+	return uint64_t{ranks} << 32 | rank;
+}
+
+/// Who comes says what rank it has. Until then it is the first that is missing.
+result<void> greet(process_set &set, unique_fd socket, deadline until)
+{
+	const unsigned guess = missing(set);
+
+	set.link(guess, std::move(socket));
+	SLUICE_TRY(const uint64_t said, set.hear(guess, note::kind::hello, until));
+	const auto rank = static_cast<unsigned>(said);
+	if (said != hello_of(rank, set.ranks()))
+		return fail(errc::usage, "processes",
+			    std::format("rank {} knows of {} ranks, rank 0 of {}", rank,
+					said >> 32, set.ranks()));
+	if (rank == guess)
+		return {};
+	if (rank >= set.ranks() || set.linked(rank) || !rank)
+		return fail(errc::usage, "processes",
+			    std::format("there are two of rank {}", rank));
+	set.link(rank, set.unlink(guess));
+	return {};
+}
+
+result<void> wait_for_all(context &in, process_set &set, meeting_place place)
+{
+	const deadline until = set.limit();
+
+	while (missing(set) != set.ranks()) {
+		auto came = place.accept(in, until);
+
+		if (!came)
+			return std::unexpected(
+				error(came.error().code(),
+				      std::format("rank {}", missing(set)),
+				      "it has not come")
+					.at(missing(set)));
+		SLUICE_CHECK(greet(set, *std::move(came), until));
+	}
+	return {};
+}
+
+/// The two ends of a socket to the two ranks.
+result<void> introduce(process_set &set, unsigned a, unsigned b)
+{
+	int ends[2];
+
+	if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
+		return fail_errno("processes", "socketpair");
+	unique_fd first(ends[0]), second(ends[1]);
+	SLUICE_CHECK(set.tell(a, note_of(note::kind::link, b), first.get()));
+	return set.tell(b, note_of(note::kind::link, a), second.get());
+}
+
+result<void> introduce_all(process_set &set)
+{
+	for (unsigned a = 1; a < set.ranks(); a++)
+		for (unsigned b = a + 1; b < set.ranks(); b++)
+			SLUICE_CHECK(introduce(set, a, b));
+	return {};
+}
+
+/// Rank 0 may come later than the others.
+result<unique_fd> connect_to(context &in, const std::string &path, deadline until)
+{
+	SLUICE_TRY(const auto address, address_of(path));
+	for (;;) {
+		SLUICE_TRY(auto socket, new_socket(0));
+		if (!::connect(socket.get(),
+			       reinterpret_cast<const sockaddr *>(&address),
+			       sizeof(address)))
+			return socket;
+		if ((errno != ENOENT && errno != ECONNREFUSED) || clock::now() > until)
+			return fail_errno(path, "rank 0 is not there", errno,
+					  errc::timeout);
+		SLUICE_CHECK(in.sleep_until(after(between_trials)).wait());
+	}
+}
+
+result<void> come_to(context &in, process_set &set, const std::string &path)
+{
+	const deadline until = set.limit();
+
+	SLUICE_TRY(auto socket, connect_to(in, path, until));
+	set.link(0, std::move(socket));
+	SLUICE_CHECK(set.tell(
+		0, note_of(note::kind::hello, hello_of(set.rank(), set.ranks()))));
+	for (unsigned n = 2; n < set.ranks(); n++) {
+		unique_fd link;
+
+		SLUICE_TRY(const uint64_t rank,
+			   set.hear(0, note::kind::link, until, &link));
+		if (rank >= set.ranks() || !link)
+			return fail(errc::protocol, "rank 0", "it gives no socket");
+		set.link(static_cast<unsigned>(rank), std::move(link));
+	}
+	return {};
+}
+
+} // namespace
+
+result<processes> processes::meet(context &in, const std::string &path, unsigned rank,
+				  unsigned ranks, clock::duration patience)
+{
+	if (ranks < 2 || ranks > most || rank >= ranks)
+		return fail(errc::usage, "processes",
+			    std::format("rank {} of {}: there are 2 to {}, from 0 on",
+					rank, ranks, most));
+	processes made(std::make_shared<process_set>(detail::engine_of(in), rank, ranks,
+						     patience));
+	if (rank) {
+		SLUICE_CHECK(come_to(in, *made.set_, path));
+	} else {
+		SLUICE_TRY(auto place, meeting_place::open(path, ranks));
+		SLUICE_CHECK(wait_for_all(in, *made.set_, std::move(place)));
+		SLUICE_CHECK(introduce_all(*made.set_));
+	}
+	SLUICE_CHECK(made.barrier());
+	return made;
+}
+
+unsigned processes::rank() const noexcept
+{
+	return set_->rank();
+}
+
+unsigned processes::ranks() const noexcept
+{
+	return set_->ranks();
+}
+
+result<std::vector<buffer>> processes::exchange(device &gpu, const buffer &mine)
+{
+	std::array<unique_fd, most> theirs;
+	std::vector<buffer> all;
+	auto own = mine.export_dmabuf();
+	result<uint64_t> size =
+		own ? result<uint64_t>(mine.size()) : std::unexpected(own.error());
+
+	SLUICE_CHECK(
+		set_->agree(note::kind::memory, size, own ? own->get() : -1, theirs));
+	for (unsigned r = 0; r < ranks(); r++) {
+		auto got = r == rank() ? result<buffer>(mine)
+				       : gpu.import_dmabuf(theirs[r].get());
+
+		if (!got)
+			return std::unexpected(std::move(got.error()).at(r));
+		all.push_back(*std::move(got));
+	}
+	return all;
+}
+
+result<void> processes::barrier()
+{
+	SLUICE_CHECK(set_->agree(note::kind::barrier, 0));
+	return {};
+}
+
+} // namespace sluice

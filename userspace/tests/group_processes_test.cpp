@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: MIT
+// A group of two processes, each with its GPU. The test is rank 0. It starts itself once
+// more, as rank 1, which does the same or goes wrong.
+#include <csignal>
+#include <filesystem>
+#include <spawn.h>
+#include <sys/wait.h>
+
+#include "gpu_test.hpp"
+#include "sluice/group.hpp"
+
+using namespace sluice;
+using namespace std::chrono_literals;
+
+namespace {
+
+constexpr size_t block = 5000, size = 64 << 10;
+constexpr unsigned ranks = 2;
+
+/// What one process has: its GPU, its memory, and that of the other.
+struct member {
+	member(const std::string &path, unsigned own)
+		: rank(own),
+		  gpu(good(device::open(ring, list_devices().at(own).address))),
+		  all(good(processes::meet(ring, path, own, ranks, 60s))),
+		  memory(good(all.exchange(gpu, good(gpu.vram(size))))),
+		  by(good(group::make(ring, gpu, all)))
+	{
+	}
+
+	/// What rank @p r has to send in @p round, from its block @p first on.
+	static std::vector<std::byte> data(unsigned r, unsigned round,
+					   unsigned first = 0, unsigned blocks = 1)
+	{
+		auto all = random_bytes(ranks * block, 10 * round + r);
+
+		all.erase(all.begin(), all.begin() + first * block);
+		all.resize(blocks * block);
+		return all;
+	}
+	std::vector<slice> parts(size_t offset, size_t length) const
+	{
+		std::vector<slice> some;
+
+		for (const buffer &one : memory)
+			some.push_back(one.part(offset, length));
+		return some;
+	}
+
+	result<collective> gather_to(size_t offset, const collective_options &how)
+	{
+		return by.all_gather(parts(offset, ranks * block), parts(1, block),
+				     how);
+	}
+	/// Each puts its data where it sends from, and waits until the other has.
+	void fill(unsigned round, unsigned blocks)
+	{
+		std::ranges::copy(data(rank, round, 0, blocks),
+				  memory[rank].data() + 1);
+		EXPECT_GOOD(all.barrier());
+	}
+	/// A busy machine may release it too late: all ranks hear so, and try again.
+	static result<size_t> run(collective &what)
+	{
+		for (int tries = what.prelaunched() ? 20 : 0;; tries--) {
+			auto running = what.run();
+
+			what.release();
+			auto moved = running.wait();
+			if (moved || moved.error().code() != errc::timeout || !tries)
+				return moved;
+		}
+	}
+
+	unsigned rank;
+	context ring = good(context::open());
+	device gpu;
+	processes all;
+	std::vector<buffer> memory;
+	group by;
+};
+
+void all_gather(member &m, bool prelaunch)
+{
+	constexpr size_t at = 20000;
+	auto made = good(m.gather_to(at, {variant::automatic, prelaunch, {}}));
+
+	for (unsigned round = 0; round < 5; round++) {
+		m.fill(round, 1);
+		auto moved = member::run(made);
+		ASSERT_GOOD(moved);
+		EXPECT_EQ(*moved, ranks * ranks * block);
+		for (unsigned r = 0; r < ranks; r++)
+			EXPECT_BYTES(
+				m.memory[m.rank].part(at + r * block, block).bytes(),
+				member::data(r, round));
+		EXPECT_GOOD(m.all.barrier());
+	}
+}
+
+void swap_in_place(member &m)
+{
+	auto parts = m.parts(1, ranks * block);
+	auto made = good(m.by.all_to_all(parts, parts));
+
+	EXPECT_EQ(made.how(), variant::swap);
+	m.fill(0, ranks);
+	auto moved = member::run(made);
+	ASSERT_GOOD(moved);
+	EXPECT_EQ(*moved, made.bytes());
+	for (unsigned r = 0; r < ranks; r++)
+		EXPECT_BYTES(parts[m.rank].part(r * block, block).bytes(),
+			     member::data(r, 0, m.rank));
+	EXPECT_GOOD(m.all.barrier());
+}
+
+// Only rank 0 has something to do; both have it when it is done.
+void broadcast(member &m)
+{
+	auto made = good(m.by.broadcast(0, m.parts(1, block)));
+
+	m.fill(3, 1);
+	auto moved = member::run(made);
+	ASSERT_GOOD(moved);
+	EXPECT_EQ(*moved, block);
+	EXPECT_BYTES(m.memory[m.rank].part(1, block).bytes(), member::data(0, 3));
+}
+
+void one_run_at_a_time(member &m)
+{
+	auto made = good(m.gather_to(20000, {}));
+	auto first = made.run(), second = made.run();
+
+	for (unsigned r = 0; r < ranks; r++) {
+		ASSERT_FALSE(second.of(r));
+		EXPECT_EQ(second.of(r).error().code(), errc::busy);
+		EXPECT_EQ(second.of(r).error().index(), r);
+	}
+	EXPECT_GOOD(first.wait());
+	// What nobody waits for ends, and the next one is heard.
+	{
+		auto dropped = made.run();
+	}
+	EXPECT_GOOD(m.all.barrier());
+	EXPECT_GOOD(made.run().wait());
+}
+
+void differs(member &m)
+{
+	const size_t length = m.rank ? 100 : 200;
+	auto made = m.by.broadcast(0, m.parts(1, length));
+
+	ASSERT_FALSE(made);
+	EXPECT_EQ(made.error().code(), errc::usage);
+	EXPECT_EQ(made.error().index(), 1 - m.rank);
+	made = m.by.broadcast(m.rank ? 7 : 0, m.parts(1, length));
+	ASSERT_FALSE(made);
+	EXPECT_EQ(made.error().code(), errc::usage);
+	EXPECT_EQ(made.error().message(),
+		  "broadcast: rank 7 is the root, the group has 2 ranks");
+	// and both are at the same place
+	EXPECT_GOOD(m.all.barrier());
+}
+
+void expect_lost(const auto &got, unsigned rank)
+{
+	ASSERT_FALSE(got);
+	EXPECT_EQ(got.error().code(), errc::peer_lost) << got.error().message();
+	EXPECT_EQ(got.error().index(), rank);
+}
+
+// The engines of rank 1 hold what it has begun when it is killed.
+void is_killed(member &m)
+{
+	auto made = good(m.gather_to(20000, {variant::b2b, true, {}}));
+	auto running = made.run();
+
+	if (m.rank) {
+		ASSERT_GOOD(m.ring.submit());
+		::kill(::getpid(), SIGKILL);
+	}
+	made.release();
+	auto begun = clock::now();
+	auto moved = running.wait_until(after(60s));
+	EXPECT_LT(clock::now() - begun, 30s);
+	ASSERT_FALSE(moved);
+	EXPECT_TRUE(running.poll());
+	expect_lost(running.of(1), 1);
+	auto again = made.run();
+	EXPECT_FALSE(again.wait_until(after(30s)));
+	expect_lost(again.of(1), 1);
+	expect_lost(m.all.barrier(), 1);
+	// Its memory is there as long as somebody has it.
+	put_random(m.memory[1].part(0, 100), 5);
+	EXPECT_BYTES(m.memory[1].part(0, 100).bytes(), random_bytes(100, 5));
+}
+
+const std::pair<const char *, void (*)(member &)> plays[] = {
+	{"all_gather", [](member &m) { all_gather(m, false); }},
+	{"prelaunched", [](member &m) { all_gather(m, true); }},
+	{"swap_in_place", swap_in_place},
+	{"broadcast", broadcast},
+	{"one_run_at_a_time", one_run_at_a_time},
+	{"differs", differs},
+	{"is_killed", is_killed},
+};
+
+void play(const std::string &name, const std::string &path, unsigned rank)
+{
+	member m(path, rank);
+
+	for (auto &[title, run] : plays)
+		if (title == name)
+			run(m);
+}
+
+struct GroupProcessesTest : ::testing::TestWithParam<const char *> {
+	void SetUp() override
+	{
+		WANTS_BATCHES();
+		if (list_devices().size() < ranks)
+			GTEST_SKIP() << "there are no two GPUs";
+	}
+};
+
+INSTANTIATE_TEST_SUITE_P(Play, GroupProcessesTest, ::testing::ValuesIn([] {
+				 std::vector<const char *> names;
+
+				 for (auto &[name, run] : plays)
+					 names.push_back(name);
+				 return names;
+			 }()),
+			 [](const auto &one) { return std::string(one.param); });
+
+} // namespace
+
+TEST_P(GroupProcessesTest, EndsWellForBoth)
+{
+	char directory[] = "/tmp/group-XXXXXX";
+	ASSERT_TRUE(::mkdtemp(directory));
+	std::string path = std::string(directory) + "/socket", name = GetParam();
+	const char *words[] = {"rank-1", "--play", name.c_str(), path.c_str(), nullptr};
+	pid_t child;
+	int status = 0;
+
+	ASSERT_EQ(::posix_spawn(&child, "/proc/self/exe", nullptr, nullptr,
+				const_cast<char **>(words), environ),
+		  0);
+	play(name, path, 0);
+	EXPECT_EQ(::waitpid(child, &status, 0), child);
+	if (name == "is_killed")
+		EXPECT_TRUE(WIFSIGNALED(status));
+	else
+		EXPECT_EQ(status, 0);
+	std::filesystem::remove_all(directory);
+}
+
+int main(int argc, char **argv)
+{
+	::testing::InitGoogleTest(&argc, argv);
+	if (argc != 4 || std::string_view(argv[1]) != "--play")
+		return RUN_ALL_TESTS();
+	::alarm(120);
+	play(argv[2], argv[3], 1);
+	return ::testing::UnitTest::GetInstance()->Failed();
+}
