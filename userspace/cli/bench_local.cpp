@@ -27,7 +27,7 @@ public:
 			b.fault_in();
 			for (unsigned n = 0; n < blocks; n++)
 				b.copy(to.part(n * block, block),
-				       from.part(2 * n * block, block));
+				       from.part(2 * block * n, block));
 		}
 	}
 	result<void> start(unsigned slot, uint64_t) override
@@ -59,7 +59,7 @@ public:
 		for (unsigned n = 0; n < blocks; n++)
 			batches_[n]
 				.copy(to.part(n * block, block),
-				      from.part(2 * n * block, block))
+				      from.part(2 * block * n, block))
 				.fault_in();
 	}
 	result<void> start(unsigned, uint64_t) override
