@@ -13,38 +13,12 @@ namespace sluice::cli {
 
 namespace {
 
-/// One copy by a batch. All slots have the same memory: only time is looked at.
-class copy_work : public bench_work {
+/// Blocks of every second place of @p from to the beginning of @p to, by one batch. All
+/// slots have the same memory: only time is looked at.
+class batch_work : public bench_work {
 public:
-	copy_work(device &gpu, const slice &to, const slice &from, unsigned depth)
-		: gpu_(gpu), batches_(depth), under_way_(depth)
-	{
-		for (batch &b : batches_)
-			b.copy(to, from).fault_in();
-	}
-	result<void> start(unsigned slot, uint64_t) override
-	{
-		batch &b = batches_[slot];
-
-		under_way_[slot].start(gpu_.submit(b), b.bytes());
-		return {};
-	}
-	result<void> wait(unsigned slot) override
-	{
-		return under_way_[slot].wait(gpu_.info().address);
-	}
-
-private:
-	device &gpu_;
-	std::vector<batch> batches_;
-	std::vector<moving<operation>> under_way_;
-};
-
-/// Blocks of every second place of @p from to the beginning of @p to, by one batch.
-class gather_work : public bench_work {
-public:
-	gather_work(device &gpu, const slice &to, const slice &from, uint64_t block,
-		    unsigned blocks, unsigned depth)
+	batch_work(device &gpu, const slice &to, const slice &from, uint64_t block,
+		   unsigned blocks, unsigned depth)
 		: gpu_(gpu), under_way_(depth)
 	{
 		for (unsigned i = 0; i < depth; i++) {
@@ -53,7 +27,7 @@ public:
 			b.fault_in();
 			for (unsigned n = 0; n < blocks; n++)
 				b.copy(to.part(n * block, block),
-				       from.part(2 * n * block, block));
+				       from.part(2 * block * n, block));
 		}
 	}
 	result<void> start(unsigned slot, uint64_t) override
@@ -85,7 +59,7 @@ public:
 		for (unsigned n = 0; n < blocks; n++)
 			batches_[n]
 				.copy(to.part(n * block, block),
-				      from.part(2 * n * block, block))
+				      from.part(2 * block * n, block))
 				.fault_in();
 	}
 	result<void> start(unsigned, uint64_t) override
@@ -289,8 +263,8 @@ result<void> local_bench::run_gather(figures &all, const slice &target,
 {
 	for (uint64_t block : options_.sizes) {
 		uint64_t bytes = block * options_.gather;
-		gather_work one(*gpu_, target, source, block, options_.gather,
-				options_.depth);
+		batch_work one(*gpu_, target, source, block, options_.gather,
+			       options_.depth);
 		each_work each(*gpu_, target, source, block, options_.gather);
 		bench_options alone = options_;
 
@@ -317,8 +291,8 @@ result<void> local_bench::run_memory(figures &all)
 		SLUICE_CHECK(run_gather(all, target.all(), source.all()));
 	else
 		for (uint64_t bytes : options_.sizes) {
-			copy_work work(*gpu_, target.all().part(0, bytes),
-				       source.all().part(0, bytes), options_.depth);
+			batch_work work(*gpu_, target.all(), source.all(), bytes, 1,
+					options_.depth);
 			SLUICE_TRY(auto f,
 				   measure(context_, work, "copy", bytes, options_));
 			all.rows.push_back(std::move(f));

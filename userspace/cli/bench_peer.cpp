@@ -77,10 +77,12 @@ public:
 	}
 	result<void> wait(unsigned slot) override
 	{
-		if (!under_way_[slot])
+		auto &running = under_way_[slot];
+
+		if (!running)
 			return {};
-		auto n = under_way_[slot]->wait();
-		under_way_[slot].reset();
+		auto n = running->wait();
+		running.reset();
 		// A peer takes its memory away only as it goes.
 		if (!n && n.error().code() == errc::denied)
 			return fail(errc::peer_lost, peer_.peer(),

@@ -71,10 +71,12 @@ void check_nics(const facts &of, checks &to)
 		return;
 	}
 	for (size_t i = 0; i < all.size(); i++) {
-		to.push_back(port(all[i]));
-		to.push_back(registration(all[i], of.nics[i]));
-		if (all[i].pci)
-			to.push_back(slot_check(all[i].name, all[i].pci->link));
+		const topology::nic &card = all[i];
+
+		to.push_back(port(card));
+		to.push_back(registration(card, of.nics[i]));
+		if (card.pci)
+			to.push_back(slot_check(card.name, card.pci->link));
 	}
 }
 

@@ -84,7 +84,6 @@ std::optional<check> between_gpus(const topology &t)
 {
 	std::map<path, unsigned> pairs;
 	check all{.name = "GPU to GPU"};
-	const std::string none;
 
 	for (size_t i = 0; i < t.gpus().size(); i++)
 		for (size_t j = i + 1; j < t.gpus().size(); j++) {

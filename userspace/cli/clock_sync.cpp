@@ -64,10 +64,11 @@ std::optional<clock_ping> ping(int s, uint64_t number, std::string &boot)
 		if (n < 0)
 			break; // nobody listens there yet
 		std::span answer(room.data(), static_cast<size_t>(n));
+		auto said = read_ping(answer);
 		auto got = ping_of(answer, number, sent, received);
-		if (!got)
+		if (!said || !got)
 			continue;
-		boot = boot_in(*read_ping(answer));
+		boot = boot_in(*said);
 		return got;
 	}
 	return std::nullopt;

@@ -116,7 +116,7 @@ task<result<void>> copier::piece(copy_slot &slot, uint64_t at, size_t length)
 		co_return std::unexpected(put.error());
 	if (*put < length)
 		co_return fail(errc::output, "TO", "it takes no more bytes");
-	if (gpu_ && std::memcmp(in.data(), out.data(), length))
+	if (gpu_ && std::memcmp(in.data(), out.data(), length) != 0)
 		co_return fail(
 			errc::corrupt, gpu_->info().address,
 			std::format("what came back of the bytes at {} differs", at));

@@ -214,10 +214,10 @@ std::string figures_text(const figures &all)
 			 microseconds(p.n ? std::optional(p.p50) : std::nullopt),
 			 microseconds(p.p99), microseconds(p.p999),
 			 std::to_string(p.n)});
-		if (auto r = f.ratio())
-			table.back().insert(table.back().end(),
-					    {megabytes(*f.other_rate()),
-					     std::format("{:.2f}", *r)});
+		if (auto r = f.ratio(), rate = f.other_rate(); r && rate)
+			table.back().insert(
+				table.back().end(),
+				{megabytes(*rate), std::format("{:.2f}", *r)});
 		else if (other)
 			table.back().insert(table.back().end(), {"-", "-"});
 	}
@@ -272,12 +272,12 @@ nlohmann::ordered_json figures_json(const figures &all)
 			row["latency_us"]["p99"] = *p.p99;
 		if (p.p999)
 			row["latency_us"]["p99_9"] = *p.p999;
-		if (auto r = f.ratio())
-			row["ib_write_bw"] = {{"mb_per_s", *f.other_rate() / 1e6},
+		if (auto r = f.ratio(), rate = f.other_rate(); r && rate)
+			row["ib_write_bw"] = {{"mb_per_s", *rate / 1e6},
 					      {"n", f.other_rates.size()},
 					      {"ratio", *r}};
-		if (f.energy)
-			row["energy"] = energy_json(*f.energy);
+		if (const auto &energy = f.energy)
+			row["energy"] = energy_json(*energy);
 		rows.push_back(std::move(row));
 	}
 	return {{"title", all.title},	      {"environment", environment_text()},

@@ -42,7 +42,7 @@ parts parts_for(const described_command &program, int argc, char **argv)
 }
 
 /// A part that is lines stands for its line.
-void put(std::string &text, const std::string &name, std::string part)
+void put(std::string &text, const std::string &name, const std::string &part)
 {
 	const std::string mark = "@" + name + "@";
 

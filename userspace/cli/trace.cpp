@@ -139,7 +139,7 @@ bool recorder::wait()
 			next = clock::now() + between_samples;
 		}
 		::poll(fds.data(), fds.size(), 10);
-		if (fds[2].revents)
+		if (answerer_ && fds[2].revents)
 			answerer_->answer();
 		// A command gets the signal as well, and decides when it ends.
 		if (fds[1].revents || (fds[0].revents && !child_))
@@ -232,7 +232,7 @@ result<int> recorder::run()
 	bool ended = wait();
 	SLUICE_CHECK(trace.run(false));
 	int status = 0;
-	if (ended) {
+	if (child_ && ended) {
 		SLUICE_TRY(status, child_->reap());
 	}
 	// One that runs longer than it is traced is ended.

@@ -29,26 +29,32 @@ static void sendrecv(struct job *j)
 		     MPI_BYTE, j->before, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
 }
 
-static void put(struct job *j)
+/* Write into the window of the next rank, or read from that of the rank before. */
+static void in_window(struct job *j, bool put)
 {
 	MPI_Win window;
 
-	MPI_Win_create(j->b.in, j->b.len, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &window);
+	MPI_Win_create(put ? j->b.in : j->b.out, j->b.len, 1, MPI_INFO_NULL,
+		       MPI_COMM_WORLD, &window);
 	MPI_Win_fence(0, window);
-	MPI_Put(j->b.out, j->b.len, MPI_BYTE, j->next, 0, j->b.len, MPI_BYTE, window);
+	if (put)
+		MPI_Put(j->b.out, j->b.len, MPI_BYTE, j->next, 0, j->b.len, MPI_BYTE,
+			window);
+	else
+		MPI_Get(j->b.in, j->b.len, MPI_BYTE, j->before, 0, j->b.len, MPI_BYTE,
+			window);
 	MPI_Win_fence(0, window);
 	MPI_Win_free(&window);
 }
 
+static void put(struct job *j)
+{
+	in_window(j, true);
+}
+
 static void get(struct job *j)
 {
-	MPI_Win window;
-
-	MPI_Win_create(j->b.out, j->b.len, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &window);
-	MPI_Win_fence(0, window);
-	MPI_Get(j->b.in, j->b.len, MPI_BYTE, j->before, 0, j->b.len, MPI_BYTE, window);
-	MPI_Win_fence(0, window);
-	MPI_Win_free(&window);
+	in_window(j, false);
 }
 
 static const struct operation {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Collectives of emulated GPUs that are slow or hang: nobody waits for ever, and each rank
-// says what has become of it.
+// Collectives of emulated GPUs that are slow, hang, or go away: nobody waits for ever,
+// and each rank says what has become of it. The last test takes a GPU for good.
 #include <bit>
 #include <fcntl.h>
 #include <filesystem>
@@ -211,4 +211,18 @@ TEST_F(GroupFaultTest, GroupsAreMadeAgainAfterAReset)
 		moved = works();
 	}
 	ASSERT_GOOD(moved);
+}
+
+// Nobody tells the kernel of it. Its driver sees that for itself when jobs time out.
+TEST_F(GroupFaultTest, ZAGpuThatIsPulledOutIsToldOfItsRank)
+{
+	group by = all();
+	world w(memory, 1);
+	auto made = good(do_collective(w, by, a_case(variant::b2b, true)));
+	auto running = disturbed(made, "remove");
+	auto moved = running.wait_until(after(120s));
+
+	ASSERT_FALSE(moved);
+	ASSERT_EQ(moved.error().code(), errc::device) << moved.error().message();
+	EXPECT_GE(failed(running), 1u);
 }

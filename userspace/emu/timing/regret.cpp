@@ -67,6 +67,16 @@ Exchange random_exchange(Random &random)
 	return e;
 }
 
+template <class Case, class Function>
+std::vector<Regret> each(const std::vector<Case> &all, Function regret)
+{
+	std::vector<Regret> out;
+
+	for (const Case &one : all)
+		out.push_back(regret(one));
+	return out;
+}
+
 Regret library_regret(const Exchange &e, const Machine &m)
 {
 	const variant how = chosen(e);
@@ -148,11 +158,7 @@ std::vector<Exchange> random_exchanges(unsigned count)
 
 std::vector<Regret> library_regrets(const std::vector<Exchange> &all, const Machine &m)
 {
-	std::vector<Regret> out;
-
-	for (const Exchange &e : all)
-		out.push_back(library_regret(e, m));
-	return out;
+	return each(all, [&](const Exchange &e) { return library_regret(e, m); });
 }
 
 std::vector<Regret> published_regrets()
@@ -276,11 +282,7 @@ std::vector<Copies> random_copies(unsigned count)
 
 std::vector<Regret> kernel_regrets(const std::vector<Copies> &all, const Machine &m)
 {
-	std::vector<Regret> out;
-
-	for (const Copies &c : all)
-		out.push_back(kernel_regret(c, m));
-	return out;
+	return each(all, [&](const Copies &c) { return kernel_regret(c, m); });
 }
 
 namespace {

@@ -413,11 +413,18 @@ SLUICE_API int sluice_device_import(sluice_device *device, int dmabuf,
 
 /*
  * Let this GPU's engines reach a host, SVM or another GPU's buffer, where it is. It
- * stays so for the life of the buffer.
+ * stays so for the life of the buffer. Again does nothing.
+ * -EIO if the driver refuses; -EOPNOTSUPP for SVM memory where amdkfd shares none with
+ * this GPU, or where batches go by AMDGPU_CS.
  */
 SLUICE_API int sluice_device_attach(sluice_device *device, sluice_buffer *buffer);
 
-/* Move pages of SVM memory to video memory, or back. -EIO if some stay behind. */
+/*
+ * Move SVM memory to video memory, or back: all pages that @memory touches. It waits for
+ * that, and tries for about a second.
+ * -EINVAL if it is no SVM memory; -EIO if pages stay behind, as somebody holds them or
+ * there is no room.
+ */
 SLUICE_API int sluice_device_prefetch(sluice_device *device,
 				      const struct sluice_slice *memory);
 SLUICE_API int sluice_device_bring_back(sluice_device *device,
@@ -479,6 +486,11 @@ struct sluice_rectangle {
 	uint64_t from_pitch;
 };
 
+/*
+ * Copy rows. The first one is at the beginning of @to and of @from.
+ * -EINVAL if there are none, if they overlap because a pitch is less than row_bytes, or
+ * if the last one ends outside of @to or @from.
+ */
 SLUICE_API int sluice_batch_copy_rectangle(sluice_batch *batch,
 					   const struct sluice_slice *to,
 					   const struct sluice_slice *from,
@@ -489,7 +501,7 @@ SLUICE_API int sluice_batch_broadcast(sluice_batch *batch,
 				      const struct sluice_slice *to, size_t count,
 				      const struct sluice_slice *from);
 
-/* @value again and again. */
+/* Write the 32 bits of @value again and again. @to has any length and alignment. */
 SLUICE_API int sluice_batch_fill(sluice_batch *batch, const struct sluice_slice *to,
 				 uint32_t value);
 
@@ -503,13 +515,20 @@ enum sluice_compare {
 /*
  * Wait until (the 32 bits at @word & @mask) COMPARE @value, for at most @limit_ns;
  * else the batch's operation ends with -ETIMEDOUT.
+ * @word: 4 bytes, at a multiple of 4
  * @how: enum sluice_compare
+ * @value: no bit of it is outside of @mask
+ * -EINVAL if @word is shorter, or @limit_ns is not above 0. Of the rest submit says so.
  */
 SLUICE_API int sluice_batch_wait(sluice_batch *batch, const struct sluice_slice *word,
 				 int how, uint32_t value, uint32_t mask,
 				 int64_t limit_ns);
 
-/* Signals: write 64 bits, or add to them atomically, behind all before. */
+/*
+ * Signals: write 64 bits, or add to them atomically, behind all before.
+ * @word: 8 bytes, at a multiple of 8
+ * -EINVAL if it is shorter. Of the alignment submit says so.
+ */
 SLUICE_API int sluice_batch_write(sluice_batch *batch, const struct sluice_slice *word,
 				  uint64_t value);
 SLUICE_API int sluice_batch_add(sluice_batch *batch, const struct sluice_slice *word,
@@ -534,7 +553,10 @@ struct sluice_record {
 	uint64_t unused2[2];
 };
 
-/* Have a struct sluice_record of the next operation written to @where. */
+/*
+ * Have a struct sluice_record of the next operation written to @where: 64 bytes, at a
+ * multiple of 32. -EINVAL if there are fewer. Of the alignment submit says so.
+ */
 SLUICE_API int sluice_batch_record(sluice_batch *batch,
 				   const struct sluice_slice *where);
 
@@ -689,7 +711,11 @@ SLUICE_API int sluice_endpoint_alive(const sluice_endpoint *endpoint);
 SLUICE_API int sluice_endpoint_send(sluice_endpoint *endpoint, const void *message,
 				    size_t length, sluice_operation **operation);
 
-/* Receive a message into memory that the CPU reaches: its length is the value. */
+/*
+ * Receive a message into memory that the CPU reaches: its length is the value.
+ * -EOPNOTSUPP if the CPU does not reach it. The operation has the other errors: -EPROTO
+ * if the message is longer than @to, or what ended the connection.
+ */
 SLUICE_API int sluice_endpoint_receive(sluice_endpoint *endpoint,
 				       const struct sluice_slice *to,
 				       sluice_operation **operation);
@@ -699,6 +725,8 @@ SLUICE_API int sluice_endpoint_receive(sluice_endpoint *endpoint,
  * @host: address to listen on; NULL or empty: all that the card has
  * @port: 0: any, see sluice_listener_port()
  * @options: NULL for the default
+ * -EIO if the address is not one of this card, or cannot be bound, as where another
+ * program has the port; -ECONNRESET or -ETIMEDOUT if @host is not found.
  */
 SLUICE_API int sluice_listener_open(sluice_nic *nic, const char *host, uint16_t port,
 				    const struct sluice_endpoint_options *options,
@@ -832,16 +860,22 @@ SLUICE_API int sluice_sender_create(sluice_endpoint *endpoint,
 				    sluice_sender **sender);
 SLUICE_API void sluice_sender_free(sluice_sender *sender);
 
-/* Send one source. Its value is the bytes that were moved. */
+/*
+ * Send one source. Its value is the bytes that were moved. The operation's errors:
+ * that of a file that cannot be read, or -EIO of the GPU; -ETIMEDOUT (nothing moves for
+ * patience_ns), -ECONNRESET, -EREMOTEIO (the receiver gave up, or refused it),
+ * -EPROTO; -EBADMSG (what arrived differs); -ENOLINK (it took another path than `require`).
+ */
 SLUICE_API int sluice_sender_send(sluice_sender *sender,
 				  const struct sluice_source *source,
 				  sluice_operation **operation);
 
-/* Say that there are no more. */
+/* Say that there are no more. -ECONNRESET if the receiver has left before. */
 SLUICE_API int sluice_sender_finish(sluice_sender *sender,
 				    sluice_operation **operation);
 
-/* Of the last source that was sent in full; -EINVAL: there is none. */
+/* Of the last source that was sent in full; -EINVAL: there is none. Progress may be
+ * asked for at any time; -ECANCELED: it broke off. */
 SLUICE_API int sluice_sender_report(const sluice_sender *sender,
 				    struct sluice_report *report);
 SLUICE_API int sluice_sender_progress(const sluice_sender *sender,
@@ -856,13 +890,18 @@ SLUICE_API void sluice_receiver_free(sluice_receiver *receiver);
 /*
  * Wait for the next offer. Its value is 1, and sluice_receiver_offer() has it; or 0:
  * the sender has no more. -ETIMEDOUT if there is none for as long as patience_ns.
+ * -EINVAL from offer, receive and refuse: nothing is offered now.
  */
 SLUICE_API int sluice_receiver_next(sluice_receiver *receiver,
 				    sluice_operation **operation);
 SLUICE_API int sluice_receiver_offer(const sluice_receiver *receiver,
 				     struct sluice_offer *offer);
 
-/* Take what was offered. Its value is the bytes that were moved. */
+/*
+ * Take what was offered. Its value is the bytes that were moved. The operation's errors
+ * are those of sluice_sender_send(), of a file that cannot be written, and -EINVAL if
+ * the memory of the sink is smaller than what was offered.
+ */
 SLUICE_API int sluice_receiver_receive(sluice_receiver *receiver,
 				       const struct sluice_sink *sink,
 				       sluice_operation **operation);

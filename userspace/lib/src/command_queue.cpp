@@ -88,7 +88,7 @@ uint32_t *put_fill(uint32_t *at, const uint32_t *end, uint64_t to, uint32_t valu
 		if (words)
 			n = std::min(size & ~uint64_t{3}, most_per_packet);
 
-		at = put_fill_packet(at, end, words ? fill_words : 0, to,
+		at = put_fill_packet(at, end, words ? uint32_t{fill_words} : 0, to,
 				     words ? value : value & 0xff, n);
 		if (!words)
 			value = std::rotr(value, 8);

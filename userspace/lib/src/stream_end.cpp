@@ -156,6 +156,8 @@ result<void> stream_end::begin(std::string source, uint64_t size)
 	sum_ = {};
 	peer_looked_at_ = 0;
 	in_flight_ = 0;
+	finished_ = 0;
+	ended_.reset();
 	began_ = clock::now();
 	calls_before_ = context_.system_calls();
 	if (options_.gpu)
@@ -399,8 +401,25 @@ task<result<void>> stream_end::say_alone(const wire::bytes &message)
 	co_return done;
 }
 
-task<result<void>> stream_end::await_workers()
+task<result<void>> stream_end::listen()
 {
+	while (!ended_ && !broken()) {
+		auto m = co_await hear();
+		auto taken = m ? heard(*m) : std::unexpected(m.error());
+
+		if (!taken) {
+			give_up(taken.error());
+			co_return taken;
+		}
+		moved();
+	}
+	co_return {};
+}
+
+task<result<void>> stream_end::carry_all()
+{
+	for (unsigned slot = 0; slot < options_.pieces; slot++)
+		workers_.push_back(worker(slot));
 	while (finished_ < options_.pieces && !broken())
 		(void)co_await changed_.wait();
 	if (broken())

@@ -105,8 +105,13 @@ protected:
 	/// Something moved.
 	void moved() noexcept;
 
-	/// Wait for the workers, or until all give up.
-	task<result<void>> await_workers();
+	/// Hear the peer until it says that it has ended, or all give up.
+	task<result<void>> listen();
+	/// A message of the peer. One that ends the stream is left in ended_.
+	virtual result<void> heard(std::span<const std::byte> m) = 0;
+	/// Start a worker for each piece in memory. Wait for all, or until all give up.
+	task<result<void>> carry_all();
+	virtual task<void> worker(unsigned slot) = 0;
 	/// Keep what becomes of it, and say that it is over.
 	task<void> tell(task<result<void>> what, std::optional<result<void>> &outcome);
 	/// Tell the peer, and let go of all. A peer that does not listen is cut off.
@@ -182,6 +187,8 @@ protected:
 	/// gives up: with them goes the peer's right to write, and then the connection.
 	std::vector<task<void>> workers_;
 	uint64_t finished_ = 0; ///< of them
+	/// What the peer says last: END of a sender, DONE of a receiver.
+	std::optional<wire::end_message> ended_;
 	/// Messages that say() waits for, or has not waited for to the end.
 	struct saying {
 		std::optional<result<void>> outcome;

@@ -27,10 +27,9 @@ private:
 	result<void> prepare_for_pieces();
 	result<void> fits();
 	task<result<void>> accept();
-	task<result<void>> listen();
-	result<void> heard(std::span<const std::byte> m);
+	result<void> heard(std::span<const std::byte> m) override;
 	result<void> take_piece(const wire::piece_message &m);
-	task<void> worker(unsigned slot);
+	task<void> worker(unsigned slot) override;
 	task<result<void>> carry(unsigned slot, uint64_t index);
 	task<result<void>> grant(unsigned slot, uint64_t index);
 	task<result<void>> scatter(piece_memory &piece, uint64_t offset, size_t length);
@@ -38,7 +37,6 @@ private:
 	task<result<void>> store(unsigned slot, uint64_t index);
 	/// What this slot acknowledged last was sent.
 	task<result<void>> acknowledged(unsigned slot);
-	task<result<void>> carry_all();
 	task<result<void>> close();
 	task<result<void>> receive_all();
 
@@ -60,7 +58,6 @@ private:
 	uint64_t stored_ = 0;	  ///< pieces so far, in order
 	bool no_more_ = false;	  ///< instead of an offer
 	bool sequential_ = false; ///< the sink has no offsets
-	std::optional<wire::end_message> ended_;
 };
 
 void receiving::let_go() noexcept
@@ -176,21 +173,6 @@ result<void> receiving::heard(std::span<const std::byte> m)
 		return {};
 	}
 	return peer_failed(m);
-}
-
-task<result<void>> receiving::listen()
-{
-	while (!ended_ && !broken()) {
-		auto m = co_await hear();
-		auto taken = m ? heard(*m) : std::unexpected(m.error());
-
-		if (!taken) {
-			give_up(taken.error());
-			co_return taken;
-		}
-		moved();
-	}
-	co_return {};
 }
 
 /// Let the sender write one more piece, wait until it is there, and take the right
@@ -353,13 +335,6 @@ task<void> receiving::worker(unsigned slot)
 	changed_.notify();
 }
 
-task<result<void>> receiving::carry_all()
-{
-	for (unsigned slot = 0; slot < options_.pieces; slot++)
-		workers_.push_back(worker(slot));
-	co_return co_await await_workers();
-}
-
 task<result<void>> receiving::close()
 {
 	wire::end_message done{.size = expected_, .digest = {}};
@@ -405,8 +380,7 @@ result<void> receiving::prepare_for_pieces()
 	came_.assign(options_.pieces, {});
 	acks_.clear();
 	acks_.resize(options_.pieces);
-	granted_ = arrived_ = checked_ = written_ = stored_ = finished_ = 0;
-	ended_.reset();
+	granted_ = arrived_ = checked_ = written_ = stored_ = 0;
 	return fits();
 }
 

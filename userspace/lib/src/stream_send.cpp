@@ -24,9 +24,8 @@ private:
 	error meaning_of(error why) const noexcept override;
 	task<result<void>> offer();
 	task<result<void>> agree(const wire::accept_message &m);
-	task<result<void>> listen();
-	result<void> heard(std::span<const std::byte> m);
-	task<void> worker(unsigned slot);
+	result<void> heard(std::span<const std::byte> m) override;
+	task<void> worker(unsigned slot) override;
 	/// Give up for what a worker met.
 	task<void> leave(error reason);
 	task<result<void>> carry(unsigned slot, uint64_t index);
@@ -38,7 +37,6 @@ private:
 	task<result<void>> await_grant(uint64_t index);
 	task<result<void>> transfer(unsigned slot, uint64_t index, size_t length,
 				    wire::piece_message &m);
-	task<result<void>> carry_all();
 	task<result<void>> close();
 	task<result<void>> send_all();
 
@@ -62,7 +60,6 @@ private:
 	bool closed_ = false;	///< END was sent
 	bool in_order_ = false; ///< the source has no offsets
 	std::optional<wire::accept_message> answer_;
-	std::optional<wire::end_message> done_;
 };
 
 result<void> sending::prepare()
@@ -156,25 +153,10 @@ result<void> sending::heard(std::span<const std::byte> m)
 		return {};
 	}
 	if (auto done = wire::decode_done(m); done && closed_) {
-		done_ = done;
+		ended_ = done;
 		return {};
 	}
 	return out_of_turn(m);
-}
-
-task<result<void>> sending::listen()
-{
-	while (!done_ && !broken()) {
-		auto m = co_await hear();
-		auto taken = m ? heard(*m) : std::unexpected(m.error());
-
-		if (!taken) {
-			give_up(taken.error());
-			co_return taken;
-		}
-		moved();
-	}
-	co_return {};
 }
 
 // A pipe has no offsets: its pieces are read one after the other.
@@ -351,14 +333,6 @@ task<void> sending::worker(unsigned slot)
 	changed_.notify();
 }
 
-task<result<void>> sending::carry_all()
-{
-	next_ = fetched_ = examined_ = posted_ = finished_ = 0;
-	for (unsigned slot = 0; slot < options_.pieces; slot++)
-		workers_.push_back(worker(slot));
-	co_return co_await await_workers();
-}
-
 task<result<void>> sending::close()
 {
 	wire::end_message end{.size = std::min(source_.size, start_ + report_.bytes),
@@ -369,11 +343,11 @@ task<result<void>> sending::close()
 	closed_ = true;
 	if (auto said = co_await say(wire::encode(end)); !said)
 		co_return said;
-	while (!done_ && !broken())
+	while (!ended_ && !broken())
 		(void)co_await changed_.wait();
-	if (!done_)
+	if (!ended_)
 		co_return why();
-	if (done_->size != end.size || done_->digest != end.digest)
+	if (ended_->size != end.size || ended_->digest != end.digest)
 		co_return fail(errc::corrupt, source_.name,
 			       "what arrived differs from what was sent");
 	if (options_.digest)
@@ -393,10 +367,9 @@ task<result<stream_report>> sending::send(stream_source source)
 		co_return std::unexpected(usable.error());
 	grants_.clear();
 	answer_.reset();
-	done_.reset();
 	accepted_ = closed_ = false;
 	in_order_ = !size_known();
-	last_ack_ = 0;
+	next_ = fetched_ = examined_ = posted_ = last_ack_ = 0;
 	under_way all(*this);
 	auto step = co_await send_all();
 	if (!step)

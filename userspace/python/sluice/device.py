@@ -198,7 +198,12 @@ class Batch(Bound):
 
     def copy_rectangle(self, to: Memory, from_: Memory, *, row_bytes: int, rows: int,
                        to_pitch: int, from_pitch: int) -> None:
-        """Copy rows. pitch: bytes from one row to the next."""
+        """Copy rows. The first one is at the beginning of to and of from_.
+
+        row_bytes: bytes of a row. pitch: bytes from one row to the next.
+        UsageError if there are no rows, if they overlap because a pitch is less than
+        row_bytes, or if the last one ends outside of its memory.
+        """
         shape = options("rectangle", row_bytes=row_bytes, rows=rows, to_pitch=to_pitch,
                         from_pitch=from_pitch)
         checked(lib.sluice_batch_copy_rectangle(self._raw, slice_of(to),
@@ -210,25 +215,30 @@ class Batch(Bound):
                                            slice_of(from_)))
 
     def fill(self, to: Memory, value: int) -> None:
-        """The 32 bits of value again and again."""
+        """Write the 32 bits of value again and again. The memory has any length and
+        alignment."""
         checked(lib.sluice_batch_fill(self._raw, slice_of(to), value))
 
     def wait(self, word: Memory, how: Compare, value: int, *, mask: int = 0xffffffff,
              limit: float) -> None:
         """Wait until (the 32 bits at word & mask) compare so with value.
 
-        limit: seconds; then the batch's operation raises DeadlineError, and what is
-        behind the wait does not run.
+        word: 4 bytes, at a multiple of 4
+        value: no bit of it is outside of mask
+        limit: seconds, above 0; then the batch's operation raises DeadlineError, and
+        what is behind the wait does not run.
         """
         checked(lib.sluice_batch_wait(self._raw, slice_of(word), how, value, mask,
                                       nanoseconds(limit)))
 
     def write(self, word: Memory, value: int) -> None:
-        """Signal: write 64 bits, behind all before."""
+        """Signal: write 64 bits, behind all before. word: 8 bytes, at a multiple of
+        8."""
         checked(lib.sluice_batch_write(self._raw, slice_of(word), value))
 
     def add(self, word: Memory, value: int) -> None:
-        """Signal: add to 64 bits atomically, behind all before."""
+        """Signal: add to 64 bits atomically, behind all before. word: 8 bytes, at a
+        multiple of 8."""
         checked(lib.sluice_batch_add(self._raw, slice_of(word), value))
 
     def barrier(self) -> None:
@@ -236,7 +246,8 @@ class Batch(Bound):
         checked(lib.sluice_batch_barrier(self._raw))
 
     def record(self, where: Memory) -> None:
-        """Have a Record of the next operation written to these 64 bytes."""
+        """Have a Record of the next operation written to these 64 bytes, which are at a
+        multiple of 32."""
         checked(lib.sluice_batch_record(self._raw, slice_of(where)))
 
     def fault_in(self, yes: bool = True) -> None:
@@ -263,7 +274,7 @@ class Batch(Bound):
 
     @property
     def bytes(self) -> int:
-        """That they move."""
+        """How many bytes its operations move, each destination counted."""
         return int(lib.sluice_batch_bytes(self._raw))
 
     @property
@@ -288,7 +299,7 @@ class Prepared(OnRing):
 
     @property
     def bytes(self) -> int:
-        """That one run moves."""
+        """How many bytes one run moves."""
         return int(lib.sluice_prepared_bytes(self._raw))
 
 
@@ -347,15 +358,24 @@ class Device(OnRing):
 
     def attach(self, buffer: Buffer) -> None:
         """Let this GPU's engines reach a host, SVM or another GPU's buffer, where it is,
-        for the life of the buffer."""
+        for the life of the buffer. Again does nothing.
+
+        DeviceError if the driver refuses; UnsupportedError for SVM memory where amdkfd
+        shares none with this GPU, or where batches go by AMDGPU_CS (Limits.command).
+        """
         checked(lib.sluice_device_attach(self._raw, buffer._raw))
 
     def prefetch(self, memory: Memory) -> None:
-        """Move pages of SVM memory to video memory. DeviceError if some stay behind."""
+        """Move SVM memory to video memory: all pages that it touches. It waits for that,
+        and tries for about a second.
+
+        UsageError if it is no SVM memory; DeviceError if pages stay behind, as somebody
+        holds them or there is no room.
+        """
         checked(lib.sluice_device_prefetch(self._raw, slice_of(memory)))
 
     def bring_back(self, memory: Memory) -> None:
-        """Move pages of SVM memory back to the host."""
+        """Move SVM memory back to the host. As prefetch()."""
         checked(lib.sluice_device_bring_back(self._raw, slice_of(memory)))
 
     def submit(self, batch: Batch) -> Operation[int]:

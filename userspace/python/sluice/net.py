@@ -95,7 +95,11 @@ class Endpoint(OnRing):
                          data, len(data))
 
     def receive(self, to: Memory) -> Operation[int]:
-        """Receive a message into memory that the CPU reaches. Value: its length."""
+        """Receive a message into memory that the CPU reaches. Value: its length.
+
+        UnsupportedError if the CPU does not reach it. The operation's errors are
+        ProtocolError if the message is longer, or what ended the connection.
+        """
         return start(self._home, same, None, lib.sluice_endpoint_receive, self._raw,
                      slice_of(to))
 
@@ -169,7 +173,12 @@ class Nic(OnRing):
                token: str | bytes | None = None, messages: int | None = None,
                depth: int | None = None, silence: float | None = None) -> Listener:
         """Listen for peers. host: address to listen on; None: all that the card has.
-        port: 0: any, see Listener.port. The rest: connect()."""
+        port: 0: any, see Listener.port. The rest: connect().
+
+        DeviceError if the address is not one of the card, or cannot be bound, as where
+        another program has the port; PeerLostError or DeadlineError if host is not
+        found.
+        """
         wanted, _kept = _endpoint_options(token, messages, depth, silence)
         return Listener(self._home, made("listener", lib.sluice_listener_open, self._raw,
                                          (host or "").encode(), port, wanted))

@@ -179,6 +179,10 @@ class Sender(_End):
         """Send a file, or memory, which is gathered in its order.
 
         name: what the receiver is told. bytes: of a file; None: until it ends, as a pipe.
+        The operation's errors: InputError (a file), DeviceError (the GPU), DeadlineError
+        (nothing moves for `patience`), PeerLostError, PeerError (the receiver gave up, or
+        refused it), ProtocolError, CorruptError (what arrived differs), NoPathError (it
+        took another path than `require`).
         """
         told = ffi.new("char[]", name.encode())
         it = options("source", name=told,
@@ -188,7 +192,7 @@ class Sender(_End):
                      lib.sluice_sender_send, self._raw, it)
 
     def finish(self) -> Operation[None]:
-        """Say that there are no more."""
+        """Say that there are no more. PeerLostError if the receiver has left before."""
         return start(self._home, nothing, None, lib.sluice_sender_finish, self._raw)
 
 
@@ -222,7 +226,9 @@ class Receiver(_End):
         """Take what was offered, to a file, or to memory, which is filled in its order.
 
         have: bytes that a file has already, from a transfer that broke off: they are
-        compared, and not sent again.
+        compared, and not sent again. UsageError: nothing is offered. The operation's
+        errors are OutputError (a file), UsageError (the memory is smaller than what was
+        offered), and those of Sender.send().
         """
         it = options("sink", have=have)
         _parts = _set_place(it, sink)  # noqa: F841: it lives during the call
@@ -230,6 +236,7 @@ class Receiver(_End):
                      lib.sluice_receiver_receive, self._raw, it)
 
     def refuse(self, why: str) -> Operation[None]:
-        """Tell the sender that it is not wanted, and why."""
+        """Tell the sender that it is not wanted, and why. UsageError: nothing is
+        offered."""
         return start(self._home, nothing, None, lib.sluice_receiver_refuse, self._raw,
                      why.encode())

@@ -88,30 +88,38 @@ public:
 	batch &gather(const slice &to, std::span<const slice> from);
 	/// The reverse.
 	batch &scatter(std::span<const slice> to, const slice &from);
-	/// @p rows rows of @p row_bytes each, from one to the next pitch bytes.
 	struct rectangle {
 		uint64_t row_bytes;
 		uint32_t rows;
-		uint64_t to_pitch, from_pitch;
+		uint64_t to_pitch, from_pitch; ///< bytes from one row to the next
 	};
+	/// Copy rows. The first one is at the beginning of @p to and of @p from. A
+	/// mistake: there are none, they overlap because a pitch is less than row_bytes,
+	/// or the last one ends outside of its memory.
 	batch &copy_rectangle(const slice &to, const slice &from,
 			      const rectangle &shape);
 	/// The same bytes to each of @p to.
 	batch &broadcast(std::span<const slice> to, const slice &from);
 	batch &swap(const slice &a, const slice &b);
-	/// @p value repeated, 32 bits.
+	/// @p value repeated, 32 bits. @p to has any size and alignment.
 	batch &fill(const slice &to, uint32_t value);
-	/// Wait for the 32 bits at @p word, at most @p limit; what follows begins after.
+	/// Wait until (the 32 bits at @p word & @p mask) compare so with @p value; what
+	/// follows begins after. After @p limit, which is above 0, the batch is
+	/// errc::timeout.
+	/// @param word 4 bytes, at a multiple of 4
+	/// @param value no bit of it is outside of @p mask
 	batch &wait(const slice &word, compare how, uint32_t value,
 		    clock::duration limit, uint32_t mask = UINT32_MAX);
-	/// Write 64 bits to @p word, behind all before.
+	/// Write 64 bits to @p word, behind all before. It is at a multiple of 8.
 	batch &write(const slice &word, uint64_t value);
-	/// Add to the 64 bits at @p word atomically, behind all before.
+	/// Add to the 64 bits at @p word atomically, behind all before. It is at a
+	/// multiple of 8.
 	batch &add(const slice &word, uint64_t value);
 
 	/// The next operation begins after all before it have ended.
 	batch &barrier();
-	/// Have a batch_record of the next operation written to @p where.
+	/// Have a batch_record of the next operation written to @p where: 64 bytes,
+	/// at a multiple of 32.
 	batch &record(const slice &where);
 	/// Bring SVM memory that the engine cannot reach to where it can, for all
 	/// operations of this batch. Without it such memory is an error.

@@ -84,11 +84,15 @@ public:
 	result<buffer> import_dmabuf(int dmabuf);
 
 	/// Let this GPU's engines reach a host, SVM or (of another GPU) video memory
-	/// buffer, where it is. It stays so for the life of the buffer.
+	/// buffer, where it is. It stays so for the life of the buffer. Again does nothing.
+	/// errc::device if the driver refuses; errc::unsupported for SVM memory where
+	/// amdkfd shares none with this GPU, or where path() is engine_path::command.
 	result<void> attach(const buffer &memory);
 
-	/// Move pages of an SVM buffer to video memory, or back. errc::device if
-	/// some stay behind, which somebody holds.
+	/// Move memory of an SVM buffer to video memory, or back: all pages that
+	/// @p memory touches. It waits for that, and tries for about a second.
+	/// errc::usage if it is no SVM memory; errc::device if pages stay behind, as
+	/// somebody holds them or there is no room.
 	result<void> prefetch(const slice &memory);
 	result<void> bring_back(const slice &memory);
 

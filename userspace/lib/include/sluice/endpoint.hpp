@@ -81,7 +81,8 @@ public:
 	/// for a credit as twice `messages`, and 64 at least.
 	operation send(std::span<const std::byte> message);
 
-	/// Receive a message into @p to: its length. errc::protocol if it is longer.
+	/// Receive a message into @p to, which must stay until then: its length.
+	/// errc::protocol if it is longer; or what ended the connection.
 	operation receive(std::span<std::byte> to);
 
 	/// Write @p from, which @p local covers, to @p offset of @p to. Done when it
@@ -111,6 +112,9 @@ class listener {
 public:
 	/// @param host the address to listen on; empty: all that @p card has
 	/// @param port 0: any; see port()
+	/// errc::device if the address is not one of the card, or cannot be bound, as
+	/// where another program has the port; errc::peer_lost or errc::timeout if
+	/// @p host is not found.
 	static result<listener> open(context &in, nic &card, std::string_view host,
 				     uint16_t port, const endpoint_options &options);
 

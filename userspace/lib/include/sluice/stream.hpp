@@ -152,6 +152,10 @@ public:
 	~sender();
 
 	/// Send one source; when it is done the next one may be sent.
+	/// errc::input (a file), errc::device (the GPU), errc::timeout (nothing moves for
+	/// `patience`), errc::peer_lost, errc::peer_error (the receiver gave up, or
+	/// refused it), errc::protocol, errc::corrupt (what arrived differs),
+	/// errc::no_path (it took another path than `require`).
 	task<result<stream_report>> send(stream_source source);
 	/// Say that there are no more. errc::peer_lost if the receiver has left before.
 	task<result<void>> finish();
@@ -173,6 +177,7 @@ struct stream_offer {
 /// The receiving end.
 class receiver {
 public:
+	/// As sender::make().
 	static result<receiver> make(context &in, endpoint &from, nic &card,
 				     const stream_options &options);
 	receiver(receiver &&) noexcept;
@@ -181,7 +186,8 @@ public:
 	/// The next offer; none: the sender has no more. errc::timeout if nothing is
 	/// offered for as long as `patience`. Destroying this task alone ends nothing.
 	task<result<std::optional<stream_offer>>> next();
-	/// Take what was offered.
+	/// Take what was offered. errc::output (a file), errc::usage (the memory of the
+	/// sink is smaller than what was offered), or as sender::send().
 	task<result<stream_report>> receive(stream_sink sink);
 	/// Tell the sender that it is not wanted, and why.
 	task<result<void>> refuse(std::string why);

@@ -29,6 +29,7 @@ namespace detail {
 template <class T> struct task_value {
 	std::optional<T> value;
 	void return_value(T v) { value.emplace(std::move(v)); }
+	// It has returned. NOLINTNEXTLINE(bugprone-unchecked-optional-access)
 	T take() { return std::move(*value); }
 };
 
