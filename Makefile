@@ -143,7 +143,7 @@ check-deb: deb ## try them: lintian, install, use and remove, build again
 test-deb: deb kernel ## the examples in a guest, built and run with these packages only
 	@$(WHOLE) scripts/test/run test deb
 
-deb-kernel: tree ## a Debian package of the kernel of the lab: build/deb-kernel/
+deb-kernel: kernel ## a Debian package of the kernel of the lab: build/deb-kernel/
 	@$(WHOLE) scripts/fetch/deb-tools scripts/package/deb-kernel
 
 mbox: ## mailboxes to send, of all series or SERIES=: build/mbox/

@@ -129,12 +129,9 @@ objects()
 	sed 's|\.c$|.o|; s|drm/amd/amdkfd/|drm/amd/amdgpu/../amdkfd/|'
 }
 
-# see_as_linux TREE COMMAND ...: run a command that finds TREE where build/linux
-# is. The compiler cache looks at paths: this way it serves all trees.
-see_as_linux()
-{
-	local tree=$1
-	shift
-	unshare --mount bash -c 'mount --bind "$1" "$2"; shift 2; exec "$@"' \
-		bash "$tree" "$LINUX" "$@"
-}
+# seen_as PLACE DIR COMMAND ...: run a command that finds the directory DIR at PLACE, too.
+seen_as() { unshare --mount bash -ec 'mount --bind "$2" "$1"; shift 2; exec "$@"' bash "$@"; }
+
+# see_as_linux TREE COMMAND ...: run a command that finds TREE where build/linux is. The
+# compiler cache looks at paths: this way it serves all trees.
+see_as_linux() { seen_as "$LINUX" "$@"; }
