@@ -115,6 +115,13 @@ static char *message(struct side *s, struct fid_mr **mr)
 	return at;
 }
 
+static void finish(struct buffers *b, const char *what, int side, uint32_t seed)
+{
+	struct outcome o = outcome_of(b);
+
+	tell(b, what, side, o, pattern_check(b->in, b->len, seed) >= 0);
+}
+
 static void serve(struct side *s, const char *bytes)
 {
 	struct fid_mr *mr, *note_mr;
@@ -134,7 +141,7 @@ static void serve(struct side *s, const char *bytes)
 							       : 0ul);
 	fflush(stdout);
 	COMPLETE(s, fi_recv(s->ep, note, 1, fi_mr_desc(note_mr), FI_ADDR_UNSPEC, NULL));
-	tell(&s->b, "offered", 0, WRITTEN);
+	finish(&s->b, "offered", 0, WRITTEN);
 }
 
 static fi_addr_t address(struct side *s, const char *hex)
@@ -167,7 +174,7 @@ static void use(struct side *s, char **args)
 	COMPLETE(s, fi_write(s->ep, s->b.out, s->b.len, fi_mr_desc(out), to, base, key,
 			     NULL));
 	COMPLETE(s, fi_send(s->ep, note, 1, fi_mr_desc(note_mr), to, NULL));
-	tell(&s->b, "used", 1, OFFERED);
+	finish(&s->b, "used", 1, OFFERED);
 }
 
 int main(int argc, char **argv)

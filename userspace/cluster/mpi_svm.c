@@ -1,33 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * mpi-svm BYTES ...: MPI between buffers that are in the video memory of each rank's GPU.
- * Each rank sends to the next one and gets from the one before. All but the buffers is
- * plain MPI. A line for each operation, size and rank, which whoever has started it
- * judges:
+ * Each rank sends to the next one and gets from the one before, or a block of the buffer
+ * goes to each. All but the buffers is plain MPI. A line for each operation, size and
+ * rank, which whoever has started it judges:
  *
  *   sendrecv 8192 rank=0 migrations=0 alias=4 fallbacks=0 left=0 wrong=0
  */
-#include <mpi.h>
-
-#include "svm_buffers.h"
-
-struct job {
-	struct buffers b;
-	int rank, next, before;
-};
-
-static void give_up(const char *what)
-{
-	fprintf(stderr, "mpi-svm: %s\n", what);
-	MPI_Abort(MPI_COMM_WORLD, 1);
-	exit(1);
-}
-
-static void sendrecv(struct job *j)
-{
-	MPI_Sendrecv(j->b.out, j->b.len, MPI_BYTE, j->next, 0, j->b.in, j->b.len,
-		     MPI_BYTE, j->before, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-}
+#include "mpi_job.h"
 
 /* Write into the window of the next rank, or read from that of the rank before. */
 static void in_window(struct job *j, bool put)
@@ -57,44 +37,79 @@ static void get(struct job *j)
 	in_window(j, false);
 }
 
+/* The whole is what the rank before had. */
+static bool not_of_before(struct job *j)
+{
+	return pattern_check(j->b.in, j->b.len, j->before + 1) >= 0;
+}
+
+/* Block @to is not block @from of what rank @to had. */
+static bool block_differs(struct job *j, int to, int from)
+{
+	pattern_fill(j->copy, j->b.len, to + 1);
+	return memcmp(j->b.in + to * block(j), j->copy + from * block(j), block(j));
+}
+
+static bool not_gathered(struct job *j)
+{
+	bool differs = false;
+
+	for (int i = 0; i < j->size; i++)
+		differs |= block_differs(j, i, i);
+	return differs;
+}
+
+static bool not_exchanged(struct job *j)
+{
+	bool differs = false;
+
+	for (int i = 0; i < j->size; i++)
+		differs |= i != j->rank && block_differs(j, i, j->rank);
+	return differs;
+}
+
 static const struct operation {
 	const char *name;
 	void (*run)(struct job *j);
+	bool (*wrong)(struct job *j);
+	bool fills_in; /* a part of what is received is there before */
 } operations[] = {
-	{"sendrecv", sendrecv},
-	{"put", put},
-	{"get", get},
+	{.name = "sendrecv", .run = sendrecv, .wrong = not_of_before},
+	{.name = "put", .run = put, .wrong = not_of_before},
+	{.name = "get", .run = get, .wrong = not_of_before},
+	{.name = "allgather",
+	 .run = allgather,
+	 .wrong = not_gathered,
+	 .fills_in = true},
+	{.name = "alltoall", .run = alltoall, .wrong = not_exchanged},
 };
 
 static void run(struct job *j, const struct operation *what, const char *bytes)
 {
-	make_buffers(&j->b, bytes, j->rank + 1, 0);
+	struct outcome o;
+
+	make_buffers(&j->b, bytes, j->rank + 1, what->fills_in ? j->rank + 1 : 0);
+	j->copy = malloc(j->b.len);
+	if (!j->copy || j->b.len % (j->size * SVM_PAGE))
+		give_up("sizes are pages for each rank");
 	MPI_Barrier(MPI_COMM_WORLD);
 	what->run(j);
 	MPI_Barrier(MPI_COMM_WORLD);
-	tell(&j->b, what->name, j->rank, j->before + 1);
+	o = outcome_of(&j->b);
+	tell(&j->b, what->name, j->rank, o, what->wrong(j));
+	free(j->copy);
 }
 
 int main(int argc, char **argv)
 {
 	struct job j = {};
 	unsigned int i;
-	int n, size, err;
+	int n;
 
-	/* first: with ROCm's module UCX takes the process's part of the GPU for itself */
-	err = svm_open(&j.b.svm);
-	MPI_Init(&argc, &argv);
-	if (err)
-		give_up(strerror(-err));
-	j.b.gpu = &j.b.svm.gpu[0];
-	MPI_Comm_rank(MPI_COMM_WORLD, &j.rank);
-	MPI_Comm_size(MPI_COMM_WORLD, &size);
-	j.next = (j.rank + 1) % size;
-	j.before = (j.rank + size - 1) % size;
+	begin_job(&j, &argc, &argv);
 	for (n = 1; n < argc; n++)
 		for (i = 0; i < sizeof(operations) / sizeof(*operations); i++)
 			run(&j, &operations[i], argv[n]);
-	svm_close(&j.b.svm);
-	MPI_Finalize();
+	end_job(&j);
 	return 0;
 }

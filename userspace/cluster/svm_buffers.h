@@ -49,22 +49,33 @@ static void make_buffers(struct buffers *b, const char *bytes, uint32_t out,
 	b->then = svm_alias(b->gpu);
 }
 
-/*
- * A line of what has become of them, and no buffers any more:
- * migrations: those that amdkfd told of; alias: pages that the card got in place;
- * fallbacks: that it did not; left: pages of both buffers that were not in the GPU any
- * more when all was done, before the CPU looked; wrong: is a byte wrong?
- */
-static void tell(struct buffers *b, const char *what, int rank, uint32_t in)
+/* What has become of them, before the CPU looks */
+struct outcome {
+	int migrations;		      /* those that amdkfd told of */
+	unsigned long long alias;     /* pages that the card got in place */
+	unsigned long long fallbacks; /* that it did not */
+	long left; /* pages of both that are not in the GPU any more */
+};
+
+static struct outcome outcome_of(struct buffers *b)
 {
 	struct svm_alias now = svm_alias(b->gpu);
-	long left = 2 * b->len / SVM_PAGE - svm_away(&b->svm, b->out, b->len) -
-		    svm_away(&b->svm, b->in, b->len);
 
-	printf("%s %zu rank=%d migrations=%d alias=%llu fallbacks=%llu left=%ld ", what,
-	       b->len, rank, svm_migrations(b->watch), now.mapped - b->then.mapped,
-	       now.fallback - b->then.fallback, left);
-	printf("wrong=%d\n", pattern_check(b->in, b->len, in) >= 0);
+	return (struct outcome){
+		.migrations = svm_migrations(b->watch),
+		.alias = now.mapped - b->then.mapped,
+		.fallbacks = now.fallback - b->then.fallback,
+		.left = 2 * b->len / SVM_PAGE - svm_away(&b->svm, b->out, b->len) -
+			svm_away(&b->svm, b->in, b->len),
+	};
+}
+
+/* A line of it, and no buffers any more. */
+static void tell(struct buffers *b, const char *what, int rank, struct outcome o,
+		 bool wrong)
+{
+	printf("%s %zu rank=%d migrations=%d alias=%llu fallbacks=%llu left=%ld wrong=%d\n",
+	       what, b->len, rank, o.migrations, o.alias, o.fallbacks, o.left, wrong);
 	fflush(stdout);
 	close(b->watch);
 	munmap(b->out, b->len);

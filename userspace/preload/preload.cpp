@@ -4,20 +4,29 @@
 //
 // It does so when the program registers the memory with a card, on demand, and once more
 // when a queue pair gets ready. Earlier would be in vain: programs fill a buffer before
-// they use it, and what the CPU touches comes back. Memory that is registered otherwise is
-// pinned, which would bring it back, too; so is what engines keep for themselves.
+// they use it, and what the CPU touches comes back. From then on a thread moves again what
+// the CPU has left alone for a while, as some programs fill a buffer anew for each test.
+// Memory that is registered otherwise is pinned, which would bring it back, too; so is what
+// engines keep for themselves.
 #include <algorithm>
 #include <array>
+#include <chrono>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <format>
 #include <memory>
 #include <mutex>
+#include <poll.h>
+#include <pthread.h>
 #include <sys/mman.h>
+#include <thread>
 #include <unistd.h>
 #include <unordered_map>
+#include <utility>
 
 #include <infiniband/verbs.h>
 
@@ -96,6 +105,7 @@ public:
 	void begin(const ibv_mr *of, pages what);
 	void end(const ibv_mr *of);
 	void move_again();
+	void keep();
 	std::string report();
 
 private:
@@ -105,7 +115,8 @@ private:
 	}
 
 	result<void> put(pages what);
-	void look(device_counters &to) noexcept;
+	void look() noexcept;
+	bool come_back() noexcept;
 	void judge(pages what);
 
 	gpu_node &node_;
@@ -114,6 +125,7 @@ private:
 	std::unordered_map<const ibv_mr *, pages> registered_;
 	device_counters seen_;
 	size_t moved_ = 0, bytes_ = 0, refused_ = 0, again_ = 0, left_ = 0;
+	uint64_t known_back_ = 0; // of seen_
 };
 
 result<std::unique_ptr<mover>> mover::open(const std::string &gpu)
@@ -145,13 +157,11 @@ result<void> mover::move(pages what)
 	return moved;
 }
 
-// What comes back while nobody has registered memory is of no interest.
 void mover::begin(const ibv_mr *of, pages what)
 {
 	std::lock_guard guard(lock_);
-	device_counters before;
 
-	look(registered_.empty() ? before : seen_);
+	look();
 	registered_[of] = what;
 }
 
@@ -166,7 +176,7 @@ void mover::end(const ibv_mr *of)
 	registered_.erase(found);
 }
 
-// Some programs fill a buffer after they have registered it.
+// It is tried once: the CPU may be at it still.
 void mover::move_again()
 {
 	std::lock_guard guard(lock_);
@@ -174,25 +184,63 @@ void mover::move_again()
 	for (const auto &[mr, what] : registered_) {
 		size_t back = misplaced_pages(what.start, what.size, true).value_or(0);
 
-		if (back && put(what))
-			again_ += back;
+		if (back)
+			again_ += back - try_to_move(node_, what.start, what.size, true)
+						 .value_or(back);
+	}
+}
+
+/// Moves what comes back when no more has come for a while, as long as the process lives.
+/// Of what the CPU looks at all the time that while gets longer and longer: to move it
+/// costs more than it brings.
+void mover::keep()
+{
+	using namespace std::chrono;
+	constexpr milliseconds shortest(10), longest(1000);
+	milliseconds quiet = shortest;
+	auto moved = steady_clock::now();
+
+	for (pollfd events{events_.get(), POLLIN, 0};;) {
+		if (::poll(&events, 1, -1) > 0 && !(events.revents & POLLIN))
+			return; // the program has closed it
+		if (!come_back())
+			continue;
+		bool soon = steady_clock::now() - moved < quiet;
+		quiet = soon ? std::min(2 * quiet, longest) : shortest;
+		do
+			std::this_thread::sleep_for(quiet);
+		while (come_back());
+		move_again();
+		moved = steady_clock::now();
 	}
 }
 
 void mover::judge(pages what)
 {
-	look(seen_);
+	look();
 	left_ += misplaced_pages(what.start, what.size, true).value_or(0);
 }
 
-void mover::look(device_counters &to) noexcept
+// What comes back while nobody has registered memory is of no interest.
+void mover::look() noexcept
 {
 	std::array<char, 8192> text; // what amdkfd keeps
 	ssize_t n = ::read(events_.get(), text.data(), text.size());
+	device_counters before;
 
 	if (n > 0)
-		count_migrations(to, {text.data(), static_cast<size_t>(n)}, ::getpid(),
+		count_migrations(registered_.empty() ? before : seen_,
+				 {text.data(), static_cast<size_t>(n)}, ::getpid(),
 				 node_.what.kfd_id);
+}
+
+/// Have pages come back since the last call?
+bool mover::come_back() noexcept
+{
+	std::lock_guard guard(lock_);
+
+	look();
+	return std::exchange(known_back_, seen_.migrated_out) != seen_.migrated_out;
 }
 
 std::string mover::report()
@@ -206,6 +254,26 @@ std::string mover::report()
 			   "of them went again, {} were elsewhere at the end",
 			   moved_, node_.name(), bytes_, refused_, seen_.migrated_out,
 			   again_, left_);
+}
+
+/// In a thread of its own, to which no signal of the program goes.
+void start_keeping(mover *one)
+{
+	auto keep = [](void *of) -> void * {
+		static_cast<mover *>(of)->keep();
+		return nullptr;
+	};
+	pthread_t thread;
+	sigset_t all, before;
+
+	::sigfillset(&all);
+	::pthread_sigmask(SIG_SETMASK, &all, &before);
+	if (int error = ::pthread_create(&thread, nullptr, keep, one))
+		say(std::format("what comes back stays in the host: no thread: {}",
+				std::strerror(error)));
+	else
+		::pthread_detach(thread);
+	::pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
 /// That of this process, or null: a child has none of its parent's. It is never freed, as
@@ -226,7 +294,7 @@ mover *mover_of_process(bool make)
 	one = nullptr;
 	auto opened = mover::open(text_of(preload::gpu));
 	if (opened)
-		one = opened->release();
+		start_keeping(one = opened->release());
 	else
 		say(std::format("memory stays where it is: {}",
 				opened.error().message()));

@@ -365,18 +365,24 @@ result<size_t> misplaced_pages(uint64_t address, size_t size, bool in_gpu) noexc
 	return misplaced;
 }
 
+result<size_t> try_to_move(gpu_node &node, uint64_t address, size_t size, bool to_gpu)
+{
+	const kfd_ioctl_svm_attribute where{KFD_IOCTL_SVM_ATTR_PREFETCH_LOC,
+					    to_gpu ? node.what.kfd_id : 0};
+
+	SLUICE_CHECK(set_svm(node, address, size, {&where, 1}));
+	return misplaced_pages(address, size, to_gpu);
+}
+
 // Migration is best effort: a page that somebody looks at in passing stays behind,
 // and nothing tells but a look at where the pages are. Try again then, for about a
 // second; a page that does not move by then is held for good.
 result<void> move_pages(gpu_node &node, uint64_t address, size_t size, bool to_gpu)
 {
 	using namespace std::chrono_literals;
-	const kfd_ioctl_svm_attribute where{KFD_IOCTL_SVM_ATTR_PREFETCH_LOC,
-					    to_gpu ? node.what.kfd_id : 0};
 
 	for (auto pause = 1ms;; pause *= 2) {
-		SLUICE_CHECK(set_svm(node, address, size, {&where, 1}));
-		SLUICE_TRY(size_t left, misplaced_pages(address, size, to_gpu));
+		SLUICE_TRY(size_t left, try_to_move(node, address, size, to_gpu));
 		if (!left)
 			return {};
 		if (pause > 512ms)

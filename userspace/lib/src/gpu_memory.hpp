@@ -78,7 +78,10 @@ result<void> can_share(const gpu_node &node) noexcept;
 /// Have the GPU share memory of the process, which prefers to be there from now on.
 result<void> prefer_gpu(gpu_node &node, uint64_t address, size_t size) noexcept;
 
-/// Have the pages be in the GPU, or in the host, and look whether they are.
+/// Move pages to the GPU, or to the host: how many are elsewhere after it.
+/// @param address, size whole pages
+result<size_t> try_to_move(gpu_node &node, uint64_t address, size_t size, bool to_gpu);
+/// Have the pages be there. It is tried for about a second.
 /// @param address, size whole pages
 result<void> move_pages(gpu_node &node, uint64_t address, size_t size, bool to_gpu);
 /// The same of pages that a slice touches.

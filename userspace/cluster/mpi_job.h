@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* A rank, its buffers, and what it does with them by plain MPI. */
+#ifndef SLUICE_CLUSTER_MPI_JOB_H
+#define SLUICE_CLUSTER_MPI_JOB_H
+
+#include <mpi.h>
+
+#include "svm_buffers.h"
+
+struct job {
+	struct buffers b;
+	int rank, size, next, before;
+	char *copy; /* what another rank had, to compare with */
+};
+
+static void give_up(const char *what)
+{
+	fprintf(stderr, "mpi: %s\n", what);
+	MPI_Abort(MPI_COMM_WORLD, 1);
+	exit(1);
+}
+
+/* Bytes of a rank's part of a buffer */
+static int block(struct job *j)
+{
+	return j->b.len / j->size;
+}
+
+static void sendrecv(struct job *j)
+{
+	MPI_Sendrecv(j->b.out, j->b.len, MPI_BYTE, j->next, 0, j->b.in, j->b.len,
+		     MPI_BYTE, j->before, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+}
+
+/* Not from another buffer: MPI would have the CPU copy the rank's own block. */
+static void allgather(struct job *j)
+{
+	MPI_Allgather(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, j->b.in, block(j), MPI_BYTE,
+		      MPI_COMM_WORLD);
+}
+
+/* All but the own block, for the same reason. */
+static void alltoall(struct job *j)
+{
+	int counts[j->size], at[j->size];
+
+	for (int i = 0; i < j->size; i++) {
+		counts[i] = i == j->rank ? 0 : block(j);
+		at[i] = i * block(j);
+	}
+	MPI_Alltoallv(j->b.out, counts, at, MPI_BYTE, j->b.in, counts, at, MPI_BYTE,
+		      MPI_COMM_WORLD);
+}
+
+/* The GPU first: with ROCm's module UCX takes the process's part of it for itself. */
+static void begin_job(struct job *j, int *argc, char ***argv)
+{
+	int err = svm_open(&j->b.svm);
+
+	MPI_Init(argc, argv);
+	if (err)
+		give_up(strerror(-err));
+	j->b.gpu = &j->b.svm.gpu[0];
+	MPI_Comm_rank(MPI_COMM_WORLD, &j->rank);
+	MPI_Comm_size(MPI_COMM_WORLD, &j->size);
+	j->next = (j->rank + 1) % j->size;
+	j->before = (j->rank + j->size - 1) % j->size;
+}
+
+static void end_job(struct job *j)
+{
+	svm_close(&j->b.svm);
+	MPI_Finalize();
+}
+
+#endif
