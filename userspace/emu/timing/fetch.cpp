@@ -61,22 +61,27 @@ Program fetch_program(Fetch how, u32 blocks, u64 bytes)
 	return jobs.finish();
 }
 
-Time host_time(Fetch how, u32 blocks, const Machine &m)
+Time host_time(Fetch how, u32 blocks, std::size_t engines, const Machine &m)
 {
 	// what docs/uapi.md has for 64, 512 and 4096 copies, within 5 %
 	constexpr double call = 11100, copy = 121, prepared = 8300;
+	// for each engine more, and for each copy of which several engines have a part
+	constexpr double engine = 4000, shared = 240;
+	const double jobs = static_cast<double>(engines - 1) * engine;
+	const double copies = copy + (engines > 1 ? shared : 0);
 
 	switch (how) {
-	case Fetch::batch: return (call + copy * blocks) * m.host_instruction;
-	case Fetch::prepared: return prepared * m.host_instruction;
+	case Fetch::batch: return (call + jobs + copies * blocks) * m.host_instruction;
+	case Fetch::prepared: return (prepared + jobs) * m.host_instruction;
 	default: return 0;
 	}
 }
 
 Time fetch_time(Fetch how, u32 blocks, u64 bytes, const Machine &m)
 {
-	return host_time(how, blocks, m) +
-	       measured(fetch_program(how, blocks, bytes), m);
+	const Program p = fetch_program(how, blocks, bytes);
+
+	return host_time(how, blocks, p.lanes.size() - 1, m) + measured(p, m);
 }
 
 } // namespace sluice::timing

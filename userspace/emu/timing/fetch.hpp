@@ -14,9 +14,9 @@ enum class Fetch : u8 {
 };
 
 Program fetch_program(Fetch how, u32 blocks, u64 bytes);
-// Before the engines begin, of a batch: the instructions of docs/uapi.md at the rate of
-// the parameter host_instruction.
-Time host_time(Fetch how, u32 blocks, const Machine &m);
+// Before so many engines begin, of a batch: the instructions of docs/uapi.md at the rate
+// of the parameter host_instruction.
+Time host_time(Fetch how, u32 blocks, std::size_t engines, const Machine &m);
 // Of host and engines.
 Time fetch_time(Fetch how, u32 blocks, u64 bytes, const Machine &m);
 

@@ -145,6 +145,11 @@ static void place_auto(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, shares_of(test, d, 1, 16), n);
 		KUNIT_EXPECT_EQ(test, shares_of(test, d, 1, 4), min(n, 4));
 	}
+	/* as documented */
+	d[0].size = SZ_1M;
+	KUNIT_EXPECT_EQ(test, shares_of(test, d, 1, 16), 4);
+	d[0].size = SZ_4M;
+	KUNIT_EXPECT_EQ(test, shares_of(test, d, 1, 16), 8);
 	d[0].size = 1ULL << 30;
 	KUNIT_EXPECT_EQ(test, shares_of(test, d, 1, 16), 16);
 	KUNIT_EXPECT_EQ(test, shares_of(test, d, 1, 32), 32);
@@ -178,6 +183,8 @@ static void place_auto_small(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, shares_of(test, d, least, 16), 2);
 	KUNIT_EXPECT_EQ(test, shares_of(test, d, 4 * least - 1, 16), 3);
 	KUNIT_EXPECT_EQ(test, shares_of(test, d, 4 * least, 16), 4);
+	/* as documented */
+	KUNIT_EXPECT_EQ(test, shares_of(test, d, 64, 16), 4);
 	/* The mean counts: a large one among them adds nothing, up to it. */
 	d[0].size = least / 2 * AMDGPU_SDMA_AUTO_SMALL_BYTES;
 	KUNIT_EXPECT_EQ(test, shares_of(test, d, least - 1, 16), 1);
