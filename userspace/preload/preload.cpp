@@ -32,6 +32,7 @@
 
 #include "gpu_memory.hpp"
 #include "migrations.hpp"
+#include "own_file.hpp"
 #include "pace.hpp"
 #include "preload.hpp"
 #include "try.hpp"
@@ -110,19 +111,19 @@ public:
 	std::string report();
 
 private:
-	mover(gpu_node &node, unique_fd events) noexcept
+	mover(gpu_node &node, unique_fd events)
 		: node_(node), events_(std::move(events))
 	{
 	}
 
 	result<void> put(pages what);
-	void look() noexcept;
-	bool come_back() noexcept;
+	void look();
+	bool come_back();
 	void await_quiet(preload::pace::duration quiet);
 	void judge(pages what);
 
 	gpu_node &node_;
-	const unique_fd events_;
+	const preload::own_file events_;
 	std::mutex lock_;
 	std::unordered_map<const ibv_mr *, pages> registered_;
 	device_counters seen_;
@@ -198,9 +199,9 @@ size_t mover::move_again()
 	return left;
 }
 
-/// Moves what comes back when no more has come for a while, as long as the process lives,
-/// and tries again what such a move has left. It looks now and then though there is no
-/// event: who registers memory reads events, too, of which poll() may not hear then.
+/// Moves what comes back when no more has come for a while, and tries again what such a
+/// move has left, until the program closes the file of events. It looks now and then though
+/// there is no event: who registers memory reads events, too, of which poll() may not hear.
 void mover::keep()
 {
 	using clock = preload::pace::clock;
@@ -211,9 +212,9 @@ void mover::keep()
 		pollfd events{events_.get(), POLLIN, 0};
 		auto patience = ceil<milliseconds>(pace.patience_at(clock::now()));
 
-		if (::poll(&events, 1, static_cast<int>(patience.count())) > 0 &&
-		    !(events.revents & POLLIN))
-			return; // the program has closed it
+		if (events.fd < 0)
+			return;
+		::poll(&events, 1, static_cast<int>(patience.count()));
 		if (come_back())
 			await_quiet(pace.quiet_from(clock::now()));
 		else if (!pace.retry_at(clock::now()))
@@ -238,7 +239,7 @@ void mover::judge(pages what)
 }
 
 // What comes back while nobody has registered memory is of no interest.
-void mover::look() noexcept
+void mover::look()
 {
 	std::array<char, 8192> text; // what amdkfd keeps
 	ssize_t n = ::read(events_.get(), text.data(), text.size());
@@ -251,7 +252,7 @@ void mover::look() noexcept
 }
 
 /// Have pages come back since the last call?
-bool mover::come_back() noexcept
+bool mover::come_back()
 {
 	std::lock_guard guard(lock_);
 

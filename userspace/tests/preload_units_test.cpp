@@ -1,10 +1,18 @@
 // SPDX-License-Identifier: MIT
 // Parts of libsluice-preload.so that need no GPU.
+#include <array>
+#include <unistd.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+
 #include <gtest/gtest.h>
 
+#include "own_file.hpp"
 #include "pace.hpp"
 
 using namespace std::chrono_literals;
+using sluice::unique_fd;
+using sluice::preload::own_file;
 using sluice::preload::pace;
 
 namespace {
@@ -18,6 +26,7 @@ struct PaceTest : ::testing::Test {
 		auto end = now + time;
 		int moves = 0;
 
+		one = pace();
 		for (; now < end; moves++) {
 			now += each;
 			now += one.quiet_from(now);
@@ -91,6 +100,26 @@ TEST_F(PaceTest, WhereNothingIsLeftNothingIsTried)
 	EXPECT_EQ(one.patience_at(now + 1h), 1s);
 	move(1ms, true);
 	EXPECT_LE(one.patience_at(now), 20ms);
+}
+
+// The first has the same inode as the file.
+TEST(OwnFileTest, AFileOfTheProgramsIsNotTakenForIt)
+{
+	std::array<int, 2> pipe;
+	ASSERT_EQ(::pipe(pipe.data()), 0);
+	for (int other : {::epoll_create1(0), pipe[0]}) {
+		own_file file(unique_fd(::eventfd(0, 0)));
+		int number = file.get();
+
+		ASSERT_GE(number, 0);
+		::close(number);
+		EXPECT_EQ(file.get(), -1);
+		ASSERT_EQ(::dup2(other, number), number);
+		::close(other);
+		EXPECT_EQ(file.get(), -1);
+		::close(number);
+	}
+	::close(pipe[1]);
 }
 
 } // namespace
