@@ -24,7 +24,9 @@ def expect(what, good):
 
 
 def start(node, *words):
-    """A command in a node, from the directory of the project."""
+    """A command in a node, from the directory of the project. If it hangs, it ends there,
+    too, though its SSH is killed: after longer than anybody waits for it."""
+    words = ("timeout", "--kill-after=5", 2 * LIMIT, *words)
     command = "cd /sluice && exec " + shlex.join(map(str, words))
     return subprocess.Popen(["ssh", node, command], text=True, stdin=subprocess.DEVNULL,
                             stdout=subprocess.PIPE, stderr=subprocess.PIPE)

@@ -32,6 +32,8 @@
 
 #include "gpu_memory.hpp"
 #include "migrations.hpp"
+#include "own_file.hpp"
+#include "pace.hpp"
 #include "preload.hpp"
 #include "try.hpp"
 
@@ -104,23 +106,24 @@ public:
 	result<void> move(pages what);
 	void begin(const ibv_mr *of, pages what);
 	void end(const ibv_mr *of);
-	void move_again();
+	size_t move_again();
 	void keep();
 	std::string report();
 
 private:
-	mover(gpu_node &node, unique_fd events) noexcept
+	mover(gpu_node &node, unique_fd events)
 		: node_(node), events_(std::move(events))
 	{
 	}
 
 	result<void> put(pages what);
-	void look() noexcept;
-	bool come_back() noexcept;
+	void look();
+	bool come_back();
+	void await_quiet(preload::pace::duration quiet);
 	void judge(pages what);
 
 	gpu_node &node_;
-	const unique_fd events_;
+	const preload::own_file events_;
 	std::mutex lock_;
 	std::unordered_map<const ibv_mr *, pages> registered_;
 	device_counters seen_;
@@ -176,43 +179,57 @@ void mover::end(const ibv_mr *of)
 	registered_.erase(found);
 }
 
-// It is tried once: the CPU may be at it still.
-void mover::move_again()
+/// Tries it once, as the CPU may be at it still.
+/// @return pages that are elsewhere after it
+size_t mover::move_again()
 {
 	std::lock_guard guard(lock_);
+	size_t left = 0;
 
 	for (const auto &[mr, what] : registered_) {
 		size_t back = misplaced_pages(what.start, what.size, true).value_or(0);
 
-		if (back)
-			again_ += back - try_to_move(node_, what.start, what.size, true)
-						 .value_or(back);
+		if (!back)
+			continue;
+		size_t still =
+			try_to_move(node_, what.start, what.size, true).value_or(back);
+		again_ += back - std::min(back, still); // the CPU may have fetched more
+		left += still;
+	}
+	return left;
+}
+
+/// Moves what comes back when no more has come for a while, and tries again what such a
+/// move has left, until the program closes the file of events. It looks now and then though
+/// there is no event: who registers memory reads events, too, of which poll() may not hear.
+void mover::keep()
+{
+	using clock = preload::pace::clock;
+	using namespace std::chrono;
+	preload::pace pace;
+
+	for (;;) {
+		pollfd events{events_.get(), POLLIN, 0};
+		auto patience = ceil<milliseconds>(pace.patience_at(clock::now()));
+
+		if (events.fd < 0)
+			return;
+		::poll(&events, 1, static_cast<int>(patience.count()));
+		if (come_back())
+			await_quiet(pace.quiet_from(clock::now()));
+		else if (!pace.retry_at(clock::now()))
+			continue;
+		auto start = clock::now();
+		size_t left = move_again();
+		pace.moved(start, clock::now(), left);
 	}
 }
 
-/// Moves what comes back when no more has come for a while, as long as the process lives.
-/// Of what the CPU looks at all the time that while gets longer and longer: to move it
-/// costs more than it brings.
-void mover::keep()
+void mover::await_quiet(preload::pace::duration quiet)
 {
-	using namespace std::chrono;
-	constexpr milliseconds shortest(10), longest(1000);
-	milliseconds quiet = shortest;
-	auto moved = steady_clock::now();
-
-	for (pollfd events{events_.get(), POLLIN, 0};;) {
-		if (::poll(&events, 1, -1) > 0 && !(events.revents & POLLIN))
-			return; // the program has closed it
-		if (!come_back())
-			continue;
-		bool soon = steady_clock::now() - moved < quiet;
-		quiet = soon ? std::min(2 * quiet, longest) : shortest;
-		do
-			std::this_thread::sleep_for(quiet);
-		while (come_back());
-		move_again();
-		moved = steady_clock::now();
-	}
+	do
+		std::this_thread::sleep_for(quiet);
+	while (come_back());
 }
 
 void mover::judge(pages what)
@@ -222,7 +239,7 @@ void mover::judge(pages what)
 }
 
 // What comes back while nobody has registered memory is of no interest.
-void mover::look() noexcept
+void mover::look()
 {
 	std::array<char, 8192> text; // what amdkfd keeps
 	ssize_t n = ::read(events_.get(), text.data(), text.size());
@@ -235,7 +252,7 @@ void mover::look() noexcept
 }
 
 /// Have pages come back since the last call?
-bool mover::come_back() noexcept
+bool mover::come_back()
 {
 	std::lock_guard guard(lock_);
 
