@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: MIT
 // Processes that meet, as threads with a context each: who comes, who does not, and who
 // goes away.
+#include <cstring>
 #include <filesystem>
 #include <functional>
 #include <latch>
 #include <optional>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <thread>
 
 #include <gtest/gtest.h>
@@ -17,6 +21,59 @@ using namespace std::chrono_literals;
 using detail::note;
 
 namespace {
+
+/// Rank 1 of two, which says what the test wants, in whatever order.
+struct stranger {
+	bool connect(const std::string &path)
+	{
+		sockaddr_un to{};
+
+		to.sun_family = AF_UNIX;
+		path.copy(to.sun_path, sizeof(to.sun_path) - 1);
+		socket = unique_fd(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+		for (auto until = after(20s); clock::now() < until;) {
+			if (!::connect(socket.get(), reinterpret_cast<sockaddr *>(&to),
+				       sizeof(to)))
+				return true;
+			std::this_thread::sleep_for(10ms);
+		}
+		return false;
+	}
+	/// As one does who meets others, and has come to their first barrier.
+	void come(const std::string &path)
+	{
+		ASSERT_TRUE(connect(path));
+		say(note::kind::hello, uint64_t{2} << 32 | 1, 0);
+		say(note::kind::barrier, 0, 1);
+	}
+	void say(note::kind what, uint64_t value, uint32_t number,
+		 const std::vector<int> &with = {}, size_t more_bytes = 0)
+	{
+		note n;
+		char bytes[sizeof(n) + 8] = {};
+		alignas(cmsghdr) char control[CMSG_SPACE(4 * sizeof(int))] = {};
+		iovec data{bytes, sizeof(n) + more_bytes};
+		msghdr m{};
+
+		n.what = what;
+		n.value = value;
+		n.number = number;
+		std::memcpy(bytes, &n, sizeof(n));
+		m.msg_iov = &data;
+		m.msg_iovlen = 1;
+		if (!with.empty()) {
+			const size_t size = with.size() * sizeof(int);
+
+			m.msg_control = control;
+			m.msg_controllen = CMSG_SPACE(size);
+			*CMSG_FIRSTHDR(&m) = {CMSG_LEN(size), SOL_SOCKET, SCM_RIGHTS};
+			std::memcpy(CMSG_DATA(CMSG_FIRSTHDR(&m)), with.data(), size);
+		}
+		EXPECT_GT(::sendmsg(socket.get(), &m, MSG_NOSIGNAL), 0);
+	}
+
+	unique_fd socket;
+};
 
 struct ProcessesTest : ::testing::Test {
 	using body = std::function<void(processes &)>;
@@ -49,6 +106,18 @@ struct ProcessesTest : ::testing::Test {
 				EXPECT_EQ(met->ranks(), ranks);
 				what(*met);
 			});
+	}
+	/// Have rank 0 and a stranger meet.
+	void beside(const std::function<void(processes &, stranger &)> &what)
+	{
+		auto ring = context::open();
+		ASSERT_TRUE(ring);
+		stranger other;
+		std::jthread comes([&] { other.come(path); });
+		auto met = meet(*ring, 0, 2);
+		comes.join();
+		ASSERT_TRUE(met) << met.error().message();
+		what(*met, other);
 	}
 	/// What each of them is told who says that it has this rank, of so many.
 	std::vector<std::optional<error>>
@@ -216,6 +285,88 @@ TEST_F(ProcessesTest, LastWordsAreHeard)
 		EXPECT_EQ(**said, 5u);
 		set.end_run();
 		expect_error(with.barrier(), errc::peer_lost, 1);
+	});
+}
+
+// What somebody says too late is not taken for what it says next.
+TEST_F(ProcessesTest, CallsAreCounted)
+{
+	patience = 500ms;
+	beside([](processes &with, stranger &other) {
+		expect_error(with.barrier(), errc::timeout, 1);
+		other.say(note::kind::barrier, 0, 2);
+		expect_error(with.barrier(), errc::timeout, 1);
+		other.say(note::kind::barrier, 0, 3);
+		other.say(note::kind::plan, 5, 4);
+		EXPECT_TRUE(with.inside()->agree(note::kind::plan, 5));
+		other.say(note::kind::barrier, 0, 6);
+		expect_error(with.barrier(), errc::protocol, 1);
+	});
+}
+
+TEST_F(ProcessesTest, RunsEndWhileAnotherCallIsMade)
+{
+	beside([](processes &with, stranger &other) {
+		auto &set = *with.inside();
+
+		ASSERT_TRUE(set.begin_run());
+		other.say(note::kind::run, 42, 1);
+		other.say(note::kind::barrier, 0, 2);
+		EXPECT_TRUE(with.barrier());
+		auto said = set.heard_of_run(1);
+		ASSERT_TRUE(said && *said);
+		EXPECT_EQ(**said, 42u);
+		set.end_run();
+		// and it is not taken for the next one's end
+		ASSERT_TRUE(set.begin_run());
+		EXPECT_FALSE(set.heard_of_run(1));
+		set.end_run();
+	});
+}
+
+TEST_F(ProcessesTest, WhoIsAtAnotherRunIsToldSo)
+{
+	patience = 500ms;
+	beside([](processes &with, stranger &other) {
+		auto &set = *with.inside();
+
+		// late to a call that was given up
+		expect_error(with.barrier(), errc::timeout, 1);
+		ASSERT_TRUE(set.begin_run());
+		other.say(note::kind::barrier, 0, 2);
+		EXPECT_FALSE(set.heard_of_run(1));
+		other.say(note::kind::run, 0, 2);
+		auto said = set.heard_of_run(1);
+		ASSERT_TRUE(said);
+		expect_error(*said, errc::protocol, 1);
+		other.say(note::kind::run, 0, 3);
+		expect_error(with.barrier(), errc::protocol, 1);
+		set.end_run();
+	});
+}
+
+TEST_F(ProcessesTest, NobodyIsHeardForEver)
+{
+	beside([](processes &with, stranger &other) {
+		auto &set = *with.inside();
+
+		for (int i = 0; i < 3; i++)
+			other.say(note::kind::run, 0, 0);
+		other.say(note::kind::barrier, 0, 1);
+		expect_error(set.hear(1, note::kind::barrier, clock::now()),
+			     errc::timeout, 1);
+	});
+}
+
+TEST_F(ProcessesTest, AContextThatIsFullIsAnError)
+{
+	beside([](processes &with, stranger &) {
+		auto &ring = with.inside()->ring();
+		std::vector<operation> all;
+
+		while (all.size() < ring.capacity())
+			all.push_back(with.inside()->listen(1));
+		expect_error(with.barrier(), errc::busy, 1);
 	});
 }
 

@@ -303,13 +303,19 @@ std::optional<error> collective::cannot_run() const
 		return error(errc::busy, "collective",
 			     "a run is under way, and a prelaunched one has one at a "
 			     "time");
-	if (with_ && ring_->chaining())
-		return error(errc::usage, "collective",
-			     "of several processes, it cannot be part of a chain");
-	if (with_ && !with_->begin_run())
+	if (!with_)
+		return {};
+	if (!with_->begin_run())
 		return error(errc::busy, "collective",
 			     "a run is under way, and processes have one at a time");
-	return {};
+	if (!ring_->chaining())
+		return {};
+	// It counts as a run, as it does in the processes that have begun it.
+	error why(errc::usage, "collective",
+		  "of several processes, it cannot be part of a chain");
+	with_->tell_of_run(std::unexpected(why));
+	with_->end_run();
+	return why;
 }
 
 operation collective::start(unsigned rank)
@@ -356,8 +362,15 @@ void collective_run::hear_of(unsigned rank) noexcept
 	detail::process_set &with = *shared_.with();
 	auto said = with.heard_of_run(rank);
 
+	// What listened here goes first: there may be room for no other operation.
+	parts_[rank] = {};
 	if (!said) {
 		parts_[rank] = with.listen(rank);
+		// It cannot listen: that is the rank's error.
+		if (parts_[rank].done())
+			unheard_ &= ~(1u << rank);
+		else
+			with.ring().submit_and_listen();
 		return;
 	}
 	unheard_ &= ~(1u << rank);
@@ -368,7 +381,9 @@ void collective_run::hear_of(unsigned rank) noexcept
 /// As far as was taken in. Others hear of what is over here.
 bool collective_run::over(unsigned rank) noexcept
 {
-	if (parts_[rank].done() && unheard_ >> rank & 1)
+	const bool unheard = shared_.with() && unheard_ >> rank & 1;
+
+	if (unheard && (parts_[rank].done() || shared_.with()->has_ended_run(rank)))
 		hear_of(rank);
 	if (!parts_[rank].done())
 		return false;
@@ -418,7 +433,7 @@ result<size_t> collective_run::wait_until(deadline until) noexcept
 	return bytes;
 }
 
-// What other processes have under way is theirs.
+// To listen to another process is not what it has under way.
 void collective_run::cancel() noexcept
 {
 	for (unsigned r = 0; r < ranks_; r++)

@@ -61,6 +61,23 @@ std::unexpected<error> wrong(errc code, unsigned rank, std::string_view what)
 	return std::unexpected(error(code, where(rank), what).at(rank));
 }
 
+/// They count on for ever, so the numbers begin anew one day.
+bool before(uint32_t a, uint32_t b) noexcept
+{
+	return static_cast<int32_t>(a - b) < 0;
+}
+
+std::unexpected<error> elsewhere(unsigned rank, const note &n, note::kind here)
+{
+	if (n.what == here)
+		return wrong(errc::protocol, rank,
+			     std::format("it is at a later {} than this process",
+					 name(here)));
+	return wrong(errc::protocol, rank,
+		     std::format("it is at {}, this process at {}", name(n.what),
+				 name(here)));
+}
+
 bool makes_sense(const note &n) noexcept
 {
 	return n.magic == note::right_magic && n.what <= note::kind::run &&
@@ -152,42 +169,56 @@ std::optional<result<note>> process_set::take(unsigned rank, unique_fd *with) no
 	return n;
 }
 
+bool process_set::is_past(const note &n, uint32_t call) const noexcept
+{
+	if (n.what != note::kind::run)
+		return before(n.number, call);
+	return before(n.number, runs_) || (n.number == runs_ && !running_);
+}
+
+result<void> process_set::await(unsigned rank, deadline until)
+{
+	auto waited = listen(rank).wait_until(until);
+
+	if (waited || waited.error().code() == errc::timeout)
+		return {};
+	return std::unexpected(std::move(waited.error()).at(rank));
+}
+
+// Who says much that is past does not hold it longer than who says nothing.
 result<uint64_t> process_set::hear(unsigned rank, note::kind what, deadline until,
 				   unique_fd *with)
 {
-	for (;;) {
+	do {
 		auto said = take(rank, with);
 
 		if (!said) {
-			operation more = listen(rank);
-			if (auto waited = more.wait_until(until); !more.done())
-				return wrong(
-					errc::timeout, rank,
-					std::format("it has not come to {} in time",
-						    name(what)));
+			SLUICE_CHECK(await(rank, until));
 			continue;
 		}
 		SLUICE_TRY(const note n, std::move(*said));
-		// of a run that nobody has waited for
-		if (n.what == note::kind::run)
+		if (is_past(n, calls_))
 			continue;
-		if (n.what != what)
-			return wrong(errc::protocol, rank,
-				     std::format("it is at {}, this process at {}",
-						 name(n.what), name(what)));
-		return value_of(n, rank);
-	}
+		if (n.what == what && n.number == calls_)
+			return value_of(n, rank);
+		if (n.what != note::kind::run || n.number != runs_)
+			return elsewhere(rank, n, what);
+		ended_[rank] = n;
+	} while (clock::now() < until);
+	return wrong(errc::timeout, rank,
+		     std::format("it has not come to {} in time", name(what)));
 }
 
 result<std::array<uint64_t, processes::most>>
 process_set::agree(note::kind what, const result<uint64_t> &mine, int with,
 		   std::span<unique_fd> theirs)
 {
-	const note told = note_of(what, mine);
+	note told = note_of(what, mine);
 	const deadline until = limit();
 	std::array<uint64_t, processes::most> all{};
 	result<uint64_t> first = mine;
 
+	told.number = ++calls_;
 	// Who cannot be told cannot be heard either.
 	for (unsigned r = 0; r < ranks_; r++)
 		if (r != rank_)
@@ -213,6 +244,7 @@ bool process_set::begin_run() noexcept
 	if (running_)
 		return false;
 	runs_++;
+	ended_ = {};
 	running_ = true;
 	told_ = false;
 	return true;
@@ -245,6 +277,8 @@ operation process_set::listen(unsigned rank) noexcept
 
 std::optional<result<size_t>> process_set::heard_of_run(unsigned rank) noexcept
 {
+	if (has_ended_run(rank))
+		return value_of(*std::exchange(ended_[rank], {}), rank);
 	for (;;) {
 		auto said = take(rank, nullptr);
 
@@ -253,13 +287,12 @@ std::optional<result<size_t>> process_set::heard_of_run(unsigned rank) noexcept
 		if (!*said)
 			return std::unexpected(std::move(said->error()));
 		const note &n = **said;
-		if (n.what != note::kind::run)
-			return wrong(errc::protocol, rank,
-				     std::format("it is at {}, this process at run",
-						 name(n.what)));
-		// older: of a run that nobody has waited for
-		if (n.number == runs_)
+		// all calls so far are over
+		if (is_past(n, calls_ + 1))
+			continue;
+		if (n.what == note::kind::run && n.number == runs_)
 			return value_of(n, rank);
+		return elsewhere(rank, n, note::kind::run);
 	}
 }
 

@@ -24,13 +24,13 @@ struct note {
 		memory, ///< a dma-buf
 		plan,	///< value: what was prepared, in short
 		barrier,
-		run, ///< value: bytes that were moved; number: of the run
+		run, ///< value: bytes that were moved
 	};
 
 	uint32_t magic = right_magic;
 	kind what = kind::hello;
 	uint64_t value = 0;
-	uint32_t number = 0;
+	uint32_t number = 0; ///< of the call, or of the run; hello and link have 0
 	uint32_t failed = 0; ///< 0, or 1 + errc
 	int32_t error_number = 0;
 	uint16_t where_size = 0;
@@ -80,10 +80,19 @@ public:
 	void end_run() noexcept;
 	/// Done when @p rank has something to say.
 	operation listen(unsigned rank) noexcept;
+	/// It has said so while another call was made.
+	bool has_ended_run(unsigned rank) const noexcept
+	{
+		return ended_[rank].has_value();
+	}
 	/// How the run went there; nothing: it has not said so yet.
 	std::optional<result<size_t>> heard_of_run(unsigned rank) noexcept;
 
 private:
+	/// Is it of a call or a run that is over here?
+	bool is_past(const note &n, uint32_t call) const noexcept;
+	/// Wait until @p rank has something to say.
+	result<void> await(unsigned rank, deadline until);
 	/// Without waiting; nothing: it says nothing.
 	std::optional<result<note>> take(unsigned rank, unique_fd *with) noexcept;
 
@@ -91,7 +100,10 @@ private:
 	unsigned rank_, ranks_;
 	clock::duration patience_;
 	std::array<unique_fd, processes::most> sockets_;
-	uint32_t runs_ = 0; ///< the last one's number
+	/// How the run under way went for who has said so during another call.
+	std::array<std::optional<note>, processes::most> ended_;
+	uint32_t calls_ = 0; ///< the last one's number
+	uint32_t runs_ = 0;  ///< the same
 	bool running_ = false, told_ = false;
 };
 

@@ -99,7 +99,8 @@ public:
 	result<size_t> wait() noexcept { return wait_until(never); }
 	/// The same, or errc::timeout without an index() at @p until; it goes on then.
 	result<size_t> wait_until(deadline until) noexcept;
-	/// Ask all ranks to stop. What engines have got they finish.
+	/// Ask all ranks of this process to stop; other processes are not told before
+	/// that is over, and go on with theirs. What engines have got they finish.
 	void cancel() noexcept;
 
 	/// What @p rank has moved to others, in bytes, or its error; errc::timeout while
