@@ -517,7 +517,7 @@ enum sluice_compare {
  * else the batch's operation ends with -ETIMEDOUT.
  * @word: 4 bytes, at a multiple of 4
  * @how: enum sluice_compare
- * @value: no bit of it is outside of @mask
+ * @value: no bit of it is outside of the mask
  * -EINVAL if @word is shorter, or @limit_ns is not above 0. Of the rest submit says so.
  */
 SLUICE_API int sluice_batch_wait(sluice_batch *batch, const struct sluice_slice *word,

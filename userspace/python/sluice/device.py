@@ -198,7 +198,7 @@ class Batch(Bound):
 
     def copy_rectangle(self, to: Memory, from_: Memory, *, row_bytes: int, rows: int,
                        to_pitch: int, from_pitch: int) -> None:
-        """Copy rows. The first one is at the beginning of to and of from_.
+        """Copy rows. The first one is at the beginning of both spans.
 
         row_bytes: bytes of a row. pitch: bytes from one row to the next.
         UsageError if there are no rows, if they overlap because a pitch is less than

@@ -17,6 +17,7 @@
 #include <sluice/kv.hpp>
 #include <sluice/nic.hpp>
 #include <sluice/or_exit.hpp>
+#include <sluice/processes.hpp>
 #include <sluice/stream.hpp>
 #include <sluice/task.hpp>
 #include <sluice/topology.hpp>
