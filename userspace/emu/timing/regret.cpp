@@ -285,16 +285,21 @@ std::vector<Regret> kernel_regrets(const std::vector<Copies> &all, const Machine
 	return each(all, [&](const Copies &c) { return kernel_regret(c, m); });
 }
 
-namespace {
-
-std::string summary(std::string_view what, const std::vector<Regret> &all)
+double mean(const std::vector<Regret> &all)
 {
 	double sum = 0;
 
 	for (const Regret &r : all)
 		sum += r.value();
+	return sum / static_cast<double>(all.size());
+}
+
+namespace {
+
+std::string summary(std::string_view what, const std::vector<Regret> &all)
+{
 	return std::format("{}: {}, mean {:.1f} %, worst {:.1f} %\n", what, all.size(),
-			   100 * sum / static_cast<double>(all.size()),
+			   100 * mean(all),
 			   100 * std::ranges::max(all, {}, &Regret::value).value());
 }
 

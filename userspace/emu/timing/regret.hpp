@@ -39,6 +39,7 @@ std::vector<Copies> random_copies(unsigned count);
 // costs the host (host_job) counts.
 std::vector<Regret> kernel_regrets(const std::vector<Copies> &all, const Machine &m);
 
+double mean(const std::vector<Regret> &all);
 std::string regret_table(const Machine &m);
 
 } // namespace sluice::timing

@@ -36,15 +36,6 @@ TEST(Regret, OfTheLibraryByThePapersOwnFigures)
 	expect_at_most(0.05, all);
 }
 
-double mean(const std::vector<Regret> &all)
-{
-	double sum = 0;
-
-	for (const Regret &r : all)
-		sum += r.value();
-	return sum / static_cast<double>(all.size());
-}
-
 // Whether a job costs the host as much as is assumed, or nothing.
 TEST(Regret, OfTheKernel)
 {
