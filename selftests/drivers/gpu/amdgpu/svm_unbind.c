@@ -97,7 +97,8 @@ static int start(FIXTURE_DATA(unbind) *self, process_fn process)
 	return self->shared->ready ? 0 : -1;
 }
 
-static int one_fault(struct shared *shared, struct svm *svm)
+/* Memory in the GPU that is to be left, of which a fault brings back all; or NULL. */
+static char *memory_there(struct svm *svm)
 {
 	const struct kfd_ioctl_svm_attribute whole = {
 		KFD_IOCTL_SVM_ATTR_GRANULARITY, 30
@@ -106,9 +107,18 @@ static int one_fault(struct shared *shared, struct svm *svm)
 	char *buf = svm_map(LEN);
 
 	if (!buf || svm_set(svm, buf, LEN, &whole, 1))
-		return 2;
+		return NULL;
 	pattern_fill(buf, LEN, 1);
 	if (svm_prefetch(svm, buf, LEN, gpu) || svm_away(svm, buf, LEN) != NR)
+		return NULL;
+	return buf;
+}
+
+static int one_fault(struct shared *shared, struct svm *svm)
+{
+	char *buf = memory_there(svm);
+
+	if (!buf)
 		return 2;
 	shared->ready = 1;
 	wait_for(&shared->go);
@@ -144,13 +154,7 @@ TEST_F_TIMEOUT(unbind, during_fault, 200) {
 /* Has memory there, and waits for whatever becomes of it. */
 static int have_memory(struct shared *shared, struct svm *svm)
 {
-	struct svm_gpu *gpu = &svm->gpu[svm->nr - 1];
-	char *buf = svm_map(LEN);
-
-	if (!buf)
-		return 2;
-	pattern_fill(buf, LEN, 1);
-	if (svm_prefetch(svm, buf, LEN, gpu) || svm_away(svm, buf, LEN) != NR)
+	if (!memory_there(svm))
 		return 2;
 	shared->ready = 1;
 	wait_for(&shared->leave);
