@@ -27,6 +27,9 @@ TEST(engines_hang)
 	ASSERT_EQ(0, new_mapped_buffer(&gpu, &b, 65536,
 				       AMDGPU_GEM_DOMAIN_VRAM));
 	EXPECT_EQ(0, write_word(&gpu, &b, 1));
+	/* it has taken no other's lock away */
+	if (!access("/dev/kfd", F_OK))
+		EXPECT_EQ(1, reset_keeps_out(gpus[0]));
 	EXPECT_EQ(0, kmsg_complaints(kmsg));
 }
 

@@ -59,25 +59,9 @@ FIXTURE_TEARDOWN(recovery)
 	close(self->kmsg);
 }
 
-/* Wait for a word to become 1, which nothing ever writes. */
-static int submit_endless(FIXTURE_DATA(recovery) *self, unsigned int count,
-			  uint64_t *fence)
-{
-	struct buffer *all[] = { &self->ib, &self->user };
-	uint64_t at = self->ib.va + 2048;
-	const uint32_t packet[8] = {
-		8 | 1U << 31 | 3U << 28, LO(at), HI(at), 1, ~0U,
-		0xfffU << 16 | 10,
-	};
-
-	memset((char *)self->ib.cpu + 2048, 0, 4);
-	memcpy(self->ib.cpu, packet, sizeof(packet));
-	return submit(&self->gpu, all, count, 8, fence);
-}
-
 TEST_F_TIMEOUT(recovery, endless_job, 120)
 {
-	struct buffer reuse;
+	struct buffer *all[] = { &self->ib, &self->user }, reuse;
 	uint64_t fence;
 
 	if (variant->reuse) {
@@ -87,7 +71,8 @@ TEST_F_TIMEOUT(recovery, endless_job, 120)
 		ASSERT_EQ(0, map_cpu(&self->gpu, &reuse, self->user.cpu));
 		memset(reuse.cpu, 1, SIZE);
 	}
-	ASSERT_EQ(0, submit_endless(self, variant->valid ? 2 : 1, &fence));
+	ASSERT_EQ(0, submit_endless(&self->gpu, all,
+				    variant->valid ? 2 : 1, &fence));
 	if (variant->unmap)
 		EXPECT_EQ(0, munmap(self->user.cpu, SIZE));
 	EXPECT_NE(1, wait_fence(&self->gpu, fence, 60));
@@ -167,7 +152,7 @@ static int import_fence(struct gpu *from, uint64_t fence, struct gpu *to,
 TEST_F_TIMEOUT(two_devices, endless_job, 120)
 {
 	struct gpu *first = &self->first.gpu, *second = &self->second.gpu;
-	struct buffer reuse, *all = &self->second.ib;
+	struct buffer *all = &self->second.ib, *ib = &self->first.ib, reuse;
 	void *at = self->second.user.cpu;
 	uint64_t fence, behind;
 	uint32_t syncobj;
@@ -176,7 +161,7 @@ TEST_F_TIMEOUT(two_devices, endless_job, 120)
 	ASSERT_EQ(0, new_buffer(first, &reuse, SIZE, AMDGPU_GEM_DOMAIN_VRAM));
 	ASSERT_EQ(0, map_cpu(first, &reuse, at));
 	memset(reuse.cpu, 1, SIZE);
-	ASSERT_EQ(0, submit_endless(&self->first, 1, &fence));
+	ASSERT_EQ(0, submit_endless(first, &ib, 1, &fence));
 	ASSERT_EQ(0, import_fence(first, fence, second, &syncobj));
 	ASSERT_EQ(0, submit_after(second, syncobj, &all, 1, 8, &behind));
 	EXPECT_NE(1, wait_fence(first, fence, 60));

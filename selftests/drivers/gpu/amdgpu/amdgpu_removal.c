@@ -207,4 +207,19 @@ TEST_F_TIMEOUT(removal, with_svm_memory, 200)
 	close(self->gpu.fd);
 }
 
+/* KFD counts those that keep processes out, and the lost GPUs count no more. */
+TEST(kept_out_by_another_reset)
+{
+	int port = emulator_open(), count;
+	char gpus[MAX_GPUS][32];
+
+	count = find_gpus(gpus);
+	if (port < 0 || !count || count_pulled(port, count) < 1)
+		SKIP(return, "no GPU was pulled out, or none is left");
+	if (access("/dev/kfd", F_OK))
+		SKIP(return, "no KFD");
+	EXPECT_EQ(1, reset_keeps_out(gpus[0]));
+	close(port);
+}
+
 TEST_HARNESS_MAIN

@@ -20,6 +20,7 @@
 #include <unistd.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <linux/kfd_ioctl.h>
 #include <drm/amdgpu_drm.h>
 
@@ -319,6 +320,21 @@ static inline int write_word(struct gpu *gpu, struct buffer *b, uint32_t value)
 	return __atomic_load_n(word, __ATOMIC_ACQUIRE) == value ? 0 : -EIO;
 }
 
+/* Wait for a word of the first buffer to become 1, which nothing ever writes. */
+static inline int submit_endless(struct gpu *gpu, struct buffer **all,
+				 unsigned int count, uint64_t *fence)
+{
+	const uint64_t at = all[0]->va + 2048;
+	const uint32_t packet[8] = {
+		8 | 1U << 31 | 3U << 28, LO(at), HI(at), 1, ~0U,
+		0xfffU << 16 | 10,
+	};
+
+	memset((char *)all[0]->cpu + 2048, 0, 4);
+	memcpy(all[0]->cpu, packet, sizeof(packet));
+	return submit(gpu, all, count, 8, fence);
+}
+
 /* What has become of a context: AMDGPU_CTX_QUERY2_FLAGS_*, or -errno. */
 static inline long context_state(struct gpu *gpu, uint32_t context)
 {
@@ -375,6 +391,25 @@ static inline int kfd_nodes(struct kfd_node nodes[MAX_GPUS])
 		nodes[count++].drm = open(path, O_RDWR | O_CLOEXEC);
 	}
 	return count;
+}
+
+/* Whether KFD lets nobody in at some moment of a reset of a GPU, as it should. */
+static inline int reset_keeps_out(const char *gpu)
+{
+	pid_t reset = fork(), ended;
+	int fd, status, out = 0;
+
+	if (!reset)
+		_exit(!!reset_gpu(gpu));
+	do {
+		ended = waitpid(reset, &status, WNOHANG);
+		fd = open("/dev/kfd", O_RDWR | O_CLOEXEC);
+		if (fd < 0)
+			out = 1;
+		else
+			close(fd);
+	} while (!ended);
+	return ended < 0 || status ? -ECHILD : out;
 }
 
 static inline int kfd_acquire_vm(int kfd, const struct kfd_node *node)

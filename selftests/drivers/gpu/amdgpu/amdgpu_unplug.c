@@ -213,6 +213,26 @@ TEST_F_TIMEOUT(unplug, unbind_during_reset, 200)
 	EXPECT_EQ(0, kmsg_complaints(self->kmsg));
 }
 
+/*
+ * A job hangs, and a buffer that it has goes once it has ended. The driver begins
+ * to leave before the job times out, and there are no resets any more from then on.
+ */
+TEST_F_TIMEOUT(unplug, unbind_with_a_hung_job, 120)
+{
+	struct buffer freed, *all[] = { &self->b, &freed };
+	uint64_t fence;
+
+	ASSERT_EQ(0, new_buffer(&self->gpu, &freed, 65536, AMDGPU_GEM_DOMAIN_VRAM));
+	ASSERT_EQ(0, map_gpu(&self->gpu, &freed));
+	ASSERT_EQ(0, submit_endless(&self->gpu, all, 2, &fence));
+	ASSERT_EQ(0, free_buffer(&self->gpu, &freed));
+	EXPECT_EQ(0, unbind_gpu(self->gpus[0]));
+	let_go(_metadata, self);
+	ASSERT_EQ(0, bind_gpu(self->gpus[0]));
+	works(_metadata, self->gpus[0]);
+	EXPECT_EQ(0, kmsg_complaints(self->kmsg));
+}
+
 /* Attributes of the first life must not show a device that is gone. */
 TEST_F(unplug, unbind_read_attributes)
 {

@@ -51,7 +51,7 @@ TRACE_EVENT(amdgpu_sdma_batch_submit,
 	    TP_fast_assign(
 			   __entry->context = fence->context;
 			   __entry->seqno = fence->seqno;
-			   __entry->bytes = plan->bytes;
+			   __entry->bytes = plan->moved;
 			   __entry->descs = plan->num;
 			   __entry->placement = plan->placement;
 			   __entry->placed = hweight32(engines) > 1 ?

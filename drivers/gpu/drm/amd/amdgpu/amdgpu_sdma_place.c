@@ -54,7 +54,7 @@ static u64 bytes_of(const struct amdgpu_sdma_plan *plan, u32 i)
  */
 static u32 auto_shares(const struct amdgpu_sdma_plan *plan, u32 engines)
 {
-	u64 work = max(plan->bytes, (u64)(plan->num - plan->prelude) *
+	u64 work = max(plan->moved, (u64)(plan->num - plan->prelude) *
 				    AMDGPU_SDMA_AUTO_SMALL_BYTES);
 
 	if (plan->first_ordered != plan->num)

@@ -153,6 +153,14 @@ static void place_auto(struct kunit *test)
 	d[0].size = 1ULL << 30;
 	KUNIT_EXPECT_EQ(test, shares_of(test, d, 1, 16), 16);
 	KUNIT_EXPECT_EQ(test, shares_of(test, d, 1, 32), 32);
+	/* Each destination takes the time of a copy. */
+	d[0] = kunit_good(AMDGPU_SDMA_OP_BROADCAST);
+	d[0].size = 8 * start - 1;
+	KUNIT_EXPECT_EQ(test, shares_of(test, d, 1, 16), 3);
+	d[0].size++;
+	KUNIT_EXPECT_EQ(test, shares_of(test, d, 1, 16), 4);
+	d[0] = kunit_good(AMDGPU_SDMA_OP_COPY);
+	d[0].size = 1ULL << 30;
 	/* An order inside keeps it on one engine, and so do most waits. */
 	d[1].flags = AMDGPU_SDMA_DESC_BARRIER;
 	KUNIT_EXPECT_EQ(test, shares_of(test, d, 2, 16), 1);
