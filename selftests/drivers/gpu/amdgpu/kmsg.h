@@ -72,4 +72,17 @@ static inline bool kmsg_has(int fd, const char *one, const char *other)
 	return found;
 }
 
+/* The same within ten seconds, for what the kernel may say behind a fence. */
+static inline bool kmsg_comes(int fd, const char *one, const char *other)
+{
+	int tries;
+
+	for (tries = 0; tries < 1000; tries++) {
+		if (kmsg_has(fd, one, other))
+			return true;
+		usleep(10000);
+	}
+	return false;
+}
+
 #endif
