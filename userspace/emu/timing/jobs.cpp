@@ -72,6 +72,7 @@ void Jobs::submit(unsigned gpu, std::vector<plan_desc> descs, const Placing &how
 	plan_gpu g{how.engines,
 		   host_engines,
 		   how.to_host,
+		   how.links,
 		   host_memory + own_memory + gpu * 65536,
 		   gpu_memory(gpu) + own_memory,
 		   gpu_memory(gpu) + own_memory + 65536};

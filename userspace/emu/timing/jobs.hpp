@@ -33,6 +33,7 @@ struct Placing {
 	plan_placement placement;
 	u32 engines = all_engines;
 	bool to_host = false;
+	u32 links = 0; // to other GPUs, that all of it goes over
 };
 
 // One thread hands over batches one after the other, and then sleeps until the last

@@ -98,6 +98,7 @@ static int place(struct amdgpu_sdma_plan *plan, enum plan_placement placement,
 		.usable = gpu->engines,
 		.host = gpu->host,
 		.path = gpu->to_host ? AMDGPU_SDMA_PATH_HOST : AMDGPU_SDMA_PATH_DEVICE,
+		.links = gpu->links,
 	};
 	static const u32 placements[] = {
 		AMDGPU_SDMA_PLACE_AUTO,

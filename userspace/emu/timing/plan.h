@@ -27,6 +27,7 @@ struct plan_gpu {
 	uint32_t engines; /* a bit for each that may be used */
 	uint32_t host;	  /* those that face the host */
 	int to_host;	  /* the batch is between the GPU and the host */
+	uint32_t links;	  /* to other GPUs that it goes over, 0 if none limits it */
 	uint64_t slots;	  /* in host memory, 64 bytes a share */
 	uint64_t samples; /* in the GPU's memory, 64 bytes an engine */
 	uint64_t scratch; /* the same, 64 KiB an engine */

@@ -273,6 +273,50 @@ TEST_F(sdma, peer)
 	}
 }
 
+/* How many engines AUTO takes for that; 0 if it fails. */
+static int engines_of(struct gpu *gpu, struct drm_amdgpu_sdma_desc *d, uint32_t n)
+{
+	struct drm_amdgpu_sdma_batch batch = batch_of(gpu, d, n);
+
+	batch.placement = AMDGPU_SDMA_PLACE_AUTO;
+	return batch_run(gpu, &batch) ? 0 : __builtin_popcount(batch.engines_used);
+}
+
+#define SMALL_COPIES	64
+
+/* One engine fills a link. XGMI is a link for each GPU, PCI Express one for all. */
+TEST_F(sdma, auto_links)
+{
+	const int fabric = __builtin_popcount(self->gpu.info.engine_mask &
+					      ~self->gpu.info.host_engine_mask);
+	struct drm_amdgpu_sdma_desc d[SMALL_COPIES];
+	struct buffer theirs[2];
+	struct gpu peer[2];
+	int i, n, links;
+
+	for (n = 0; n < 2 && !gpu_open(&peer[n], n + 1); n++)
+		ASSERT_EQ(0, map_peer(&self->gpu, &peer[n], &theirs[n],
+				      PEER_VA(n)));
+	if (!n || fabric < 4)
+		SKIP(return, "one GPU, or few engines");
+	d[0] = copy_desc(VRAM_VA, VRAM_VA + 4 * MIB, 2 * MIB);
+	EXPECT_LE(4, engines_of(&self->gpu, d, 1));
+	for (i = 0; i < n; i++)
+		d[i] = copy_desc(VRAM_VA, PEER_VA(i), 2 * MIB);
+	links = gpu_linked(peer[0].name) ? n : 1;
+	EXPECT_EQ(1, engines_of(&self->gpu, d, 1));
+	EXPECT_EQ(links, engines_of(&self->gpu, d, n));
+	/* an engine is busy with the packet of a small copy, not with its bytes */
+	for (i = 0; i < SMALL_COPIES; i++)
+		d[i] = copy_desc(VRAM_VA + i * 8 * KIB, PEER_VA(0) + i * 8 * KIB,
+				 4 * KIB);
+	EXPECT_EQ(4, engines_of(&self->gpu, d, SMALL_COPIES));
+	while (n--) {
+		EXPECT_EQ(0, memcmp(theirs[n].cpu, self->vram.cpu, 4 * KIB));
+		close(peer[n].fd);
+	}
+}
+
 /*
  * Engines cannot add to what another device has, whether at once or prepared,
  * unless XGMI links the two.

@@ -172,8 +172,8 @@ bool amdgpu_sdma_batch_can_add(struct amdgpu_device *adev,
 void amdgpu_sdma_batch_add_path(struct amdgpu_sdma_batch *b,
 				struct amdgpu_bo *bo, u64 bytes);
 int amdgpu_sdma_batch_count_path(struct amdgpu_sdma_batch *b);
-int amdgpu_sdma_batch_guess_path(struct amdgpu_sdma_batch *b,
-				 enum amdgpu_sdma_path *path);
+int amdgpu_sdma_batch_guess_way(struct amdgpu_sdma_batch *b,
+				struct amdgpu_sdma_engines *engines);
 
 /* amdgpu_sdma_batch_build.c */
 u64 amdgpu_sdma_batch_packet_bytes(struct amdgpu_sdma_batch *b);

@@ -27,6 +27,19 @@ static enum amdgpu_sdma_batch_place foreign_place(const struct amdgpu_bo *bo)
 						   AMDGPU_SDMA_IN_PEER;
 }
 
+/* The buffer of this driver that a buffer is, or that it was imported from; or NULL. */
+static struct amdgpu_bo *owner_of(struct amdgpu_bo *bo)
+{
+	struct drm_gem_object *obj = &bo->tbo.base;
+	struct dma_buf *dma_buf;
+
+	if (!drm_gem_is_imported(obj))
+		return bo;
+	dma_buf = obj->import_attach->dmabuf;
+	return dma_buf->ops == &amdgpu_dmabuf_ops ?
+	       gem_to_amdgpu_bo(dma_buf->priv) : NULL;
+}
+
 /**
  * amdgpu_sdma_batch_place - where a buffer is
  * @adev: device whose engines use it
@@ -37,17 +50,11 @@ static enum amdgpu_sdma_batch_place foreign_place(const struct amdgpu_bo *bo)
 enum amdgpu_sdma_batch_place
 amdgpu_sdma_batch_place(struct amdgpu_device *adev, struct amdgpu_bo *bo)
 {
-	struct drm_gem_object *obj = &bo->tbo.base;
-	struct amdgpu_bo *owner = bo;
+	struct amdgpu_bo *owner = owner_of(bo);
 
-	if (drm_gem_is_imported(obj)) {
-		struct dma_buf *dma_buf = obj->import_attach->dmabuf;
-
-		if (dma_buf->ops != &amdgpu_dmabuf_ops)
-			return foreign_place(bo);
-		/* It has the same reservation, which is locked. */
-		owner = gem_to_amdgpu_bo(dma_buf->priv);
-	}
+	if (!owner)
+		return foreign_place(bo);
+	/* If it is another buffer it has the same reservation, which is locked. */
 	if (!owner->tbo.resource || owner->tbo.resource->mem_type != TTM_PL_VRAM)
 		return AMDGPU_SDMA_IN_SYSTEM;
 	return amdgpu_ttm_adev(owner->tbo.bdev) == adev ? AMDGPU_SDMA_IN_VRAM :
@@ -229,48 +236,127 @@ int amdgpu_sdma_batch_count_path(struct amdgpu_sdma_batch *b)
 	return 0;
 }
 
-/* Of a buffer that somebody else has locked nothing is known. */
-static enum amdgpu_sdma_path guess_range(struct amdgpu_sdma_batch *b,
-					 const struct amdgpu_sdma_range *range)
+/* xGMI to seven other GPUs, and PCI Express */
+#define MAX_LINKS	8
+/* Descriptors to look at: few, as this is in front of each batch that fans out. */
+#define LOOKS		8
+
+/*
+ * How a batch leaves the GPU, as far as some of its descriptors tell.
+ * @links: for each, what stands for it: the GPU at the other end of xGMI, or
+ *	this one for PCI Express, which all others share
+ * @num: how many there are
+ * @host: it is between the GPU and the host's memory
+ * @device: it is inside of the GPU, or between devices
+ * @last: what was looked at last, of what is read and of what is written
+ */
+struct way {
+	const struct amdgpu_device *links[MAX_LINKS];
+	u32 num;
+	bool host;
+	bool device;
+	const struct amdgpu_bo_va_mapping *last[2];
+};
+
+static void add_link(struct way *way, const struct amdgpu_device *link)
+{
+	u32 i;
+
+	for (i = 0; i < way->num; i++)
+		if (way->links[i] == link)
+			return;
+	if (way->num < ARRAY_SIZE(way->links))
+		way->links[way->num++] = link;
+}
+
+static void add_buffer(struct amdgpu_sdma_batch *b, struct way *way,
+		       struct amdgpu_bo_va *bo_va)
+{
+	struct amdgpu_bo *bo = bo_va->base.bo, *owner = owner_of(bo);
+
+	switch (amdgpu_sdma_batch_place(b->adev, bo)) {
+	case AMDGPU_SDMA_IN_SYSTEM:
+		way->host = true;
+		return;
+	case AMDGPU_SDMA_IN_PEER:
+		add_link(way, bo_va->is_xgmi && owner ?
+			 amdgpu_ttm_adev(owner->tbo.bdev) : b->adev);
+		fallthrough;
+	default:
+		way->device = true;
+	}
+}
+
+/* Nothing is known where there is no buffer, nor of one that somebody else has locked. */
+static void look_at_range(struct amdgpu_sdma_batch *b, struct way *way,
+			  const struct amdgpu_sdma_range *range)
 {
 	struct dma_resv *root = b->fpriv->vm.root.bo->tbo.base.resv, *resv;
-	enum amdgpu_sdma_batch_place place;
+	const struct amdgpu_bo_va_mapping **last = &way->last[range->write];
 	struct amdgpu_bo_va_mapping *m;
 
 	m = amdgpu_sdma_batch_mapping(b, range->start);
-	if (!m || !m->bo_va || !m->bo_va->base.bo)
-		return AMDGPU_SDMA_PATH_UNKNOWN;
+	if (m == *last || !m || !m->bo_va || !m->bo_va->base.bo)
+		return;
+	*last = m;
 	resv = m->bo_va->base.bo->tbo.base.resv;
 	if (resv != root && !dma_resv_trylock(resv))
-		return AMDGPU_SDMA_PATH_UNKNOWN;
-	place = amdgpu_sdma_batch_place(b->adev, m->bo_va->base.bo);
+		return;
+	add_buffer(b, way, m->bo_va);
 	if (resv != root)
 		dma_resv_unlock(resv);
-	return place == AMDGPU_SDMA_IN_SYSTEM ? AMDGPU_SDMA_PATH_HOST :
-						AMDGPU_SDMA_PATH_DEVICE;
+}
+
+static void look_at_desc(struct amdgpu_sdma_batch *b, struct way *way, u32 i)
+{
+	struct amdgpu_sdma_range ranges[AMDGPU_SDMA_MAX_RANGES];
+	unsigned int n = amdgpu_sdma_ranges(&b->plan, i, ranges), j;
+
+	for (j = 0; j < n; j++)
+		look_at_range(b, way, &ranges[j]);
+}
+
+/* Those behind the first one, and as many from all over the batch. */
+static void look_at_some(struct amdgpu_sdma_batch *b, struct way *way, u32 first)
+{
+	u32 num = b->plan.num, i;
+
+	for (i = first + 1; i < min(num, first + LOOKS); i++)
+		look_at_desc(b, way, i);
+	for (i = 1; i < LOOKS; i++)
+		look_at_desc(b, way, num / LOOKS * i);
 }
 
 /**
- * amdgpu_sdma_batch_guess_path - which way most of a batch goes
+ * amdgpu_sdma_batch_guess_way - which way most of a batch goes
  * @b: call that holds no reservation
- * @path: result: that of the first descriptor, as it is now
+ * @engines: gets the path, by the first descriptor, and the links, by some of
+ *	all: as they are now
  *
  * Returns: 0, or an error if a signal came.
  */
-int amdgpu_sdma_batch_guess_path(struct amdgpu_sdma_batch *b,
-				 enum amdgpu_sdma_path *path)
+int amdgpu_sdma_batch_guess_way(struct amdgpu_sdma_batch *b,
+				struct amdgpu_sdma_engines *engines)
 {
-	struct amdgpu_sdma_range ranges[AMDGPU_SDMA_MAX_RANGES];
 	struct amdgpu_bo *root = b->fpriv->vm.root.bo;
-	unsigned int n, j;
+	/* behind the waits in front, if anything is */
+	u32 first = b->plan.prelude < b->plan.num ? b->plan.prelude : 0;
+	struct way way = { };
 	int r;
 
 	r = amdgpu_bo_reserve(root, false);
 	if (r)
 		return r;
-	n = amdgpu_sdma_ranges(&b->plan, 0, ranges);
-	for (j = 0; j < n && *path != AMDGPU_SDMA_PATH_HOST; j++)
-		*path = guess_range(b, &ranges[j]);
+	look_at_desc(b, &way, first);
+	if (way.host)
+		engines->path = AMDGPU_SDMA_PATH_HOST;
+	else if (way.device)
+		engines->path = AMDGPU_SDMA_PATH_DEVICE;
+	/* Where the first one leaves for another device, all are taken to. */
+	if (way.num && !way.host && amdgpu_sdma_plan_may_fan_out(&b->plan)) {
+		look_at_some(b, &way, first);
+		engines->links = way.num;
+	}
 	amdgpu_bo_unreserve(root);
 	return 0;
 }

@@ -46,19 +46,40 @@ static u64 bytes_of(const struct amdgpu_sdma_plan *plan, u32 i)
 	return sdma_bytes(sdma_desc(plan, i, &tmp));
 }
 
+/* What the engines have to do: move the bytes, or process packets of small ones. */
+static u64 work_of(const struct amdgpu_sdma_plan *plan)
+{
+	return max(plan->moved, (u64)(plan->num - plan->prelude) *
+				AMDGPU_SDMA_AUTO_SMALL_BYTES);
+}
+
+/**
+ * amdgpu_sdma_plan_may_fan_out - might AUTO take several engines?
+ * @plan: checked
+ *
+ * Returns: true if nothing needs an order, and the work is enough for two.
+ */
+bool amdgpu_sdma_plan_may_fan_out(const struct amdgpu_sdma_plan *plan)
+{
+	return plan->first_ordered == plan->num &&
+	       work_of(plan) >= 4 * AMDGPU_SDMA_AUTO_START_BYTES;
+}
+
 /*
- * By what the engines have to do: move the bytes, or, if descriptors are small,
- * process their packets. The host starts one engine after the other, so n engines
- * take n starts and then work / n. That is least where n * n is the work in starts.
+ * The host starts one engine after the other, so n engines take n starts and then
+ * work / n. That is least where n * n is the work in starts. But a link takes no
+ * more than one engine moves: there more of them only process packets.
  * See Documentation/gpu/amdgpu/sdma-batch.rst for where the numbers are from.
  */
-static u32 auto_shares(const struct amdgpu_sdma_plan *plan, u32 engines)
+static u32 auto_shares(const struct amdgpu_sdma_plan *plan, u32 links, u32 engines)
 {
-	u64 work = max(plan->moved, (u64)(plan->num - plan->prelude) *
-				    AMDGPU_SDMA_AUTO_SMALL_BYTES);
+	u64 work = work_of(plan);
 
-	if (plan->first_ordered != plan->num)
+	if (!amdgpu_sdma_plan_may_fan_out(plan))
 		return 1;
+	if (links && plan->moved)
+		engines = min_t(u64, engines,
+				DIV64_U64_ROUND_UP(links * work, plan->moved));
 	return clamp(int_sqrt64(div_u64(work, AMDGPU_SDMA_AUTO_START_BYTES)),
 		     1, engines);
 }
@@ -133,11 +154,11 @@ static u32 choose_engines(const struct amdgpu_sdma_plan *plan, u32 placement,
 	return placement == AMDGPU_SDMA_PLACE_AUTO ? facing(e, usable) : usable;
 }
 
-static int count_shares(struct amdgpu_sdma_plan *plan, u32 num)
+static int count_shares(struct amdgpu_sdma_plan *plan, u32 links, u32 num)
 {
 	switch (plan->placement) {
 	case AMDGPU_SDMA_PLACE_AUTO:
-		plan->shares = auto_shares(plan, num);
+		plan->shares = auto_shares(plan, links, num);
 		break;
 	case AMDGPU_SDMA_PLACE_ONE_ENGINE:
 		plan->shares = 1;
@@ -190,7 +211,8 @@ int amdgpu_sdma_plan_place(struct amdgpu_sdma_plan *plan, u32 placement,
 		plan->error_index = first_wait(plan);
 		return -EINVAL;
 	}
-	ret = count_shares(plan, hweight32(plan->engines));
+	ret = count_shares(plan, engines->links,
+			   hweight32(plan->engines));
 	if (!ret)
 		cut_shares(plan);
 	return ret;

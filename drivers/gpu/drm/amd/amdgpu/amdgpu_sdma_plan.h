@@ -245,12 +245,14 @@ enum amdgpu_sdma_path {
  * @may_wait: batches with waits may, 0 if all may
  * @host: they face the host, 0 if that is not known
  * @path: what the batch does
+ * @links: to other devices, that all of it goes over, 0 if that is not known
  */
 struct amdgpu_sdma_engines {
 	u32 usable;
 	u32 may_wait;
 	u32 host;
 	enum amdgpu_sdma_path path;
+	u32 links;
 };
 
 /**
@@ -410,6 +412,7 @@ unsigned int amdgpu_sdma_ranges(const struct amdgpu_sdma_plan *plan, u32 i,
 unsigned int amdgpu_sdma_desc_ranges(const struct drm_amdgpu_sdma_desc *d,
 				     u32 i, struct amdgpu_sdma_range *out);
 int amdgpu_sdma_plan_overlap(struct amdgpu_sdma_plan *plan);
+bool amdgpu_sdma_plan_may_fan_out(const struct amdgpu_sdma_plan *plan);
 int amdgpu_sdma_plan_place(struct amdgpu_sdma_plan *plan, u32 placement,
 			   const struct amdgpu_sdma_engines *engines);
 u64 amdgpu_sdma_plan_dwords(const struct amdgpu_sdma_plan *plan, u32 share);

@@ -204,6 +204,41 @@ static void place_auto_small(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, shares_of(test, d, least + 1, 16), 2);
 }
 
+/* One engine fills a link, but for what small copies leave of its time. */
+static void place_auto_links(struct kunit *test)
+{
+	struct amdgpu_sdma_engines e = { .usable = 0xffff };
+	static struct amdgpu_sdma_plan plan;
+	struct drm_amdgpu_sdma_desc *d;
+	u32 i;
+
+	d = kunit_kcalloc(test, 256, sizeof(*d), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, d);
+	for (i = 0; i < 256; i++)
+		d[i] = kunit_good(AMDGPU_SDMA_OP_COPY);
+
+#define SHARES(bytes, over) ({						\
+	for (i = 0; i < 256; i++)					\
+		d[i].size = (bytes);					\
+	checked(test, &plan, d, 256);					\
+	e.links = (over);						\
+	KUNIT_EXPECT_EQ(test, 0, amdgpu_sdma_plan_place(&plan, AUTO, &e)); \
+	plan.shares; })
+
+	KUNIT_EXPECT_EQ(test, SHARES(SZ_1M, 0), 16);
+	KUNIT_EXPECT_EQ(test, SHARES(SZ_1M, 1), 1);
+	KUNIT_EXPECT_EQ(test, SHARES(SZ_1M, 7), 7);
+	KUNIT_EXPECT_EQ(test, SHARES(SZ_16K, 1), 1);
+	KUNIT_EXPECT_EQ(test, SHARES(SZ_8K, 1), 2);
+	KUNIT_EXPECT_EQ(test, SHARES(SZ_8K + 64, 1), 2);
+	KUNIT_EXPECT_EQ(test, SHARES(SZ_8K - 64, 1), 3);
+	KUNIT_EXPECT_EQ(test, SHARES(SZ_4K, 1), 4);
+	/* of 8 that the work is worth, as without links */
+	KUNIT_EXPECT_EQ(test, SHARES(64, 0), 8);
+	KUNIT_EXPECT_EQ(test, SHARES(64, 1), 8);
+#undef SHARES
+}
+
 static void place_ordered(struct kunit *test)
 {
 	struct drm_amdgpu_sdma_desc d[] = {
@@ -351,6 +386,7 @@ static struct kunit_case place_cases[] = {
 	KUNIT_CASE(place_more_engines),
 	KUNIT_CASE(place_auto),
 	KUNIT_CASE(place_auto_small),
+	KUNIT_CASE(place_auto_links),
 	KUNIT_CASE(place_ordered),
 	KUNIT_CASE(place_engines),
 	KUNIT_CASE(place_dwords),
