@@ -396,3 +396,9 @@ TEST_F(ProcessesTest, SaysWhatIsWrong)
 	EXPECT_EQ(why[0]->where(), directory);
 	EXPECT_EQ(why[0]->number(), EADDRINUSE);
 }
+
+TEST_F(ProcessesTest, PatienceMayHaveNoEnd)
+{
+	patience = clock::duration::max();
+	together(2, [](processes &with) { EXPECT_TRUE(with.barrier()); });
+}

@@ -12,10 +12,12 @@ using deadline = clock::time_point;
 /// No limit.
 inline constexpr deadline never = deadline::max();
 
-/// @p d from now.
+/// @p d from now; never if that is further than the clock counts.
 inline deadline after(clock::duration d)
 {
-	return clock::now() + d;
+	const deadline now = clock::now();
+
+	return d < never - now ? now + d : never;
 }
 
 } // namespace sluice
