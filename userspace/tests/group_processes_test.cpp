@@ -4,9 +4,11 @@
 #include <csignal>
 #include <filesystem>
 #include <spawn.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 
 #include "gpu_test.hpp"
+#include "process_set.hpp"
 #include "sluice/group.hpp"
 
 using namespace sluice;
@@ -195,6 +197,21 @@ void is_killed(member &m)
 	EXPECT_BYTES(m.memory[1].part(0, 100).bytes(), random_bytes(100, 5));
 }
 
+// Rank 1 gives what is no memory of a GPU. It hears that rank 0 has not got it.
+void gives_a_file(member &m)
+{
+	auto import = [&](int dmabuf) { return m.gpu.import_dmabuf(dmabuf); };
+	unique_fd file(::memfd_create("file", MFD_CLOEXEC));
+	auto got =
+		m.rank ? m.all.inside()->exchange(m.memory[1], std::move(file), import)
+		       : m.all.exchange(m.gpu, m.memory[0]);
+
+	ASSERT_FALSE(got);
+	EXPECT_EQ(got.error().code(), errc::usage) << got.error().message();
+	EXPECT_EQ(got.error().index(), 1 - m.rank) << got.error().message();
+	EXPECT_GOOD(m.all.barrier());
+}
+
 const std::pair<const char *, void (*)(member &)> plays[] = {
 	{"all_gather", [](member &m) { all_gather(m, false); }},
 	{"prelaunched", [](member &m) { all_gather(m, true); }},
@@ -202,6 +219,7 @@ const std::pair<const char *, void (*)(member &)> plays[] = {
 	{"broadcast", broadcast},
 	{"one_run_at_a_time", one_run_at_a_time},
 	{"differs", differs},
+	{"gives_a_file", gives_a_file},
 	{"is_killed", is_killed},
 };
 

@@ -1,15 +1,21 @@
 // SPDX-License-Identifier: MIT
 // Processes that meet, as threads with a context each: who comes, who does not, and who
 // goes away.
+#include <array>
+#include <atomic>
 #include <cstring>
 #include <filesystem>
 #include <functional>
 #include <latch>
 #include <optional>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <thread>
+#include <unistd.h>
 
 #include <gtest/gtest.h>
 
@@ -22,18 +28,55 @@ using detail::note;
 
 namespace {
 
+sockaddr_un address_of(const std::string &path)
+{
+	sockaddr_un to{};
+
+	to.sun_family = AF_UNIX;
+	path.copy(to.sun_path, sizeof(to.sun_path) - 1);
+	return to;
+}
+
+/// A socket at @p path that nobody listens to yet.
+unique_fd socket_at(const std::string &path, int type = SOCK_SEQPACKET)
+{
+	unique_fd made(::socket(AF_UNIX, type | SOCK_CLOEXEC, 0));
+	auto there = address_of(path);
+
+	EXPECT_EQ(
+		::bind(made.get(), reinterpret_cast<sockaddr *>(&there), sizeof(there)),
+		0);
+	return made;
+}
+
+/// How many this process has.
+auto descriptors()
+{
+	return std::ranges::distance(
+		std::filesystem::directory_iterator("/proc/self/fd"));
+}
+
+/// This thread is of another user from here on.
+void become(uid_t user)
+{
+	ASSERT_EQ(::syscall(SYS_setresuid, -1, user, -1), 0);
+}
+
 /// Rank 1 of two, which says what the test wants, in whatever order.
 struct stranger {
+	bool knock(const std::string &path)
+	{
+		auto to = address_of(path);
+
+		socket = unique_fd(::socket(
+			AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+		return !::connect(socket.get(), reinterpret_cast<sockaddr *>(&to),
+				  sizeof(to));
+	}
 	bool connect(const std::string &path)
 	{
-		sockaddr_un to{};
-
-		to.sun_family = AF_UNIX;
-		path.copy(to.sun_path, sizeof(to.sun_path) - 1);
-		socket = unique_fd(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
 		for (auto until = after(20s); clock::now() < until;) {
-			if (!::connect(socket.get(), reinterpret_cast<sockaddr *>(&to),
-				       sizeof(to)))
+			if (knock(path))
 				return true;
 			std::this_thread::sleep_for(10ms);
 		}
@@ -47,7 +90,7 @@ struct stranger {
 		say(note::kind::barrier, 0, 1);
 	}
 	void say(note::kind what, uint64_t value, uint32_t number,
-		 const std::vector<int> &with = {}, size_t more_bytes = 0)
+		 std::span<const int> with = {}, size_t more_bytes = 0)
 	{
 		note n;
 		char bytes[sizeof(n) + 8] = {};
@@ -70,6 +113,17 @@ struct stranger {
 			std::memcpy(CMSG_DATA(CMSG_FIRSTHDR(&m)), with.data(), size);
 		}
 		EXPECT_GT(::sendmsg(socket.get(), &m, MSG_NOSIGNAL), 0);
+	}
+	/// Is what was said to it followed by the end?
+	bool hears_the_end() const
+	{
+		note n;
+		ssize_t got;
+
+		do
+			got = ::recv(socket.get(), &n, sizeof(n), MSG_DONTWAIT);
+		while (got > 0);
+		return got == 0;
 	}
 
 	unique_fd socket;
@@ -128,6 +182,7 @@ struct ProcessesTest : ::testing::Test {
 
 		for (size_t i = 0; i < who.size(); i++)
 			all.emplace_back([this, i, &who, &why] {
+				become(user);
 				auto ring = context::open();
 				ASSERT_TRUE(ring);
 				auto met = meet(*ring, who[i].first, who[i].second);
@@ -140,6 +195,7 @@ struct ProcessesTest : ::testing::Test {
 
 	std::string directory, path;
 	clock::duration patience = 20s;
+	uid_t user = ::geteuid(); ///< of who is refused
 };
 
 void expect_error(const auto &got, errc code, uint32_t rank)
@@ -381,11 +437,17 @@ TEST_F(ProcessesTest, SaysWhatIsWrong)
 	why = refused({{0, 3}, {1, 3}, {1, 3}});
 	ASSERT_TRUE(why[0]);
 	EXPECT_EQ(why[0]->message(), "processes: there are two of rank 1");
-	EXPECT_TRUE(why[1]);
-	EXPECT_TRUE(why[2]);
+	// All who have come hear of it.
+	for (int i : {1, 2}) {
+		ASSERT_TRUE(why[i]);
+		EXPECT_EQ(why[i]->message(), why[0]->message());
+		EXPECT_EQ(why[i]->index(), 0u);
+	}
 	why = refused({{0, 2}, {1, 3}});
 	ASSERT_TRUE(why[0]);
 	EXPECT_EQ(why[0]->message(), "processes: rank 1 knows of 3 ranks, rank 0 of 2");
+	ASSERT_TRUE(why[1]);
+	EXPECT_EQ(why[1]->message(), why[0]->message());
 	path.append(200, 'x');
 	why = refused({{0, 2}});
 	ASSERT_TRUE(why[0]);
@@ -397,8 +459,385 @@ TEST_F(ProcessesTest, SaysWhatIsWrong)
 	EXPECT_EQ(why[0]->number(), EADDRINUSE);
 }
 
+// Whoever does not read what it needs to hear is to know that it has missed something.
+TEST_F(ProcessesTest, WhoLeavesTooMuchUnreadIsGivenUp)
+{
+	beside([](processes &with, stranger &other) {
+		auto &set = *with.inside();
+		auto begun = clock::now();
+
+		// Nor is it heard any more.
+		other.say(note::kind::barrier, 0, 2);
+		other.say(note::kind::run, 0, 10001);
+		for (int i = 0; i < 10000; i++) {
+			ASSERT_TRUE(set.begin_run());
+			set.end_run();
+		}
+		expect_error(with.barrier(), errc::peer_lost, 1);
+		ASSERT_TRUE(set.begin_run());
+		auto said = set.heard_of_run(1);
+		ASSERT_TRUE(said);
+		expect_error(*said, errc::peer_lost, 1);
+		EXPECT_LT(clock::now() - begun, 15s);
+		EXPECT_TRUE(other.hears_the_end());
+	});
+}
+
+TEST_F(ProcessesTest, WhoComesAfterOneThatWasGivenUpIsHeard)
+{
+	beside([](processes &with, stranger &) {
+		auto &set = *with.inside();
+		constexpr unsigned at = detail::process_set::newcomer;
+		const note anything = note_of(note::kind::run, 0);
+
+		for (auto until : {never, clock::now()}) {
+			int ends[2];
+
+			ASSERT_EQ(::socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends), 0);
+			set.link(at, unique_fd(ends[0]));
+			stranger other{unique_fd(ends[1])};
+			other.say(note::kind::barrier, 7, 1);
+			while (until == never && set.tell(at, anything))
+				;
+			auto heard = set.hear(at, note::kind::barrier, until);
+			EXPECT_EQ(heard.has_value(), until != never);
+		}
+	});
+}
+
+// It has not heard of this process, and does not have what the others agree on.
+TEST_F(ProcessesTest, WhoComesAndDoesNotStayHasNotAgreed)
+{
+	beside([](processes &with, stranger &other) {
+		other.say(note::kind::barrier, 0, 2);
+		other.socket = {};
+		expect_error(with.barrier(), errc::peer_lost, 1);
+	});
+}
+
+TEST_F(ProcessesTest, DescriptorsThatNobodyWantsAreClosed)
+{
+	beside([](processes &with, stranger &other) {
+		unique_fd file(::memfd_create("file", MFD_CLOEXEC));
+		const int f = file.get();
+		const auto before = descriptors();
+
+		other.say(note::kind::barrier, 0, 2, std::array{f});
+		EXPECT_TRUE(with.barrier());
+		EXPECT_EQ(descriptors(), before);
+		other.say(note::kind::barrier, 0, 3, std::array{f, f});
+		expect_error(with.barrier(), errc::protocol, 1);
+		EXPECT_EQ(descriptors(), before);
+		other.say(note::kind::barrier, 0, 4, std::array{f, f, f, f});
+		expect_error(with.barrier(), errc::protocol, 1);
+		EXPECT_EQ(descriptors(), before);
+	});
+}
+
+TEST_F(ProcessesTest, ADescriptorTooManyIsAnError)
+{
+	beside([](processes &with, stranger &other) {
+		const int next = ::dup(other.socket.get());
+		rlimit before{};
+
+		::close(next);
+		ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+		rlimit full = {static_cast<rlim_t>(next), before.rlim_max};
+		other.say(note::kind::barrier, 0, 2, std::array{other.socket.get()});
+		ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &full), 0);
+		auto got = with.barrier();
+		ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+		expect_error(got, errc::system, 1);
+	});
+}
+
+TEST_F(ProcessesTest, ANoteThatIsTooLongIsNone)
+{
+	beside([](processes &with, stranger &other) {
+		other.say(note::kind::barrier, 0, 2, {}, 8);
+		expect_error(with.barrier(), errc::protocol, 1);
+	});
+}
+
+// Not one who has gone on waits for one who has not.
+TEST_F(ProcessesTest, MemoryThatOneCannotTakeNobodyHas)
+{
+	together(3, [](processes &with) {
+		const bool fails = with.rank() == 2;
+		const buffer mine = *buffer::host(page_size);
+		result<unique_fd> own(::memfd_create("memory", MFD_CLOEXEC));
+		auto take = [&](int) { return buffer::host(page_size); };
+		auto refuse = [](int) -> result<buffer> {
+			return fail(errc::device, "0000:03:00.0", "it is full");
+		};
+
+		auto got = fails ? with.inside()->exchange(mine, own, refuse)
+				 : with.inside()->exchange(mine, own, take);
+		expect_error(got, errc::device, fails ? 0 : 2);
+		// which counts for nothing but that
+		got = with.inside()->exchange(mine, own, take);
+		ASSERT_TRUE(got) << got.error().message();
+		EXPECT_EQ(got->size(), 3u);
+		EXPECT_EQ((*got)[with.rank()].data(), mine.data());
+		// nor does one who has nothing to give
+		if (fails)
+			own = fail(errc::unsupported, "memory",
+				   "it is no video memory");
+		expect_error(with.inside()->exchange(mine, own, take),
+			     errc::unsupported, fails ? error::no_index : 2);
+		EXPECT_TRUE(with.barrier());
+	});
+}
+
+TEST_F(ProcessesTest, WhoGivesNoMemoryIsNamed)
+{
+	beside([](processes &with, stranger &other) {
+		unique_fd own(::memfd_create("memory", MFD_CLOEXEC));
+
+		other.say(note::kind::memory, 0, 2);
+		other.say(note::kind::memory, 0, 3);
+		auto got = with.inside()->exchange({}, std::move(own), [](int) {
+			return buffer::host(page_size);
+		});
+		expect_error(got, errc::protocol, 1);
+	});
+}
+
+// Nobody knows what rank it was to be.
+TEST_F(ProcessesTest, WhoSaysNoRankHasNone)
+{
+	auto ring = context::open();
+	ASSERT_TRUE(ring);
+	{
+		std::jthread comes([&] { EXPECT_TRUE(stranger().connect(path)); });
+		auto met = meet(*ring, 0, 3);
+		expect_error(met, errc::peer_lost, error::no_index);
+		EXPECT_EQ(met.error().where(), "a newcomer");
+	}
+	patience = 1s;
+	stranger silent;
+	std::jthread comes([&] { EXPECT_TRUE(silent.connect(path)); });
+	auto met = meet(*ring, 0, 3);
+	expect_error(met, errc::timeout, error::no_index);
+	EXPECT_EQ(met.error().where(), "a newcomer");
+}
+
+// Not once for each thing that it does.
+TEST_F(ProcessesTest, ToMeetTakesOnePatience)
+{
+	patience = 4s;
+	auto ring = context::open();
+	ASSERT_TRUE(ring);
+	const auto begun = clock::now();
+	stranger late;
+	std::jthread comes([&] {
+		ASSERT_TRUE(late.connect(path));
+		std::this_thread::sleep_until(begun + 2500ms);
+		late.say(note::kind::hello, uint64_t{2} << 32 | 1, 0);
+	});
+	expect_error(meet(*ring, 0, 2), errc::timeout, 1);
+	EXPECT_GE(clock::now() - begun, patience);
+	EXPECT_LT(clock::now() - begun, 5500ms);
+}
+
+TEST_F(ProcessesTest, ToExchangeTakesOnePatience)
+{
+	patience = 2s;
+	beside([&](processes &with, stranger &) {
+		unique_fd own(::memfd_create("memory", MFD_CLOEXEC));
+		const auto begun = clock::now();
+
+		expect_error(with.inside()->exchange({}, std::move(own), {}),
+			     errc::timeout, 1);
+		EXPECT_LT(clock::now() - begun, 3500ms);
+	});
+}
+
 TEST_F(ProcessesTest, PatienceMayHaveNoEnd)
 {
 	patience = clock::duration::max();
 	together(2, [](processes &with) { EXPECT_TRUE(with.barrier()); });
+}
+
+// Rank 0 does not give rank 2 a socket to rank 1.
+TEST_F(ProcessesTest, WhoIntroducesWronglyIsNamed)
+{
+	auto expect_wrong = [&](unsigned rank, bool with_socket) {
+		auto place = socket_at(path);
+		const int given = place.get();
+		ASSERT_EQ(::listen(place.get(), 1), 0);
+		stranger first;
+		std::jthread serves([&] {
+			first.socket =
+				unique_fd(::accept(place.get(), nullptr, nullptr));
+			first.say(note::kind::hello, 0, 0);
+			first.say(note::kind::link, rank, 0,
+				  {&given, with_socket ? 1u : 0u});
+		});
+		auto why = refused({{2, 3}});
+		ASSERT_TRUE(why[0]);
+		EXPECT_EQ(why[0]->code(), errc::protocol) << why[0]->message();
+		EXPECT_EQ(why[0]->index(), 0u) << why[0]->message();
+		std::filesystem::remove(path);
+	};
+
+	for (unsigned rank : {0u, 2u, 3u})
+		expect_wrong(rank, true);
+	expect_wrong(1, false);
+}
+
+TEST_F(ProcessesTest, RankZeroMayComeLate)
+{
+	patience = 500ms;
+	auto expect_late = [&](int number) {
+		auto begun = clock::now();
+		auto why = refused({{1, 2}});
+
+		ASSERT_TRUE(why[0]);
+		EXPECT_EQ(why[0]->code(), errc::timeout) << why[0]->message();
+		EXPECT_EQ(why[0]->number(), number) << why[0]->message();
+		EXPECT_GE(clock::now() - begun, patience);
+	};
+
+	expect_late(ENOENT);
+	auto place = socket_at(path);
+	expect_late(ECONNREFUSED);
+	ASSERT_EQ(::listen(place.get(), 0), 0);
+	stranger first;
+	ASSERT_TRUE(first.connect(path));
+	expect_late(EAGAIN);
+}
+
+TEST_F(ProcessesTest, WhereRankZeroCannotBeNobodyWaits)
+{
+	auto begun = clock::now();
+	auto other_kind = socket_at(path, SOCK_STREAM);
+	ASSERT_EQ(::listen(other_kind.get(), 1), 0);
+	auto why = refused({{1, 2}});
+	ASSERT_TRUE(why[0]);
+	EXPECT_EQ(why[0]->code(), errc::system);
+	EXPECT_EQ(why[0]->number(), EPROTOTYPE);
+	path += "/socket";
+	why = refused({{1, 2}});
+	ASSERT_TRUE(why[0]);
+	EXPECT_EQ(why[0]->code(), errc::system);
+	EXPECT_EQ(why[0]->number(), ENOTDIR);
+	EXPECT_LT(clock::now() - begun, 15s);
+}
+
+/// All users can reach the socket.
+struct ProcessesOfUsersTest : ProcessesTest {
+	static constexpr uid_t one = 12345, other = 12346;
+
+	void SetUp() override
+	{
+		if (::geteuid())
+			GTEST_SKIP() << "only root can be another user";
+		std::filesystem::permissions(directory, std::filesystem::perms::all);
+		mask = ::umask(0);
+	}
+	void TearDown() override { ::umask(mask); }
+
+	/// Rank 0 of two, as @p of.
+	std::jthread first(uid_t of, std::optional<error> &why)
+	{
+		return std::jthread([this, of, &why] {
+			become(of);
+			auto ring = context::open();
+			ASSERT_TRUE(ring);
+			auto met = meet(*ring, 0, 2);
+			if (!met)
+				why = met.error();
+		});
+	}
+	/// Rank 1 is told so.
+	void expect_denied(std::string_view message)
+	{
+		auto why = refused({{1, 2}});
+
+		ASSERT_TRUE(why[0]);
+		EXPECT_EQ(why[0]->code(), errc::denied);
+		EXPECT_EQ(why[0]->message(), message);
+	}
+
+	mode_t mask = 0;
+};
+
+TEST_F(ProcessesOfUsersTest, OthersAreRefused)
+{
+	std::optional<error> why;
+	auto waits = first(0, why);
+
+	user = one;
+	expect_denied("processes: a process of uid 12345 cannot meet one of uid 0");
+	// Those that it waits for can come still.
+	auto ring = context::open();
+	ASSERT_TRUE(ring);
+	auto met = meet(*ring, 1, 2);
+	EXPECT_TRUE(met) << met.error().message();
+	waits.join();
+	EXPECT_FALSE(why) << why->message();
+}
+
+TEST_F(ProcessesOfUsersTest, NobodyComesToOthers)
+{
+	std::optional<error> why;
+	auto waits = first(one, why);
+
+	user = other;
+	expect_denied("processes: a process of uid 12345 cannot meet one of uid 12346");
+	user = 0;
+	expect_denied("processes: a process of uid 12345 cannot meet one of uid 0");
+	waits.join();
+	ASSERT_TRUE(why);
+	EXPECT_EQ(why->message(), "a newcomer: it has ended, or has given this "
+				  "process up");
+}
+
+TEST_F(ProcessesOfUsersTest, RootIsLetIn)
+{
+	std::optional<error> why;
+	stranger root;
+	{
+		auto waits = first(one, why);
+
+		root.come(path);
+	}
+	EXPECT_FALSE(why) << why->message();
+}
+
+TEST_F(ProcessesOfUsersTest, WhoWasRefusedIsNamed)
+{
+	patience = 2s;
+	std::optional<error> why;
+	auto waits = first(0, why);
+
+	user = one;
+	expect_denied("processes: a process of uid 12345 cannot meet one of uid 0");
+	waits.join();
+	ASSERT_TRUE(why);
+	EXPECT_EQ(why->code(), errc::timeout);
+	EXPECT_EQ(why->message(), "rank 1: it has not come; processes: a process of "
+				  "uid 12345 cannot meet one of uid 0");
+}
+
+TEST_F(ProcessesOfUsersTest, WhoCannotComeInDoesNotHoldUp)
+{
+	patience = 1s;
+	std::optional<error> why;
+	std::atomic<bool> over = false;
+	std::vector<std::jthread> all;
+
+	for (int i = 0; i < 4; i++)
+		all.emplace_back([&] {
+			become(one);
+			while (!over)
+				stranger().knock(path);
+		});
+	const auto begun = clock::now();
+	first(0, why).join();
+	EXPECT_LT(clock::now() - begun, 10s);
+	over = true;
+	ASSERT_TRUE(why);
+	EXPECT_EQ(why->code(), errc::timeout) << why->message();
 }

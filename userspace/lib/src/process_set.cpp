@@ -26,7 +26,8 @@ msghdr message_of(iovec &data, ancillary &with) noexcept
 	m.msg_iov = &data;
 	m.msg_iovlen = 1;
 	m.msg_control = with.bytes;
-	m.msg_controllen = sizeof(with.bytes);
+	// Not more: in what CMSG_SPACE() gives there is room for a second one.
+	m.msg_controllen = CMSG_LEN(sizeof(int));
 	return m;
 }
 
@@ -53,12 +54,18 @@ unique_fd attached_to(msghdr &got) noexcept
 
 std::string where(unsigned rank)
 {
-	return std::format("rank {}", rank);
+	return rank == process_set::newcomer ? "a newcomer"
+					     : std::format("rank {}", rank);
+}
+
+uint32_t index_of(unsigned rank)
+{
+	return rank == process_set::newcomer ? error::no_index : rank;
 }
 
 std::unexpected<error> wrong(errc code, unsigned rank, std::string_view what)
 {
-	return std::unexpected(error(code, where(rank), what).at(rank));
+	return std::unexpected(error(code, where(rank), what).at(index_of(rank)));
 }
 
 /// They count on for ever, so the numbers begin anew one day.
@@ -96,7 +103,7 @@ result<uint64_t> value_of(const note &n, unsigned rank)
 	return std::unexpected(
 		error(static_cast<errc>(n.failed - 1), text.substr(0, n.where_size),
 		      text.substr(std::min(skipped, text.size())), n.error_number)
-			.at(rank));
+			.at(index_of(rank)));
 }
 
 } // namespace
@@ -138,9 +145,24 @@ result<void> process_set::tell(unsigned rank, const note &what, int with) noexce
 		attach(m, with);
 	else
 		m.msg_controllen = 0;
-	if (::sendmsg(sockets_[rank].get(), &m, MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
+	if (::sendmsg(sockets_[rank].get(), &m, MSG_NOSIGNAL | MSG_DONTWAIT) >= 0)
+		return {};
+	if (errno == EPIPE || errno == ECONNRESET)
 		return wrong(errc::peer_lost, rank, "it does not listen any more");
-	return {};
+	return give_up(rank, errno);
+}
+
+// The socket stays open: a request of the ring may refer to it.
+std::unexpected<error> process_set::give_up(unsigned rank, int number) noexcept
+{
+	const bool full = number == EAGAIN;
+
+	::shutdown(sockets_[rank].get(), SHUT_RDWR);
+	auto why = fail_errno(where(rank),
+			      full ? "it leaves too much unread" : "it cannot be told",
+			      number, full ? errc::peer_lost : errc::system);
+	given_up_[rank] = std::move(why.error()).at(index_of(rank));
+	return std::unexpected(*given_up_[rank]);
 }
 
 std::optional<result<note>> process_set::take(unsigned rank, unique_fd *with) noexcept
@@ -151,6 +173,8 @@ std::optional<result<note>> process_set::take(unsigned rank, unique_fd *with) no
 	msghdr m = message_of(data, more);
 	ssize_t got;
 
+	if (given_up_[rank])
+		return std::unexpected(*given_up_[rank]);
 	// ECONNRESET comes once, in front of what is still to be read: it has ended
 	// without having read all.
 	do
@@ -160,9 +184,15 @@ std::optional<result<note>> process_set::take(unsigned rank, unique_fd *with) no
 	if (got < 0 && errno == EAGAIN)
 		return {};
 	if (got <= 0)
-		return wrong(errc::peer_lost, rank, "the process has ended");
+		return wrong(errc::peer_lost, rank,
+			     "it has ended, or has given this process up");
 	unique_fd came = attached_to(m);
-	if (got != sizeof(n) || !makes_sense(n))
+	if (m.msg_flags & MSG_CTRUNC)
+		return came ? wrong(errc::protocol, rank, "it gives too much")
+			    : wrong(errc::system, rank,
+				    "this process has too many files open to take "
+				    "what it gives");
+	if (got != sizeof(n) || m.msg_flags & MSG_TRUNC || !makes_sense(n))
 		return wrong(errc::protocol, rank, "it says what makes no sense");
 	if (with)
 		*with = std::move(came);
@@ -209,26 +239,29 @@ result<uint64_t> process_set::hear(unsigned rank, note::kind what, deadline unti
 		     std::format("it has not come to {} in time", name(what)));
 }
 
-result<std::array<uint64_t, processes::most>>
-process_set::agree(note::kind what, const result<uint64_t> &mine, int with,
-		   std::span<unique_fd> theirs)
+result<process_set::values> process_set::agree(note::kind what,
+					       const result<uint64_t> &mine,
+					       deadline until, int with,
+					       std::span<unique_fd> theirs)
 {
-	note told = note_of(what, mine);
-	const deadline until = limit();
-	std::array<uint64_t, processes::most> all{};
+	note note_of_mine = note_of(what, mine);
+	std::array<result<void>, processes::most> told;
+	values all{};
 	result<uint64_t> first = mine;
 
-	told.number = ++calls_;
-	// Who cannot be told cannot be heard either.
+	note_of_mine.number = ++calls_;
 	for (unsigned r = 0; r < ranks_; r++)
 		if (r != rank_)
-			(void)tell(r, told, with);
+			told[r] = tell(r, note_of_mine, with);
 	// All, also if one has failed: so the others' next note is of the next call.
 	for (unsigned r = 0; r < ranks_; r++) {
 		auto said = r == rank_ ? mine
 				       : hear(r, what, until,
 					      theirs.empty() ? nullptr : &theirs[r]);
 
+		// It came here, and went without having heard of this process.
+		if (said && !told[r])
+			said = std::unexpected(std::move(told[r].error()));
 		if (said)
 			all[r] = *said;
 		else if (first)
@@ -236,6 +269,40 @@ process_set::agree(note::kind what, const result<uint64_t> &mine, int with,
 	}
 	if (!first)
 		return std::unexpected(std::move(first.error()));
+	return all;
+}
+
+result<std::vector<buffer>>
+process_set::import_all(const buffer &mine, std::span<const unique_fd> theirs,
+			const std::function<result<buffer>(int)> &import) const
+{
+	std::vector<buffer> all;
+
+	for (unsigned r = 0; r < ranks_; r++) {
+		if (r != rank_ && !theirs[r])
+			return wrong(errc::protocol, r, "it gives no memory");
+		auto got = r == rank_ ? mine : import(theirs[r].get());
+		if (!got)
+			return std::unexpected(std::move(got.error()).at(r));
+		all.push_back(*std::move(got));
+	}
+	return all;
+}
+
+result<std::vector<buffer>>
+process_set::exchange(const buffer &mine, const result<unique_fd> &own,
+		      const std::function<result<buffer>(int)> &import)
+{
+	constexpr auto in_short = [](const auto &) { return uint64_t{0}; };
+	const deadline until = limit();
+	std::array<unique_fd, processes::most> theirs;
+
+	auto all = agree(note::kind::memory, own.transform(in_short), until,
+			 own ? own->get() : -1, theirs)
+			   .and_then([&](const values &) {
+		return import_all(mine, theirs, import);
+	});
+	SLUICE_CHECK(agree(note::kind::memory, all.transform(in_short), until));
 	return all;
 }
 
@@ -250,7 +317,7 @@ bool process_set::begin_run() noexcept
 	return true;
 }
 
-// Who does not hear it will see that the process is gone.
+// Who cannot be told sees that this process is gone.
 void process_set::tell_of_run(const result<size_t> &how) noexcept
 {
 	if (std::exchange(told_, true))

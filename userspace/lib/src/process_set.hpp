@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -16,12 +17,13 @@ namespace sluice::detail {
 
 /// What is said, and in which call.
 struct note {
-	static constexpr uint32_t right_magic = 0x67726f31;
+	static constexpr uint32_t right_magic = 0x67726f32;
 
 	enum class kind : uint32_t {
-		hello,	///< value: the rank in the low half, how many in the high one
+		hello,	///< value: the rank in the low half, how many in the high one;
+			///< back from rank 0: whether all have met
 		link,	///< a socket; value: the rank at its other end
-		memory, ///< a dma-buf
+		memory, ///< a dma-buf; then once more: whether those of all came in
 		plan,	///< value: what was prepared, in short
 		barrier,
 		run, ///< value: bytes that were moved
@@ -44,6 +46,11 @@ const char *name(note::kind what) noexcept;
 /// The other processes of one. Rank and socket of each.
 class process_set {
 public:
+	/// In place of a rank: who has not said which one it has.
+	static constexpr unsigned newcomer = processes::most;
+	/// What each rank has said.
+	using values = std::array<uint64_t, processes::most>;
+
 	process_set(engine &in, unsigned rank, unsigned ranks,
 		    clock::duration patience) noexcept
 		: ring_(in), rank_(rank), ranks_(ranks), patience_(patience)
@@ -58,19 +65,31 @@ public:
 	void link(unsigned rank, unique_fd socket) noexcept
 	{
 		sockets_[rank] = std::move(socket);
+		given_up_[rank].reset();
 	}
 	unique_fd unlink(unsigned rank) noexcept { return std::move(sockets_[rank]); }
 	bool linked(unsigned rank) const noexcept { return bool(sockets_[rank]); }
 
+	/// Without waiting. Who cannot be told though it is there is given up: it finds
+	/// the connection closed, rather than wait for what it will never hear.
 	/// @param with a descriptor that goes along; -1: none
 	result<void> tell(unsigned rank, const note &what, int with = -1) noexcept;
 	/// What @p rank says in the call @p what, by @p until.
 	result<uint64_t> hear(unsigned rank, note::kind what, deadline until,
 			      unique_fd *with = nullptr);
 	/// Tell all how @p what went here, and hear it of them. The first error counts.
-	result<std::array<uint64_t, processes::most>>
-	agree(note::kind what, const result<uint64_t> &mine, int with = -1,
-	      std::span<unique_fd> theirs = {});
+	result<values> agree(note::kind what, const result<uint64_t> &mine)
+	{
+		return agree(what, mine, limit());
+	}
+	result<values> agree(note::kind what, const result<uint64_t> &mine,
+			     deadline until, int with = -1,
+			     std::span<unique_fd> theirs = {});
+	/// Give all @p own, which is the dma-buf of @p mine, and have @p import make
+	/// memory of theirs. By rank. Nobody has it if one has not.
+	result<std::vector<buffer>>
+	exchange(const buffer &mine, const result<unique_fd> &own,
+		 const std::function<result<buffer>(int)> &import);
 
 	/// A run of a collective begins. false: one is under way.
 	bool begin_run() noexcept;
@@ -89,6 +108,10 @@ public:
 	std::optional<result<size_t>> heard_of_run(unsigned rank) noexcept;
 
 private:
+	std::unexpected<error> give_up(unsigned rank, int number) noexcept;
+	result<std::vector<buffer>>
+	import_all(const buffer &mine, std::span<const unique_fd> theirs,
+		   const std::function<result<buffer>(int)> &import) const;
 	/// Is it of a call or a run that is over here?
 	bool is_past(const note &n, uint32_t call) const noexcept;
 	/// Wait until @p rank has something to say.
@@ -99,7 +122,9 @@ private:
 	engine &ring_;
 	unsigned rank_, ranks_;
 	clock::duration patience_;
-	std::array<unique_fd, processes::most> sockets_;
+	std::array<unique_fd, processes::most + 1> sockets_;
+	/// Why nothing is told to it or heard of it any more.
+	std::array<std::optional<error>, processes::most + 1> given_up_;
 	/// How the run under way went for who has said so during another call.
 	std::array<std::optional<note>, processes::most> ended_;
 	uint32_t calls_ = 0; ///< the last one's number

@@ -8,6 +8,7 @@
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <unistd.h>
 
 #include "process_set.hpp"
 #include "try.hpp"
@@ -43,6 +44,21 @@ result<unique_fd> new_socket(int flags)
 	return made;
 }
 
+/// Others' memory is given and overwritten: that is for processes of one user, and root's.
+result<void> check_user(const unique_fd &other)
+{
+	ucred its{};
+	socklen_t size = sizeof(its);
+
+	if (::getsockopt(other.get(), SOL_SOCKET, SO_PEERCRED, &its, &size) < 0)
+		return fail_errno("processes", "SO_PEERCRED");
+	if (its.uid && its.uid != ::geteuid())
+		return fail(errc::denied, "processes",
+			    std::format("a process of uid {} cannot meet one of uid {}",
+					its.uid, ::geteuid()));
+	return {};
+}
+
 /// A socket that others connect to, as long as this is there.
 class meeting_place {
 public:
@@ -71,18 +87,23 @@ public:
 			::unlink(path_.c_str());
 	}
 
-	/// Who comes next.
+	/// Who comes next; by @p until, however many come.
 	result<unique_fd> accept(context &in, deadline until)
 	{
-		operation comes = in.ready(socket_.get(), POLLIN);
+		while (clock::now() < until) {
+			operation comes = in.ready(socket_.get(), POLLIN);
 
-		if (auto waited = comes.wait_until(until); !waited)
-			return std::unexpected(std::move(waited.error()));
-		unique_fd came(
-			::accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC));
-		if (!came)
-			return fail_errno(path_, "accept");
-		return came;
+			if (auto waited = comes.wait_until(until); !waited)
+				return std::unexpected(std::move(waited.error()));
+			unique_fd came(::accept4(socket_.get(), nullptr, nullptr,
+						 SOCK_CLOEXEC));
+			if (came)
+				return came;
+			// what was ready may have been taken before
+			if (errno != EAGAIN)
+				return fail_errno(path_, "accept");
+		}
+		return fail(errc::timeout, path_, "nobody comes");
 	}
 
 private:
@@ -107,41 +128,56 @@ uint64_t hello_of(unsigned rank, unsigned ranks)
 	return uint64_t{ranks} << 32 | rank;
 }
 
-/// Who comes says what rank it has. Until then it is the first that is missing.
-result<void> greet(process_set &set, unique_fd socket, deadline until)
+/// Who comes says what rank it has.
+result<void> greet(process_set &set, deadline until)
 {
-	const unsigned guess = missing(set);
-
-	set.link(guess, std::move(socket));
-	SLUICE_TRY(const uint64_t said, set.hear(guess, note::kind::hello, until));
+	SLUICE_TRY(const uint64_t said,
+		   set.hear(process_set::newcomer, note::kind::hello, until));
 	const auto rank = static_cast<unsigned>(said);
 	if (said != hello_of(rank, set.ranks()))
 		return fail(errc::usage, "processes",
 			    std::format("rank {} knows of {} ranks, rank 0 of {}", rank,
 					said >> 32, set.ranks()));
-	if (rank == guess)
-		return {};
 	if (rank >= set.ranks() || set.linked(rank) || !rank)
 		return fail(errc::usage, "processes",
 			    std::format("there are two of rank {}", rank));
-	set.link(rank, set.unlink(guess));
+	set.link(rank, set.unlink(process_set::newcomer));
 	return {};
 }
 
-result<void> wait_for_all(context &in, process_set &set, meeting_place place)
+/// @param refused who was, if anybody
+std::unexpected<error> not_come(unsigned rank, const result<void> &refused)
 {
-	const deadline until = set.limit();
+	return std::unexpected(
+		error(errc::timeout, std::format("rank {}", rank),
+		      std::format("it has not come{}{}", refused ? "" : "; ",
+				  refused ? "" : refused.error().message()))
+			.at(rank));
+}
+
+// Who is refused does not keep others from coming.
+result<void> wait_for_all(context &in, process_set &set, meeting_place place,
+			  deadline until)
+{
+	result<void> refused;
 
 	while (missing(set) != set.ranks()) {
 		auto came = place.accept(in, until);
 
+		if (!came && came.error().code() == errc::timeout)
+			return not_come(missing(set), refused);
 		if (!came)
-			return std::unexpected(
-				error(came.error().code(),
-				      std::format("rank {}", missing(set)),
-				      "it has not come")
-					.at(missing(set)));
-		SLUICE_CHECK(greet(set, *std::move(came), until));
+			return std::unexpected(std::move(came.error()));
+		auto may = check_user(*came);
+		set.link(process_set::newcomer, *std::move(came));
+		if (may) {
+			SLUICE_CHECK(greet(set, until));
+			continue;
+		}
+		(void)set.tell(
+			process_set::newcomer,
+			note_of(note::kind::hello, std::unexpected(may.error())));
+		refused = std::move(may);
 	}
 	return {};
 }
@@ -166,38 +202,70 @@ result<void> introduce_all(process_set &set)
 	return {};
 }
 
+// All who have come hear whether all have, also who came to the wrong place.
+result<void> bring_together(context &in, process_set &set, const std::string &path,
+			    deadline until)
+{
+	SLUICE_TRY(auto place, meeting_place::open(path, set.ranks()));
+	auto met = wait_for_all(in, set, std::move(place), until);
+	const note how = note_of(note::kind::hello, met ? result<uint64_t>(0)
+							: std::unexpected(met.error()));
+
+	for (unsigned r = 1; r <= process_set::newcomer; r++)
+		if (set.linked(r))
+			(void)set.tell(r, how);
+	SLUICE_CHECK(met);
+	return introduce_all(set);
+}
+
+/// Rank 0 is not there yet, or has many who come.
+bool passes(int number)
+{
+	return number == ENOENT || number == ECONNREFUSED || number == EAGAIN;
+}
+
 /// Rank 0 may come later than the others.
 result<unique_fd> connect_to(context &in, const std::string &path, deadline until)
 {
 	SLUICE_TRY(const auto address, address_of(path));
 	for (;;) {
-		SLUICE_TRY(auto socket, new_socket(0));
+		SLUICE_TRY(auto socket, new_socket(SOCK_NONBLOCK));
 		if (!::connect(socket.get(),
 			       reinterpret_cast<const sockaddr *>(&address),
-			       sizeof(address)))
+			       sizeof(address))) {
+			SLUICE_CHECK(check_user(socket));
 			return socket;
-		if ((errno != ENOENT && errno != ECONNREFUSED) || clock::now() > until)
-			return fail_errno(path, "rank 0 is not there", errno,
+		}
+		const int number = errno;
+		if (!passes(number))
+			return fail_errno(path, "connect", number);
+		if (clock::now() >= until)
+			return fail_errno(path, "rank 0 is not there", number,
 					  errc::timeout);
 		SLUICE_CHECK(in.sleep_until(after(between_trials)).wait());
 	}
 }
 
-result<void> come_to(context &in, process_set &set, const std::string &path)
+result<void> come_to(context &in, process_set &set, const std::string &path,
+		     deadline until)
 {
-	const deadline until = set.limit();
-
 	SLUICE_TRY(auto socket, connect_to(in, path, until));
 	set.link(0, std::move(socket));
-	SLUICE_CHECK(set.tell(
-		0, note_of(note::kind::hello, hello_of(set.rank(), set.ranks()))));
+	// If it does not listen any more, it has said why.
+	(void)set.tell(0,
+		       note_of(note::kind::hello, hello_of(set.rank(), set.ranks())));
+	SLUICE_CHECK(set.hear(0, note::kind::hello, until));
 	for (unsigned n = 2; n < set.ranks(); n++) {
 		unique_fd link;
 
 		SLUICE_TRY(const uint64_t rank,
 			   set.hear(0, note::kind::link, until, &link));
-		if (rank >= set.ranks() || !link)
-			return fail(errc::protocol, "rank 0", "it gives no socket");
+		if (rank >= set.ranks() || rank == set.rank() || set.linked(rank) ||
+		    !link)
+			return std::unexpected(
+				error(errc::protocol, "rank 0",
+				      "it gives no socket to a rank that is missing")
+					.at(0));
 		set.link(static_cast<unsigned>(rank), std::move(link));
 	}
 	return {};
@@ -214,14 +282,10 @@ result<processes> processes::meet(context &in, const std::string &path, unsigned
 					rank, ranks, most));
 	processes made(std::make_shared<process_set>(detail::engine_of(in), rank, ranks,
 						     patience));
-	if (rank) {
-		SLUICE_CHECK(come_to(in, *made.set_, path));
-	} else {
-		SLUICE_TRY(auto place, meeting_place::open(path, ranks));
-		SLUICE_CHECK(wait_for_all(in, *made.set_, std::move(place)));
-		SLUICE_CHECK(introduce_all(*made.set_));
-	}
-	SLUICE_CHECK(made.barrier());
+	const deadline until = made.set_->limit();
+	SLUICE_CHECK(rank ? come_to(in, *made.set_, path, until)
+			  : bring_together(in, *made.set_, path, until));
+	SLUICE_CHECK(made.set_->agree(note::kind::barrier, 0, until));
 	return made;
 }
 
@@ -237,23 +301,8 @@ unsigned processes::ranks() const noexcept
 
 result<std::vector<buffer>> processes::exchange(device &gpu, const buffer &mine)
 {
-	std::array<unique_fd, most> theirs;
-	std::vector<buffer> all;
-	auto own = mine.export_dmabuf();
-	result<uint64_t> size =
-		own ? result<uint64_t>(mine.size()) : std::unexpected(own.error());
-
-	SLUICE_CHECK(
-		set_->agree(note::kind::memory, size, own ? own->get() : -1, theirs));
-	for (unsigned r = 0; r < ranks(); r++) {
-		auto got = r == rank() ? result<buffer>(mine)
-				       : gpu.import_dmabuf(theirs[r].get());
-
-		if (!got)
-			return std::unexpected(std::move(got.error()).at(r));
-		all.push_back(*std::move(got));
-	}
-	return all;
+	return set_->exchange(mine, mine.export_dmabuf(),
+			      [&gpu](int dmabuf) { return gpu.import_dmabuf(dmabuf); });
 }
 
 result<void> processes::barrier()
