@@ -180,14 +180,10 @@ static void use(struct side *s, char **args)
 int main(int argc, char **argv)
 {
 	struct side s = {};
-	int err;
 
 	if (argc != 2 && argc != 5)
 		give_up("BYTES, or BYTES ADDRESS KEY BASE");
-	err = svm_open(&s.b.svm);
-	if (err)
-		give_up(strerror(-err));
-	s.b.gpu = &s.b.svm.gpu[0];
+	open_gpu(&s.b);
 	open_endpoint(&s);
 	if (argc == 2)
 		serve(&s, argv[1]);

@@ -15,8 +15,12 @@ struct job {
 
 static void give_up(const char *what)
 {
+	int begun;
+
 	fprintf(stderr, "mpi: %s\n", what);
-	MPI_Abort(MPI_COMM_WORLD, 1);
+	MPI_Initialized(&begun);
+	if (begun)
+		MPI_Abort(MPI_COMM_WORLD, 1);
 	exit(1);
 }
 
@@ -52,15 +56,10 @@ static void alltoall(struct job *j)
 		      MPI_COMM_WORLD);
 }
 
-/* The GPU first: with ROCm's module UCX takes the process's part of it for itself. */
 static void begin_job(struct job *j, int *argc, char ***argv)
 {
-	int err = svm_open(&j->b.svm);
-
+	open_gpu(&j->b);
 	MPI_Init(argc, argv);
-	if (err)
-		give_up(strerror(-err));
-	j->b.gpu = &j->b.svm.gpu[0];
 	MPI_Comm_rank(MPI_COMM_WORLD, &j->rank);
 	MPI_Comm_size(MPI_COMM_WORLD, &j->size);
 	j->next = (j->rank + 1) % j->size;

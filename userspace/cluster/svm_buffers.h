@@ -19,6 +19,19 @@ struct buffers {
 
 static void give_up(const char *what);
 
+/*
+ * The first one. To be called before the engine begins: with ROCm's module UCX takes the
+ * process's part of the GPU for itself.
+ */
+static void open_gpu(struct buffers *b)
+{
+	int err = svm_open(&b->svm);
+
+	if (err)
+		give_up(strerror(-err));
+	b->gpu = &b->svm.gpu[0];
+}
+
 /* Its pages hold a pattern and are in the GPU. */
 static char *buffer(struct buffers *b, uint32_t seed)
 {

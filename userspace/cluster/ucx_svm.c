@@ -190,18 +190,13 @@ static void use(struct side *s, char **args)
 	tell(&s->b, "used", 1, o, wrong);
 }
 
-/* The GPU first: with ROCm's module UCX takes the process's part of it for itself. */
 int main(int argc, char **argv)
 {
 	struct side s = {};
-	int err;
 
 	if (argc != 2 && argc != 5)
 		give_up("BYTES, or BYTES WORKER KEY BASE");
-	err = svm_open(&s.b.svm);
-	if (err)
-		give_up(strerror(-err));
-	s.b.gpu = &s.b.svm.gpu[0];
+	open_gpu(&s.b);
 	open_worker(&s);
 	if (argc == 2)
 		serve(&s, argv[1]);
