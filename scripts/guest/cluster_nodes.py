@@ -80,6 +80,33 @@ def pair(server_words, client_words):
     return [out + err for _, out, err in both]
 
 
+def offered(variables, *words):
+    """A program there, which says where it is when it begins, and the same here, which is
+    told: what both print after that."""
+    words = with_variables(variables, *words)
+    server = start(THERE, *words)
+    place = server.stdout.readline().split()
+    client = ended(start(HERE, *words, *place[1:])) if place else None
+    if not client or client[0] != 0:
+        server.kill()
+    status, out, err = ended(server)
+    expect(f"{client} {out} {err}", client and client[0] == status == 0)
+    return client[1] + out
+
+
+def rows_of(out):
+    """Lines of userspace/cluster/svm_buffers.h: [{"what": word, "bytes": number, ...}]"""
+    rows = []
+    for line in out.splitlines():
+        what, size, *pairs = line.split()
+        row = {"what": what, "bytes": int(size)}
+        for key, value in (pair.split("=") for pair in pairs):
+            row[key] = [int(n) for n in value.split(",")] if key == "ns" else int(value)
+        expect(line, row["wrong"] == 0)
+        rows.append(row)
+    return rows
+
+
 def mpi(variables, *words, nodes=tuple(NODES)):
     """One rank in each node, with these variables: what they print."""
     exported = [w for name in variables for w in ("-x", name)]

@@ -129,7 +129,7 @@ static void serve(struct side *s, const char *bytes)
 	size_t i, len = sizeof(name);
 	char *note;
 
-	make_buffers(&s->b, bytes, NOTHING, OFFERED);
+	make_buffers(&s->b, strtoul(bytes, NULL, 0), NOTHING, OFFERED);
 	mr = offer(s, s->b.in, s->b.len);
 	note = message(s, &note_mr);
 	must("fi_getname", fi_getname(&s->ep->fid, name, &len));
@@ -165,7 +165,7 @@ static void use(struct side *s, char **args)
 	fi_addr_t to = address(s, args[1]);
 	char *note;
 
-	make_buffers(&s->b, args[0], WRITTEN, NOTHING);
+	make_buffers(&s->b, strtoul(args[0], NULL, 0), WRITTEN, NOTHING);
 	in = offer(s, s->b.in, s->b.len);
 	out = offer(s, s->b.out, s->b.len);
 	note = message(s, &note_mr);

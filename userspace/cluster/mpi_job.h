@@ -8,9 +8,8 @@
 #include "svm_buffers.h"
 
 struct job {
-	struct buffers b;
+	struct buffers *b;
 	int rank, size, next, before;
-	char *copy; /* what another rank had, to compare with */
 };
 
 static void give_up(const char *what)
@@ -27,19 +26,19 @@ static void give_up(const char *what)
 /* Bytes of a rank's part of a buffer */
 static int block(struct job *j)
 {
-	return j->b.len / j->size;
+	return j->b->len / j->size;
 }
 
 static void sendrecv(struct job *j)
 {
-	MPI_Sendrecv(j->b.out, j->b.len, MPI_BYTE, j->next, 0, j->b.in, j->b.len,
+	MPI_Sendrecv(j->b->out, j->b->len, MPI_BYTE, j->next, 0, j->b->in, j->b->len,
 		     MPI_BYTE, j->before, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
 }
 
 /* Not from another buffer: MPI would have the CPU copy the rank's own block. */
 static void allgather(struct job *j)
 {
-	MPI_Allgather(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, j->b.in, block(j), MPI_BYTE,
+	MPI_Allgather(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, j->b->in, block(j), MPI_BYTE,
 		      MPI_COMM_WORLD);
 }
 
@@ -52,24 +51,46 @@ static void alltoall(struct job *j)
 		counts[i] = i == j->rank ? 0 : block(j);
 		at[i] = i * block(j);
 	}
-	MPI_Alltoallv(j->b.out, counts, at, MPI_BYTE, j->b.in, counts, at, MPI_BYTE,
+	MPI_Alltoallv(j->b->out, counts, at, MPI_BYTE, j->b->in, counts, at, MPI_BYTE,
 		      MPI_COMM_WORLD);
+}
+
+/* Block @to is not block @from of what rank @to had. */
+static bool block_differs(struct job *j, int to, int from)
+{
+	char *had = pattern_of(j->b, to + 1);
+	bool differs =
+		memcmp(j->b->in + to * block(j), had + from * block(j), block(j));
+
+	free(had);
+	return differs;
+}
+
+static bool not_gathered(struct job *j)
+{
+	bool differs = false;
+
+	for (int i = 0; i < j->size; i++)
+		differs |= block_differs(j, i, i);
+	return differs;
+}
+
+static bool not_exchanged(struct job *j)
+{
+	bool differs = false;
+
+	for (int i = 0; i < j->size; i++)
+		differs |= i != j->rank && block_differs(j, i, j->rank);
+	return differs;
 }
 
 static void begin_job(struct job *j, int *argc, char ***argv)
 {
-	open_gpu(&j->b);
 	MPI_Init(argc, argv);
 	MPI_Comm_rank(MPI_COMM_WORLD, &j->rank);
 	MPI_Comm_size(MPI_COMM_WORLD, &j->size);
 	j->next = (j->rank + 1) % j->size;
 	j->before = (j->rank + j->size - 1) % j->size;
-}
-
-static void end_job(struct job *j)
-{
-	svm_close(&j->b.svm);
-	MPI_Finalize();
 }
 
 #endif

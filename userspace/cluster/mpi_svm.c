@@ -14,15 +14,15 @@ static void in_window(struct job *j, bool put)
 {
 	MPI_Win window;
 
-	MPI_Win_create(put ? j->b.in : j->b.out, j->b.len, 1, MPI_INFO_NULL,
+	MPI_Win_create(put ? j->b->in : j->b->out, j->b->len, 1, MPI_INFO_NULL,
 		       MPI_COMM_WORLD, &window);
 	MPI_Win_fence(0, window);
 	if (put)
-		MPI_Put(j->b.out, j->b.len, MPI_BYTE, j->next, 0, j->b.len, MPI_BYTE,
+		MPI_Put(j->b->out, j->b->len, MPI_BYTE, j->next, 0, j->b->len, MPI_BYTE,
 			window);
 	else
-		MPI_Get(j->b.in, j->b.len, MPI_BYTE, j->before, 0, j->b.len, MPI_BYTE,
-			window);
+		MPI_Get(j->b->in, j->b->len, MPI_BYTE, j->before, 0, j->b->len,
+			MPI_BYTE, window);
 	MPI_Win_fence(0, window);
 	MPI_Win_free(&window);
 }
@@ -40,32 +40,7 @@ static void get(struct job *j)
 /* The whole is what the rank before had. */
 static bool not_of_before(struct job *j)
 {
-	return pattern_check(j->b.in, j->b.len, j->before + 1) >= 0;
-}
-
-/* Block @to is not block @from of what rank @to had. */
-static bool block_differs(struct job *j, int to, int from)
-{
-	pattern_fill(j->copy, j->b.len, to + 1);
-	return memcmp(j->b.in + to * block(j), j->copy + from * block(j), block(j));
-}
-
-static bool not_gathered(struct job *j)
-{
-	bool differs = false;
-
-	for (int i = 0; i < j->size; i++)
-		differs |= block_differs(j, i, i);
-	return differs;
-}
-
-static bool not_exchanged(struct job *j)
-{
-	bool differs = false;
-
-	for (int i = 0; i < j->size; i++)
-		differs |= i != j->rank && block_differs(j, i, j->rank);
-	return differs;
+	return pattern_check(j->b->in, j->b->len, j->before + 1) >= 0;
 }
 
 static const struct operation {
@@ -88,28 +63,29 @@ static void run(struct job *j, const struct operation *what, const char *bytes)
 {
 	struct outcome o;
 
-	make_buffers(&j->b, bytes, j->rank + 1, what->fills_in ? j->rank + 1 : 0);
-	j->copy = malloc(j->b.len);
-	if (!j->copy || j->b.len % (j->size * SVM_PAGE))
+	make_buffers(j->b, strtoul(bytes, NULL, 0), j->rank + 1,
+		     what->fills_in ? j->rank + 1 : 0);
+	if (j->b->len % (j->size * SVM_PAGE))
 		give_up("sizes are pages for each rank");
 	MPI_Barrier(MPI_COMM_WORLD);
 	what->run(j);
 	MPI_Barrier(MPI_COMM_WORLD);
-	o = outcome_of(&j->b);
-	tell(&j->b, what->name, j->rank, o, what->wrong(j));
-	free(j->copy);
+	o = outcome_of(j->b);
+	tell(j->b, what->name, j->rank, o, what->wrong(j));
 }
 
 int main(int argc, char **argv)
 {
-	struct job j = {};
+	struct buffers b = {};
+	struct job j = {.b = &b};
 	unsigned int i;
 	int n;
 
+	open_gpu(&b);
 	begin_job(&j, &argc, &argv);
 	for (n = 1; n < argc; n++)
 		for (i = 0; i < sizeof(operations) / sizeof(*operations); i++)
 			run(&j, &operations[i], argv[n]);
-	end_job(&j);
+	MPI_Finalize();
 	return 0;
 }

@@ -11,6 +11,7 @@
 struct buffers {
 	struct svm svm;
 	struct svm_gpu *gpu;
+	bool host;  /* they are left where the CPU made them, to compare with */
 	size_t len; /* of each */
 	char *out, *in;
 	int watch; /* migrations */
@@ -32,7 +33,18 @@ static void open_gpu(struct buffers *b)
 	b->gpu = &b->svm.gpu[0];
 }
 
-/* Its pages hold a pattern and are in the GPU. */
+static bool in_gpu(struct buffers *b, const char *at)
+{
+	return svm_away(&b->svm, at, b->len) == (long)(b->len / SVM_PAGE);
+}
+
+static void to_gpu(struct buffers *b, char *at)
+{
+	if (svm_prefetch(&b->svm, at, b->len, b->gpu) || !in_gpu(b, at))
+		give_up("a buffer does not go to the GPU");
+}
+
+/* Its pages hold a pattern, and are in the GPU if they are to go there. */
 static char *buffer(struct buffers *b, uint32_t seed)
 {
 	char *at = svm_map(b->len);
@@ -40,26 +52,48 @@ static char *buffer(struct buffers *b, uint32_t seed)
 	if (!at)
 		give_up("no memory");
 	pattern_fill(at, b->len, seed);
-	if (svm_prefetch(&b->svm, at, b->len, b->gpu) ||
-	    svm_away(&b->svm, at, b->len) != (long)(b->len / SVM_PAGE))
-		give_up("a buffer does not go to the GPU");
+	if (!b->host)
+		to_gpu(b, at);
+	return at;
+}
+
+/* What a buffer has that is filled with this seed. To be freed. */
+static char *pattern_of(struct buffers *b, uint32_t seed)
+{
+	char *at = malloc(b->len);
+
+	if (!at)
+		give_up("no memory");
+	pattern_fill(at, b->len, seed);
 	return at;
 }
 
 /* From now on nothing is to migrate. */
-static void make_buffers(struct buffers *b, const char *bytes, uint32_t out,
-			 uint32_t in)
+static void begin_watch(struct buffers *b)
 {
-	b->len = strtoul(bytes, NULL, 0);
+	svm_migrations(b->watch);
+	b->then = svm_alias(b->gpu);
+}
+
+static void make_buffers(struct buffers *b, size_t len, uint32_t out, uint32_t in)
+{
+	b->len = len;
 	if (!b->len || b->len % SVM_PAGE)
 		give_up("sizes are multiples of 4096");
 	b->watch = svm_watch(&b->svm, b->gpu);
 	b->out = buffer(b, out);
 	b->in = buffer(b, in);
-	/* that moved pages, so the watch must have seen it */
-	if (b->watch < 0 || !svm_migrations(b->watch))
+	/* if that moved pages, the watch must have seen it */
+	if (b->watch < 0 || (!b->host && !svm_migrations(b->watch)))
 		give_up("nobody tells of migrations");
-	b->then = svm_alias(b->gpu);
+	begin_watch(b);
+}
+
+static void free_buffers(struct buffers *b)
+{
+	close(b->watch);
+	munmap(b->out, b->len);
+	munmap(b->in, b->len);
 }
 
 /* What has become of them, before the CPU looks */
@@ -83,16 +117,27 @@ static struct outcome outcome_of(struct buffers *b)
 	};
 }
 
+static void print_outcome(const char *what, size_t bytes, int rank, struct outcome o,
+			  bool wrong)
+{
+	printf("%s %zu rank=%d migrations=%d alias=%llu fallbacks=%llu left=%ld wrong=%d",
+	       what, bytes, rank, o.migrations, o.alias, o.fallbacks, o.left, wrong);
+}
+
+/* The line ends. It goes out at once, whole. */
+static void end_line(void)
+{
+	putchar('\n');
+	fflush(stdout);
+}
+
 /* A line of it, and no buffers any more. */
 static void tell(struct buffers *b, const char *what, int rank, struct outcome o,
 		 bool wrong)
 {
-	printf("%s %zu rank=%d migrations=%d alias=%llu fallbacks=%llu left=%ld wrong=%d\n",
-	       what, b->len, rank, o.migrations, o.alias, o.fallbacks, o.left, wrong);
-	fflush(stdout);
-	close(b->watch);
-	munmap(b->out, b->len);
-	munmap(b->in, b->len);
+	print_outcome(what, b->len, rank, o, wrong);
+	end_line();
+	free_buffers(b);
 }
 
 #endif

@@ -8,46 +8,16 @@
  * other bytes there, and sends those as a message, too. Both print a line of what became
  * of their buffers.
  */
-#include <ucp/api/ucp.h>
-
-#include "svm_buffers.h"
+#include "ucx_worker.h"
 
 /* Seeds of what is in the buffers at first */
 enum { NOTHING, OFFERED, WRITTEN };
 
-#define TAG 7
-
 struct side {
 	struct buffers b;
-	ucp_context_h context;
-	ucp_worker_h worker;
-	ucp_ep_h ep;
+	struct worker w;
 	ucp_mem_h in, out;
 };
-
-static void give_up(const char *what)
-{
-	fprintf(stderr, "ucx-svm: %s\n", what);
-	exit(1);
-}
-
-static void must(const char *what, ucs_status_t status)
-{
-	if (status == UCS_OK)
-		return;
-	fprintf(stderr, "ucx-svm: %s: %s\n", what, ucs_status_string(status));
-	exit(1);
-}
-
-static void open_worker(struct side *s)
-{
-	ucp_params_t params = {.field_mask = UCP_PARAM_FIELD_FEATURES,
-			       .features = UCP_FEATURE_RMA | UCP_FEATURE_TAG};
-	ucp_worker_params_t worker = {};
-
-	must("ucp_init", ucp_init(&params, NULL, &s->context));
-	must("ucp_worker_create", ucp_worker_create(s->context, &worker, &s->worker));
-}
 
 static ucp_mem_h map(struct side *s, void *at)
 {
@@ -59,68 +29,37 @@ static ucp_mem_h map(struct side *s, void *at)
 	};
 	ucp_mem_h memory;
 
-	must("ucp_mem_map", ucp_mem_map(s->context, &params, &memory));
+	must("ucp_mem_map", ucp_mem_map(s->w.context, &params, &memory));
 	return memory;
-}
-
-/* Until an operation has ended */
-static void complete(struct side *s, const char *what, ucs_status_ptr_t request)
-{
-	ucs_status_t status = UCS_PTR_STATUS(request);
-
-	if (UCS_PTR_IS_PTR(request)) {
-		while ((status = ucp_request_check_status(request)) == UCS_INPROGRESS)
-			ucp_worker_progress(s->worker);
-		ucp_request_free(request);
-	}
-	must(what, status);
-}
-
-static void flush(struct side *s)
-{
-	ucp_request_param_t none = {};
-
-	complete(s, "flush", ucp_worker_flush_nbx(s->worker, &none));
 }
 
 static void make(struct side *s, const char *bytes, uint32_t out, uint32_t in)
 {
-	make_buffers(&s->b, bytes, out, in);
+	make_buffers(&s->b, strtoul(bytes, NULL, 0), out, in);
 	s->in = map(s, s->b.in);
 	s->out = map(s, s->b.out);
 }
 
 static void unmap(struct side *s)
 {
-	ucp_mem_unmap(s->context, s->in);
-	ucp_mem_unmap(s->context, s->out);
-}
-
-static void print_hex(const void *bytes, size_t len)
-{
-	const unsigned char *at = bytes;
-
-	while (len--)
-		printf("%02x", *at++);
-	putchar(' ');
+	ucp_mem_unmap(s->w.context, s->in);
+	ucp_mem_unmap(s->w.context, s->out);
 }
 
 static void offer(struct side *s)
 {
-	ucp_address_t *address;
 	size_t len, key_len;
+	ucp_address_t *address = address_of(&s->w, &len);
 	void *key;
 
-	must("ucp_worker_get_address",
-	     ucp_worker_get_address(s->worker, &address, &len));
-	must("ucp_rkey_pack", ucp_rkey_pack(s->context, s->in, &key, &key_len));
+	must("ucp_rkey_pack", ucp_rkey_pack(s->w.context, s->in, &key, &key_len));
 	printf("at ");
 	print_hex(address, len);
 	print_hex(key, key_len);
 	printf("%lu\n", (uintptr_t)s->b.in);
 	fflush(stdout);
 	ucp_rkey_buffer_release(key);
-	ucp_worker_release_address(s->worker, address);
+	ucp_worker_release_address(s->w.worker, address);
 }
 
 static void serve(struct side *s, const char *bytes)
@@ -132,9 +71,9 @@ static void serve(struct side *s, const char *bytes)
 	make(s, bytes, NOTHING, OFFERED);
 	offer(s);
 	param.memh = s->out;
-	complete(s, "receive",
-		 ucp_tag_recv_nbx(s->worker, s->b.out, s->b.len, TAG, -1ul, &param));
-	flush(s);
+	complete(&s->w, "receive",
+		 ucp_tag_recv_nbx(s->w.worker, s->b.out, s->b.len, TAG, -1ul, &param));
+	flush(&s->w);
 	o = outcome_of(&s->b);
 	unmap(s);
 	wrong = pattern_check(s->b.in, s->b.len, WRITTEN) >= 0 ||
@@ -142,28 +81,12 @@ static void serve(struct side *s, const char *bytes)
 	tell(&s->b, "offered", 0, o, wrong);
 }
 
-/* Bytes of a word of hexadecimal digits */
-static void *bytes_of(const char *hex)
-{
-	size_t i, len = strlen(hex) / 2;
-	unsigned char *bytes = malloc(len + 1);
-
-	if (!bytes)
-		give_up("no memory");
-	for (i = 0; i < len; i++)
-		if (sscanf(hex + 2 * i, "%2hhx", &bytes[i]) != 1)
-			give_up("WORKER and KEY are hexadecimal digits");
-	return bytes;
-}
-
 static ucp_rkey_h connect_to(struct side *s, const char *worker, const char *key)
 {
-	ucp_ep_params_t params = {.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS,
-				  .address = bytes_of(worker)};
 	ucp_rkey_h rkey;
 
-	must("ucp_ep_create", ucp_ep_create(s->worker, &params, &s->ep));
-	must("ucp_ep_rkey_unpack", ucp_ep_rkey_unpack(s->ep, bytes_of(key), &rkey));
+	connect_worker(&s->w, bytes_of(worker));
+	must("ucp_ep_rkey_unpack", ucp_ep_rkey_unpack(s->w.ep, bytes_of(key), &rkey));
 	return rkey;
 }
 
@@ -178,11 +101,13 @@ static void use(struct side *s, char **args)
 	make(s, args[0], WRITTEN, NOTHING);
 	in.memh = s->in;
 	out.memh = s->out;
-	complete(s, "get", ucp_get_nbx(s->ep, s->b.in, s->b.len, base, key, &in));
-	complete(s, "put", ucp_put_nbx(s->ep, s->b.out, s->b.len, base, key, &out));
-	flush(s);
-	complete(s, "send", ucp_tag_send_nbx(s->ep, s->b.out, s->b.len, TAG, &out));
-	flush(s);
+	complete(&s->w, "get", ucp_get_nbx(s->w.ep, s->b.in, s->b.len, base, key, &in));
+	complete(&s->w, "put",
+		 ucp_put_nbx(s->w.ep, s->b.out, s->b.len, base, key, &out));
+	flush(&s->w);
+	complete(&s->w, "send",
+		 ucp_tag_send_nbx(s->w.ep, s->b.out, s->b.len, TAG, &out));
+	flush(&s->w);
 	o = outcome_of(&s->b);
 	ucp_rkey_destroy(key);
 	unmap(s);
@@ -197,7 +122,7 @@ int main(int argc, char **argv)
 	if (argc != 2 && argc != 5)
 		give_up("BYTES, or BYTES WORKER KEY BASE");
 	open_gpu(&s.b);
-	open_worker(&s);
+	open_worker(&s.w);
 	if (argc == 2)
 		serve(&s, argv[1]);
 	else
