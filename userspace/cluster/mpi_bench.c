@@ -2,7 +2,8 @@
 /*
  * mpi-bench ROUNDS: what messages and collectives of MPI take between buffers in the host,
  * and in the video memory of each rank's GPU. Messages are between two ranks, so more of
- * them do collectives only. rounds.h says what is printed.
+ * them do collectives only: those that do not block, so that a rank can sleep meanwhile.
+ * rounds.h says what is printed.
  */
 #include "mpi_job.h"
 #include "rounds.h"
@@ -27,13 +28,17 @@ static void start_receive(struct engine *e, void *at, size_t len)
 
 static void finish(struct engine *e)
 {
-	MPI_Waitall(e->started, e->request, MPI_STATUSES_IGNORE);
+	int done;
+
+	while (MPI_Testall(e->started, e->request, &done, MPI_STATUSES_IGNORE), !done)
+		nap();
 	e->started = 0;
 }
 
 static void meet(struct engine *e)
 {
-	MPI_Barrier(MPI_COMM_WORLD);
+	MPI_Ibarrier(MPI_COMM_WORLD, &e->request[e->started++]);
+	finish(e);
 }
 
 /* The job, which has these buffers now */
@@ -45,7 +50,11 @@ static struct job *with(struct bench *x, struct buffers *b)
 
 static void run_allgather(struct bench *x, const struct work *w, struct buffers *b)
 {
-	allgather(with(x, b));
+	struct job *j = with(x, b);
+
+	MPI_Iallgather(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, b->in, block(j), MPI_BYTE,
+		       MPI_COMM_WORLD, &x->engine->request[x->engine->started++]);
+	finish(x->engine);
 }
 
 static bool allgather_wrong(struct bench *x, const struct work *w, struct buffers *b)
@@ -55,7 +64,13 @@ static bool allgather_wrong(struct bench *x, const struct work *w, struct buffer
 
 static void run_alltoall(struct bench *x, const struct work *w, struct buffers *b)
 {
-	alltoall(with(x, b));
+	struct job *j = with(x, b);
+	int counts[j->size], at[j->size];
+
+	shares(j, counts, at);
+	MPI_Ialltoallv(b->out, counts, at, MPI_BYTE, b->in, counts, at, MPI_BYTE,
+		       MPI_COMM_WORLD, &x->engine->request[x->engine->started++]);
+	finish(x->engine);
 }
 
 static bool alltoall_wrong(struct bench *x, const struct work *w, struct buffers *b)

@@ -42,15 +42,20 @@ static void allgather(struct job *j)
 		      MPI_COMM_WORLD);
 }
 
-/* All but the own block, for the same reason. */
-static void alltoall(struct job *j)
+/* Where each block is, and how long: the own one is left out for the same reason. */
+static void shares(struct job *j, int *counts, int *at)
 {
-	int counts[j->size], at[j->size];
-
 	for (int i = 0; i < j->size; i++) {
 		counts[i] = i == j->rank ? 0 : block(j);
 		at[i] = i * block(j);
 	}
+}
+
+static void alltoall(struct job *j)
+{
+	int counts[j->size], at[j->size];
+
+	shares(j, counts, at);
 	MPI_Alltoallv(j->b->out, counts, at, MPI_BYTE, j->b->in, counts, at, MPI_BYTE,
 		      MPI_COMM_WORLD);
 }

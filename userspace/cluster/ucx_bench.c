@@ -28,10 +28,20 @@ static void start_receive(struct engine *e, void *at, size_t len)
 		ucp_tag_recv_nbx(e->w.worker, at, len, TAG, -1ul, &none);
 }
 
+static bool under_way(ucs_status_ptr_t request)
+{
+	return UCS_PTR_IS_PTR(request) &&
+	       ucp_request_check_status(request) == UCS_INPROGRESS;
+}
+
 static void finish(struct engine *e)
 {
-	for (int i = 0; i < e->started; i++)
+	for (int i = 0; i < e->started; i++) {
+		while (under_way(e->request[i]))
+			if (!ucp_worker_progress(e->w.worker))
+				nap();
 		complete(&e->w, "a message", e->request[i]);
+	}
 	e->started = 0;
 }
 
