@@ -45,6 +45,9 @@ constexpr std::array table = {
 	row{ucx | openmpi, "UCX_RNDV_SCHEME", "get_zcopy",
 	    "the receiver's card reads the sender's memory: one step, in place at both "
 	    "ends"},
+	row{ucx | openmpi, "UCX_RC_VERBS_TX_INLINE_RESP", "0",
+	    "no answer is so short that it comes within its completion. The CPU would copy "
+	    "it from there"},
 	row{ucx | openmpi, "UCX_UD_VERBS_ETH_DGID_CHECK", "n",
 	    "soft RoCE does not tell of a packet what UCX looks at to know whose it is: "
 	    "UCX would drop its own, and not connect",
