@@ -226,6 +226,40 @@ template <class By> auto do_collective(world &w, By &by, const collective_case &
 	return do_send(w, by, c);
 }
 
+inline void cut(const detail::step &s, std::vector<detail::step> &pieces,
+		std::mt19937 &random)
+{
+	for (size_t done = 0, n; done < s.from.size(); done += n) {
+		n = std::min<size_t>(1 + random() % 700, s.from.size() - done);
+		detail::step piece{{}, s.from.part(done, n), s.swaps};
+		for (const slice &to : s.to)
+			piece.to.push_back(to.part(done, n));
+		pieces.push_back(std::move(piece));
+	}
+}
+
+inline void carry_out(const detail::step &s)
+{
+	for (const slice &to : s.to)
+		if (s.swaps)
+			std::ranges::swap_ranges(s.from.bytes(), to.bytes());
+		else
+			std::ranges::copy(s.from.bytes(), to.data());
+}
+
+/// As engines do it: in any order, a piece of this and a piece of that.
+inline void carry_out(const detail::plan &p, std::mt19937 &random)
+{
+	std::vector<detail::step> pieces;
+
+	for (const auto &steps : p.ranks)
+		for (const detail::step &s : steps)
+			cut(s, pieces, random);
+	std::ranges::shuffle(pieces, random);
+	for (const detail::step &s : pieces)
+		carry_out(s);
+}
+
 inline constexpr std::array all_variants = {
 	variant::automatic, variant::pcpy, variant::bcst, variant::swap, variant::b2b,
 };

@@ -44,39 +44,6 @@ size_t steps_of(const plan &p)
 	return all;
 }
 
-void cut(const step &s, std::vector<step> &pieces, std::mt19937 &random)
-{
-	for (size_t done = 0, n; done < s.from.size(); done += n) {
-		n = std::min<size_t>(1 + random() % 700, s.from.size() - done);
-		step piece{{}, s.from.part(done, n), s.swaps};
-		for (const slice &to : s.to)
-			piece.to.push_back(to.part(done, n));
-		pieces.push_back(std::move(piece));
-	}
-}
-
-void carry_out(const step &s)
-{
-	for (const slice &to : s.to)
-		if (s.swaps)
-			std::ranges::swap_ranges(s.from.bytes(), to.bytes());
-		else
-			std::ranges::copy(s.from.bytes(), to.data());
-}
-
-/// As engines do it: in any order, a piece of this and a piece of that.
-void carry_out(const plan &p, std::mt19937 &random)
-{
-	std::vector<step> pieces;
-
-	for (const auto &steps : p.ranks)
-		for (const step &s : steps)
-			cut(s, pieces, random);
-	std::ranges::shuffle(pieces, random);
-	for (const step &s : pieces)
-		carry_out(s);
-}
-
 struct GroupPlanTest : ::testing::TestWithParam<pattern> {
 	/// Each number of ranks, root, placement and variant.
 	template <class F> void for_each(size_t block, F what)

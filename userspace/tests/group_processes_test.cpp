@@ -9,7 +9,7 @@
 
 #include "gpu_test.hpp"
 #include "process_set.hpp"
-#include "sluice/group.hpp"
+#include "sluice/hosts.hpp"
 
 using namespace sluice;
 using namespace std::chrono_literals;
@@ -128,6 +128,24 @@ void broadcast(member &m)
 	EXPECT_BYTES(m.memory[m.rank].part(1, block).bytes(), member::data(0, 3));
 }
 
+struct alone : host_transport {
+	unsigned hosts() const noexcept override { return 1; }
+	unsigned host() const noexcept override { return 0; }
+	result<void> all_gather(const slice &) override { return {}; }
+	result<void> broadcast(unsigned, const slice &) override { return {}; }
+};
+
+void is_no_host(member &m)
+{
+	alone over;
+	auto made = host_group::make(m.by, over);
+
+	ASSERT_FALSE(made);
+	EXPECT_EQ(made.error().code(), errc::usage);
+	EXPECT_EQ(made.error().message(),
+		  "host_group: the group is of several processes of this host");
+}
+
 void one_run_at_a_time(member &m)
 {
 	auto made = good(m.gather_to(20000, {}));
@@ -217,6 +235,7 @@ const std::pair<const char *, void (*)(member &)> plays[] = {
 	{"prelaunched", [](member &m) { all_gather(m, true); }},
 	{"swap_in_place", swap_in_place},
 	{"broadcast", broadcast},
+	{"is_no_host", is_no_host},
 	{"one_run_at_a_time", one_run_at_a_time},
 	{"differs", differs},
 	{"gives_a_file", gives_a_file},

@@ -6,6 +6,7 @@
 #include <format>
 #include <map>
 
+#include "sluice/hosts.hpp"
 #include "try.hpp"
 
 namespace sluice::detail {
@@ -84,6 +85,37 @@ result<void> check_block(pattern kind, size_t bytes)
 slice block(const slice &of, unsigned index, size_t bytes)
 {
 	return of.part(index * bytes, bytes);
+}
+
+std::vector<slice> parts(std::span<const slice> all, size_t offset, size_t length)
+{
+	std::vector<slice> made;
+
+	for (const slice &one : all)
+		made.push_back(one.part(offset, length));
+	return made;
+}
+
+bool overlap(const slice &a, const slice &b)
+{
+	return a.address() < b.address() + b.size() &&
+	       b.address() < a.address() + a.size();
+}
+
+/// What other hosts have does not come over what a rank has, unless that is its block in
+/// place, of those that begin at @p begin.
+result<void> check_sources(std::span<const slice> to, std::span<const slice> from,
+			   size_t begin)
+{
+	for (unsigned r = 0; r < from.size(); r++)
+		for (unsigned s = 0; s < to.size(); s++)
+			if (overlap(from[r], to[s]) &&
+			    !same_place(from[r], to[s].part(begin + r * from[r].size(),
+							    from[r].size())))
+				return wrong(
+					pattern::all_gather, r,
+					"its block overlaps what is to be gathered");
+	return {};
 }
 
 /// Bytes of memory that a plan uses.
@@ -339,6 +371,66 @@ result<plan> plan_send(unsigned ranks, std::span<const message> all,
 		moved.push_back({m.from, m.to, m.target, m.source});
 	}
 	return plan_of(kind, ranks, false, std::move(moved), how);
+}
+
+result<void> check_place(const host_place &at)
+{
+	if (!at.hosts || at.hosts > host_group::most_hosts)
+		return fail(errc::usage, "host_group",
+			    std::format("{} hosts: there are 1 to {}", at.hosts,
+					host_group::most_hosts));
+	if (at.host >= at.hosts)
+		return fail(errc::usage, "host_group",
+			    std::format("this is host {}, there are {}, from 0 on",
+					at.host, at.hosts));
+	if (at.leader >= at.ranks)
+		return fail(errc::usage, "host_group",
+			    std::format("rank {} is the leader, the group has {}",
+					at.leader, at.ranks));
+	return {};
+}
+
+// Own blocks go round the host at once; those of other hosts come by the leader.
+result<host_plan> plan_all_gather(const host_place &at, std::span<const slice> to,
+				  std::span<const slice> from)
+{
+	const auto kind = pattern::all_gather;
+	const size_t bytes = size_of_first(from), own = at.ranks * bytes;
+	const size_t whole = at.hosts * own, begin = at.host * own;
+
+	SLUICE_CHECK(check_all(kind, at.ranks, from, bytes));
+	SLUICE_CHECK(check_block(kind, bytes));
+	SLUICE_CHECK(check_all(kind, at.ranks, to, whole));
+	SLUICE_CHECK(check_sources(to, from, begin));
+	host_plan made{kind, 0, to[at.leader], {}, {}};
+	SLUICE_TRY(auto inside,
+		   plan_all_gather(at.ranks, parts(to, begin, own), from, {}));
+	made.before.push_back(std::move(inside));
+	for (auto [first, last] : {std::pair(size_t{0}, begin), {begin + own, whole}}) {
+		if (first == last)
+			continue;
+		SLUICE_TRY(auto spread,
+			   plan_broadcast(at.ranks, at.leader,
+					  parts(to, first, last - first), {}));
+		made.after.push_back(std::move(spread));
+	}
+	return made;
+}
+
+// On the root's host all have it at once, the leader among them.
+result<host_plan> plan_broadcast(const host_place &at, unsigned root,
+				 std::span<const slice> memory)
+{
+	const auto kind = pattern::broadcast;
+
+	SLUICE_CHECK(check_root(kind, at.hosts * at.ranks, root));
+	const bool here = root / at.ranks == at.host;
+	SLUICE_TRY(auto spread,
+		   plan_broadcast(at.ranks, here ? root % at.ranks : at.leader, memory,
+				  {}));
+	host_plan made{kind, root, memory[at.leader], {}, {}};
+	(here ? made.before : made.after).push_back(std::move(spread));
+	return made;
 }
 
 unsigned engines_wanted(variant how, std::span<const step> steps) noexcept

@@ -68,6 +68,31 @@ result<plan> plan_scatter(unsigned ranks, unsigned root, std::span<const slice> 
 result<plan> plan_send(unsigned ranks, std::span<const message> all,
 		       const collective_options &how);
 
+/// One of several hosts, which have as many ranks each.
+struct host_place {
+	unsigned hosts, host;
+	unsigned ranks;	 ///< of each host
+	unsigned leader; ///< rank of this host
+};
+
+/// errc::usage, if there is no such place.
+result<void> check_place(const host_place &at);
+
+/// What one host does in a collective over all: plans of its GPUs before the leaders
+/// exchange, and after that. Those of a phase run in any order and in parallel.
+struct host_plan {
+	pattern kind;
+	unsigned root; ///< of the ranks of all hosts; 0: there is none
+	slice shared;  ///< of the leader, which the leaders exchange
+	std::vector<plan> before, after;
+};
+
+/// What the operations of sluice::host_group do on the host @p at; see there.
+result<host_plan> plan_all_gather(const host_place &at, std::span<const slice> to,
+				  std::span<const slice> from);
+result<host_plan> plan_broadcast(const host_place &at, unsigned root,
+				 std::span<const slice> memory);
+
 /// How many engines of a GPU @p steps want.
 unsigned engines_wanted(variant how, std::span<const step> steps) noexcept;
 

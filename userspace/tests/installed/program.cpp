@@ -14,6 +14,7 @@
 #include <sluice/endpoint.hpp>
 #include <sluice/error.hpp>
 #include <sluice/group.hpp>
+#include <sluice/hosts.hpp>
 #include <sluice/kv.hpp>
 #include <sluice/nic.hpp>
 #include <sluice/or_exit.hpp>

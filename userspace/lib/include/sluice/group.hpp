@@ -225,6 +225,7 @@ public:
 				const collective_options &how = {});
 
 private:
+	friend class host_group;
 	explicit group(context &in) noexcept : ring_(&in.inside()) {}
 	result<collective> prepare(const result<detail::plan> &what,
 				   const collective_options &how);

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: MIT
+#include "host_set.hpp"
+
+#include <format>
+
+#include "group_plan.hpp"
+#include "try.hpp"
+
+namespace sluice::detail {
+
+namespace {
+
+using step = host_call::step;
+
+/// They come from another host: numbers may be any.
+std::string text_of(const host_call &call)
+{
+	const bool known = call.kind <= static_cast<uint64_t>(pattern::send);
+
+	return std::format("{} {}, {} of {} ranks, root {}, {} bytes",
+			   call.what == step::run ? "run of" : "preparation",
+			   call.number,
+			   known ? name(static_cast<pattern>(call.kind)) : "?",
+			   call.ranks, call.root, call.bytes);
+}
+
+std::unexpected<error> wrong(errc code, unsigned host, std::string_view what)
+{
+	return std::unexpected(error(code, std::format("host {}", host), what).at(host));
+}
+
+result<void> check_failed(const host_call &said, unsigned host)
+{
+	if (!said.failed)
+		return {};
+	if (said.failed > 1 + static_cast<uint64_t>(errc::corrupt))
+		return wrong(errc::protocol, host, "it says what makes no sense");
+	return wrong(errc::peer_error, host,
+		     std::format("it failed there: {}",
+				 name(static_cast<errc>(said.failed - 1))));
+}
+
+} // namespace
+
+result<std::shared_ptr<host_set>> host_set::make(host_transport &over)
+{
+	SLUICE_TRY(auto words, buffer::host(over.hosts() * sizeof(host_call),
+					    {.huge_pages = false}));
+	return std::shared_ptr<host_set>(new host_set(over, std::move(words)));
+}
+
+// That a host has failed counts first: what it says else may be due to that.
+result<void> host_set::compare(const host_call &mine)
+{
+	const slice said(words_, 0, over_.hosts() * sizeof(host_call));
+	const std::span all(reinterpret_cast<host_call *>(said.data()), over_.hosts());
+
+	all[over_.host()] = mine;
+	SLUICE_CHECK(over_.all_gather(said));
+	for (unsigned h = 0; h < all.size(); h++)
+		SLUICE_CHECK(check_failed(all[h], h));
+	for (unsigned h = 0; h < all.size(); h++)
+		if (all[h] != mine)
+			return wrong(errc::usage, h,
+				     std::format("{}; here: {}", text_of(all[h]),
+						 text_of(mine)));
+	return {};
+}
+
+result<void> host_set::move(const host_call &mine, const slice &shared)
+{
+	if (mine.kind == static_cast<uint64_t>(pattern::all_gather))
+		return over_.all_gather(shared);
+	return over_.broadcast(static_cast<unsigned>(mine.root / mine.ranks), shared);
+}
+
+} // namespace sluice::detail
