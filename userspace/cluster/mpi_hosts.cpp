@@ -84,13 +84,14 @@ private:
 	/// The part that came @p step steps ago; the own one at first.
 	result<void> pass_on(const slice &all, int count, int step)
 	{
-		auto part = [&](int host) { return all.data() + ptrdiff_t{host} * count; };
+		auto part = [&](int host) {
+			return all.data() + ptrdiff_t{host} * count;
+		};
 
-		return check(MPI_Sendrecv(part(before(step)), count, MPI_BYTE,
-					  (host_ + 1) % hosts_, 0,
-					  part(before(step + 1)), count, MPI_BYTE,
-					  before(1), 0, MPI_COMM_WORLD,
-					  MPI_STATUS_IGNORE));
+		return check(MPI_Sendrecv(
+			part(before(step)), count, MPI_BYTE, (host_ + 1) % hosts_, 0,
+			part(before(step + 1)), count, MPI_BYTE, before(1), 0,
+			MPI_COMM_WORLD, MPI_STATUS_IGNORE));
 	}
 
 	int host_, hosts_;
@@ -106,7 +107,8 @@ struct job {
 	{
 		for (const auto &info : list_devices())
 			if (gpus.size() < group::most_ranks)
-				gpus.push_back(or_exit(device::open(ring, info.address)));
+				gpus.push_back(
+					or_exit(device::open(ring, info.address)));
 	}
 	device &leader() { return gpus.front(); }
 	unsigned ranks() const { return static_cast<unsigned>(gpus.size()); }
@@ -178,7 +180,8 @@ void run(job &j, host_group &all, const mpi_transport &over, bool gathers, size_
 	const long migrations = j.migrations() - before, left = j.left();
 	for (const slice &one : j.memory)
 		for (unsigned r = 0; r < (gathers ? all.ranks() : 1); r++)
-			wrong |= differs(one.part(r * block, block), gathers ? r : last);
+			wrong |=
+				differs(one.part(r * block, block), gathers ? r : last);
 	std::printf("%s %zu host=%u gpus=%u migrations=%ld left=%ld wrong=%d\n",
 		    gathers ? "all_gather" : "broadcast", block, over.host(), j.ranks(),
 		    migrations, left, wrong);

@@ -108,14 +108,16 @@ struct all_hosts {
 			from.push_back(take(h, of.block));
 			for (unsigned r = 0; r < of.ranks && of.in_place; r++)
 				from[h][r] = to[h][r].part(place(h, r), of.block);
-			plans.push_back(plan_all_gather(of.at(h), to[h], from[h]).value());
+			plans.push_back(
+				plan_all_gather(of.at(h), to[h], from[h]).value());
 		}
 		for (const slices &host : to)
 			for (const slice &one : host)
 				for (unsigned h = 0; h < of.hosts; h++)
 					for (unsigned r = 0; r < of.ranks; r++)
-						w.expect(one.part(place(h, r), of.block),
-							 from[h][r]);
+						w.expect(
+							one.part(place(h, r), of.block),
+							from[h][r]);
 		return plans;
 	}
 	std::vector<host_plan> broadcasts(unsigned root)
@@ -125,7 +127,8 @@ struct all_hosts {
 
 		for (unsigned h = 0; h < of.hosts; h++) {
 			memory.push_back(take(h, of.block));
-			plans.push_back(plan_broadcast(of.at(h), root, memory[h]).value());
+			plans.push_back(
+				plan_broadcast(of.at(h), root, memory[h]).value());
 		}
 		for (const slices &host : memory)
 			for (const slice &one : host)
@@ -301,7 +304,8 @@ public:
 		if (changed_.wait_for(guard, patience, [&] { return turn_ != turn; }))
 			return {};
 		return std::unexpected(
-			error(errc::peer_lost, "hub", "somebody is missing").at(missing()));
+			error(errc::peer_lost, "hub", "somebody is missing")
+				.at(missing()));
 	}
 
 	std::chrono::milliseconds patience = 20s;
@@ -362,8 +366,13 @@ struct HostsTest : ::testing::Test {
 
 	static host_call a_call(pattern kind = pattern::all_gather)
 	{
-		return {host_call::step::prepare, 1, static_cast<uint64_t>(kind), 2,
-			3 * 4096, 0, 0};
+		return {host_call::step::prepare,
+			1,
+			static_cast<uint64_t>(kind),
+			2,
+			3 * 4096,
+			0,
+			0};
 	}
 	static host_call a_run(pattern kind, unsigned root)
 	{
@@ -450,12 +459,10 @@ TEST_F(HostsTest, HearThatOneHasFailed)
 TEST_F(HostsTest, HearThatOneIsMissing)
 {
 	place.patience = 20ms;
-	together(
-		[&](unsigned, host_set &set) {
-			expect(set.agree(a_call(), well), errc::peer_lost, 1,
-			       "hub: somebody is missing");
-		},
-		1);
+	together([&](unsigned, host_set &set) {
+		expect(set.agree(a_call(), well), errc::peer_lost, 1,
+		       "hub: somebody is missing");
+	}, 1);
 }
 
 TEST_F(HostsTest, DoNotBelieveAnything)
@@ -480,9 +487,10 @@ TEST_F(HostsTest, ExchangeWhatTheLeadersHave)
 		// root 3 is the second rank of host 1
 		for (unsigned h = 0; h < 3; h++)
 			for (unsigned part = 0; part < 3; part++)
-				all.w.expect(shared[h].part(part * 4096, 4096),
-					     shared[kind == pattern::broadcast ? 1 : part]
-						     .part(part * 4096, 4096));
+				all.w.expect(
+					shared[h].part(part * 4096, 4096),
+					shared[kind == pattern::broadcast ? 1 : part]
+						.part(part * 4096, 4096));
 		together([&](unsigned host, host_set &set) {
 			EXPECT_TRUE(set.exchange(a_run(kind, 3), shared[host], well));
 		});

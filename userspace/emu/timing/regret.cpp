@@ -209,7 +209,9 @@ Program copies_program(const Copies &c, const Placing &how)
 
 u32 links(Copies::To to)
 {
-	return to == Copies::To::peer ? 1 : to == Copies::To::peers ? latte_gpus - 1 : 0;
+	return to == Copies::To::peer	 ? 1
+	       : to == Copies::To::peers ? latte_gpus - 1
+					 : 0;
 }
 
 u32 lowest(u32 of, unsigned count)
@@ -245,9 +247,8 @@ std::vector<Time> times_by_engines(const Copies &c, const Machine &m)
 
 Regret kernel_regret(const Copies &c, const Machine &m)
 {
-	const Program p =
-		copies_program(c, {PLAN_AUTO, all_engines, c.to == Copies::To::host,
-				   links(c.to)});
+	const Program p = copies_program(
+		c, {PLAN_AUTO, all_engines, c.to == Copies::To::host, links(c.to)});
 	const std::size_t engines = p.lanes.size() - 1;
 	auto times = times_by_engines(c, m);
 	auto best = std::ranges::min_element(times);

@@ -26,7 +26,8 @@ std::string text_of(const host_call &call)
 
 std::unexpected<error> wrong(errc code, unsigned host, std::string_view what)
 {
-	return std::unexpected(error(code, std::format("host {}", host), what).at(host));
+	return std::unexpected(
+		error(code, std::format("host {}", host), what).at(host));
 }
 
 result<void> check_failed(const host_call &said, unsigned host)

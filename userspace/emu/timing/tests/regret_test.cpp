@@ -38,8 +38,8 @@ TEST(Regret, OfTheLibraryByThePapersOwnFigures)
 
 static void expect_of_kernel(double at_most, double in_the_mean, const Machine &m)
 {
-	for (const auto &all : {kernel_regrets(kv_copies(), m),
-				kernel_regrets(random_copies(500), m)}) {
+	for (const auto &all :
+	     {kernel_regrets(kv_copies(), m), kernel_regrets(random_copies(500), m)}) {
 		EXPECT_LE(mean(all), in_the_mean);
 		expect_at_most(at_most, all);
 	}

@@ -23,10 +23,10 @@ struct host_call {
 	enum class step : uint64_t { prepare, run };
 
 	step what = step::prepare;
-	uint64_t number = 0;		    ///< of what is prepared, from 1 on
-	uint64_t kind = 0;		    ///< a pattern
+	uint64_t number = 0;			 ///< of what is prepared, from 1 on
+	uint64_t kind = 0;			 ///< a pattern
 	uint64_t ranks = 0, bytes = 0, root = 0; ///< here; of the leader; of all ranks
-	uint64_t failed = 0;		    ///< 0, or 1 + errc
+	uint64_t failed = 0;			 ///< 0, or 1 + errc
 
 	bool operator==(const host_call &) const = default;
 };
@@ -99,7 +99,7 @@ public:
 	static result<host_group> make(group &local, host_transport &over,
 				       unsigned leader = 0);
 
-	unsigned ranks() const noexcept; ///< of all hosts
+	unsigned ranks() const noexcept;      ///< of all hosts
 	unsigned first_rank() const noexcept; ///< of this host
 
 	/// Each rank's @p from to its block of each rank's @p to, on all hosts.
@@ -107,8 +107,7 @@ public:
 	result<host_collective> all_gather(std::span<const slice> to,
 					   std::span<const slice> from);
 	/// What rank @p root of all has in its memory to that of all others.
-	result<host_collective> broadcast(unsigned root,
-					  std::span<const slice> memory);
+	result<host_collective> broadcast(unsigned root, std::span<const slice> memory);
 
 private:
 	host_group(group &local, unsigned leader,
