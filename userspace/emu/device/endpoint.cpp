@@ -260,10 +260,11 @@ void Endpoint::vanish()
 {
 	log(Log::info, "vanishes");
 	removed_ = true;
-	master_ = false;
 	fabric_.remove(*this);
 	leave_hive();
+	// engines stop before their reads give ones, or they would take these for packets
 	gpu_.reset();
+	master_ = false;
 }
 
 void Endpoint::leave_hive()

@@ -393,23 +393,34 @@ static inline int kfd_nodes(struct kfd_node nodes[MAX_GPUS])
 	return count;
 }
 
-/* Whether KFD lets nobody in at some moment of a reset of a GPU, as it should. */
+static inline bool kfd_opens(void)
+{
+	int fd = open("/dev/kfd", O_RDWR | O_CLOEXEC);
+
+	if (fd >= 0)
+		close(fd);
+	return fd >= 0;
+}
+
+/*
+ * Whether KFD lets nobody in at some moment of a reset of a GPU, as it should, but
+ * before and after it; or -ENOENT if nobody can ask for a reset.
+ */
 static inline int reset_keeps_out(const char *gpu)
 {
+	bool before = kfd_opens(), out = false;
 	pid_t reset = fork(), ended;
-	int fd, status, out = 0;
+	int status;
 
 	if (!reset)
-		_exit(!!reset_gpu(gpu));
+		_exit(-reset_gpu(gpu));
 	do {
 		ended = waitpid(reset, &status, WNOHANG);
-		fd = open("/dev/kfd", O_RDWR | O_CLOEXEC);
-		if (fd < 0)
-			out = 1;
-		else
-			close(fd);
+		out |= !kfd_opens();
 	} while (!ended);
-	return ended < 0 || status ? -ECHILD : out;
+	if (ended < 0 || status)
+		return ended < 0 ? -errno : -WEXITSTATUS(status);
+	return before && out && kfd_opens();
 }
 
 static inline int kfd_acquire_vm(int kfd, const struct kfd_node *node)

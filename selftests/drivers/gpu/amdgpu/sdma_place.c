@@ -306,6 +306,9 @@ TEST_F(sdma, auto_links)
 	links = gpu_linked(peer[0].name) ? n : 1;
 	EXPECT_EQ(1, engines_of(&self->gpu, d, 1));
 	EXPECT_EQ(links, engines_of(&self->gpu, d, n));
+	/* if only some of it leaves, no link is what all wait for */
+	d[1] = copy_desc(VRAM_VA, VRAM_VA + 4 * MIB, 4 * MIB);
+	EXPECT_LE(4, engines_of(&self->gpu, d, 2));
 	/* an engine is busy with the packet of a small copy, not with its bytes */
 	for (i = 0; i < SMALL_COPIES; i++)
 		d[i] = copy_desc(VRAM_VA + i * 8 * KIB, PEER_VA(0) + i * 8 * KIB,

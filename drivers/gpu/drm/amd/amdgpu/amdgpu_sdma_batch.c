@@ -112,7 +112,8 @@ static int place_plan(struct amdgpu_sdma_batch *b)
 	/* A partition might have none of the engines where waits may be. */
 	if (plan->waits && !engines.may_wait)
 		return -EOPNOTSUPP;
-	if (b->args->placement == AMDGPU_SDMA_PLACE_AUTO)
+	if (b->args->placement == AMDGPU_SDMA_PLACE_AUTO &&
+	    (engines.host || amdgpu_sdma_plan_may_fan_out(plan)))
 		r = amdgpu_sdma_batch_guess_way(b, &engines);
 	if (!r)
 		r = amdgpu_sdma_plan_place(plan, b->args->placement, &engines);

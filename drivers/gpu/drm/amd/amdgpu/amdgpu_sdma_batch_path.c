@@ -249,6 +249,7 @@ int amdgpu_sdma_batch_count_path(struct amdgpu_sdma_batch *b)
  * @host: it is between the GPU and the host's memory
  * @device: it is inside of the GPU, or between devices
  * @last: what was looked at last, of what is read and of what is written
+ * @leaves: whether that is behind a link
  */
 struct way {
 	const struct amdgpu_device *links[MAX_LINKS];
@@ -256,6 +257,7 @@ struct way {
 	bool host;
 	bool device;
 	const struct amdgpu_bo_va_mapping *last[2];
+	bool leaves[2];
 };
 
 static void add_link(struct way *way, const struct amdgpu_device *link)
@@ -269,62 +271,77 @@ static void add_link(struct way *way, const struct amdgpu_device *link)
 		way->links[way->num++] = link;
 }
 
-static void add_buffer(struct amdgpu_sdma_batch *b, struct way *way,
+/* Whether it is behind a link. */
+static bool add_buffer(struct amdgpu_sdma_batch *b, struct way *way,
 		       struct amdgpu_bo_va *bo_va)
 {
 	struct amdgpu_bo *bo = bo_va->base.bo, *owner = owner_of(bo);
 
+	/* It is not known where another driver's memory is before it is mapped. */
+	if (!owner && (!bo->tbo.ttm || !bo->tbo.ttm->sg))
+		return false;
 	switch (amdgpu_sdma_batch_place(b->adev, bo)) {
 	case AMDGPU_SDMA_IN_SYSTEM:
 		way->host = true;
-		return;
-	case AMDGPU_SDMA_IN_PEER:
-		add_link(way, bo_va->is_xgmi && owner ?
-			 amdgpu_ttm_adev(owner->tbo.bdev) : b->adev);
-		fallthrough;
+		return false;
+	case AMDGPU_SDMA_IN_VRAM:
+		way->device = true;
+		return false;
 	default:
 		way->device = true;
+		add_link(way, bo_va->is_xgmi && owner ?
+			 amdgpu_ttm_adev(owner->tbo.bdev) : b->adev);
+		return true;
 	}
 }
 
 /* Nothing is known where there is no buffer, nor of one that somebody else has locked. */
-static void look_at_range(struct amdgpu_sdma_batch *b, struct way *way,
+static bool look_at_range(struct amdgpu_sdma_batch *b, struct way *way,
 			  const struct amdgpu_sdma_range *range)
 {
 	struct dma_resv *root = b->fpriv->vm.root.bo->tbo.base.resv, *resv;
-	const struct amdgpu_bo_va_mapping **last = &way->last[range->write];
 	struct amdgpu_bo_va_mapping *m;
 
 	m = amdgpu_sdma_batch_mapping(b, range->start);
-	if (m == *last || !m || !m->bo_va || !m->bo_va->base.bo)
-		return;
-	*last = m;
+	if (!m || !m->bo_va || !m->bo_va->base.bo)
+		return false;
+	if (m == way->last[range->write])
+		return way->leaves[range->write];
 	resv = m->bo_va->base.bo->tbo.base.resv;
 	if (resv != root && !dma_resv_trylock(resv))
-		return;
-	add_buffer(b, way, m->bo_va);
+		return false;
+	way->last[range->write] = m;
+	way->leaves[range->write] = add_buffer(b, way, m->bo_va);
 	if (resv != root)
 		dma_resv_unlock(resv);
+	return way->leaves[range->write];
 }
 
-static void look_at_desc(struct amdgpu_sdma_batch *b, struct way *way, u32 i)
+/* Whether the descriptor's data leave the GPU by a link. Its record does not count. */
+static bool look_at_desc(struct amdgpu_sdma_batch *b, struct way *way, u32 i)
 {
 	struct amdgpu_sdma_range ranges[AMDGPU_SDMA_MAX_RANGES];
 	unsigned int n = amdgpu_sdma_ranges(&b->plan, i, ranges), j;
+	bool leaves = false;
 
+	if (sdma_head(&b->plan, i)->flags & AMDGPU_SDMA_DESC_RECORD)
+		n--;
 	for (j = 0; j < n; j++)
-		look_at_range(b, way, &ranges[j]);
+		leaves |= look_at_range(b, way, &ranges[j]);
+	return leaves;
 }
 
-/* Those behind the first one, and as many from all over the batch. */
-static void look_at_some(struct amdgpu_sdma_batch *b, struct way *way, u32 first)
+/* Those behind the first one, and as many from all over the batch: do all leave? */
+static bool look_at_some(struct amdgpu_sdma_batch *b, struct way *way, u32 first)
 {
 	u32 num = b->plan.num, i;
+	bool leave = true;
 
-	for (i = first + 1; i < min(num, first + LOOKS); i++)
-		look_at_desc(b, way, i);
-	for (i = 1; i < LOOKS; i++)
-		look_at_desc(b, way, num / LOOKS * i);
+	for (i = first + 1; leave && i < min(num, first + LOOKS); i++)
+		leave = look_at_desc(b, way, i);
+	for (i = 1; leave && i < LOOKS; i++)
+		leave = look_at_desc(b, way, first + (num - first) / LOOKS * i);
+	return leave;
 }
 
 /**
@@ -342,21 +359,20 @@ int amdgpu_sdma_batch_guess_way(struct amdgpu_sdma_batch *b,
 	/* behind the waits in front, if anything is */
 	u32 first = b->plan.prelude < b->plan.num ? b->plan.prelude : 0;
 	struct way way = { };
+	bool leaves;
 	int r;
 
 	r = amdgpu_bo_reserve(root, false);
 	if (r)
 		return r;
-	look_at_desc(b, &way, first);
+	leaves = look_at_desc(b, &way, first);
 	if (way.host)
 		engines->path = AMDGPU_SDMA_PATH_HOST;
 	else if (way.device)
 		engines->path = AMDGPU_SDMA_PATH_DEVICE;
-	/* Where the first one leaves for another device, all are taken to. */
-	if (way.num && !way.host && amdgpu_sdma_plan_may_fan_out(&b->plan)) {
-		look_at_some(b, &way, first);
+	if (leaves && !way.host && amdgpu_sdma_plan_may_fan_out(&b->plan) &&
+	    look_at_some(b, &way, first))
 		engines->links = way.num;
-	}
 	amdgpu_bo_unreserve(root);
 	return 0;
 }
