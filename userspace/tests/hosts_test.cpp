@@ -278,6 +278,18 @@ TEST_F(HostMistakeTest, BlocksWhereOthersCome)
 	EXPECT_TRUE(plan_all_gather(at, to, from));
 }
 
+// At no time do ranks write to the same bytes, and yet one has what is for the other.
+TEST_F(HostMistakeTest, GatheredOverAnother)
+{
+	const slice both = all.w.take(1, 1200);
+
+	to = {both.part(0, 600), both.part(200, 600)};
+	expect(plan_all_gather(at, to, from), errc::usage, 1,
+	       "all_gather: rank 1: what it gathers overlaps what rank 0 does");
+	to[1] = both.part(600, 600);
+	EXPECT_TRUE(plan_all_gather(at, to, from));
+}
+
 namespace {
 
 /// Where threads that are hosts meet: who comes last moves the data of all.

@@ -102,6 +102,20 @@ bool overlap(const slice &a, const slice &b)
 	       b.address() < a.address() + a.size();
 }
 
+/// Bytes of two ranks are written at different times, which no plan by itself tells.
+result<void> check_targets(std::span<const slice> to)
+{
+	for (unsigned r = 0; r < to.size(); r++)
+		for (unsigned s = 0; s < r; s++)
+			if (overlap(to[r], to[s]))
+				return wrong(
+					pattern::all_gather, r,
+					std::format(
+						"what it gathers overlaps what rank {} does",
+						s));
+	return {};
+}
+
 /// What other hosts have does not come over what a rank has, unless that is its block in
 /// place, of those that begin at @p begin.
 result<void> check_sources(std::span<const slice> to, std::span<const slice> from,
@@ -401,6 +415,7 @@ result<host_plan> plan_all_gather(const host_place &at, std::span<const slice> t
 	SLUICE_CHECK(check_all(kind, at.ranks, from, bytes));
 	SLUICE_CHECK(check_block(kind, bytes));
 	SLUICE_CHECK(check_all(kind, at.ranks, to, whole));
+	SLUICE_CHECK(check_targets(to));
 	SLUICE_CHECK(check_sources(to, from, begin));
 	host_plan made{kind, 0, to[at.leader], {}, {}};
 	SLUICE_TRY(auto inside,
