@@ -426,7 +426,7 @@ TEST_F(HostsTest, HearThatOneDiffers)
 		call.bytes += host == 1;
 		auto got = set.agree(call, well);
 		ASSERT_FALSE(got);
-		EXPECT_EQ(got.error().code(), errc::usage);
+		EXPECT_EQ(got.error().code(), errc::protocol);
 		EXPECT_EQ(got.error().index(), other);
 		if (host == 1)
 			return;
@@ -443,7 +443,7 @@ TEST_F(HostsTest, HearThatOneDiffers)
 				change(call);
 			auto got = set.agree(call, well);
 			ASSERT_FALSE(got);
-			EXPECT_EQ(got.error().code(), errc::usage);
+			EXPECT_EQ(got.error().code(), errc::protocol);
 			EXPECT_EQ(got.error().index(), host == 2 ? 0u : 2u);
 		});
 	};

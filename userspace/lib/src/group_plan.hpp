@@ -68,7 +68,7 @@ result<plan> plan_scatter(unsigned ranks, unsigned root, std::span<const slice> 
 result<plan> plan_send(unsigned ranks, std::span<const message> all,
 		       const collective_options &how);
 
-/// One of several hosts, which have as many ranks each.
+/// One of several hosts, which have the same number of ranks each.
 struct host_place {
 	unsigned hosts, host;
 	unsigned ranks;	 ///< of each host

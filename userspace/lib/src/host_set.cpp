@@ -62,7 +62,7 @@ result<void> host_set::compare(const host_call &mine)
 		SLUICE_CHECK(check_failed(all[h], h));
 	for (unsigned h = 0; h < all.size(); h++)
 		if (all[h] != mine)
-			return wrong(errc::usage, h,
+			return wrong(errc::protocol, h,
 				     std::format("{}; here: {}", text_of(all[h]),
 						 text_of(mine)));
 	return {};

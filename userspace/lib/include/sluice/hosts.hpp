@@ -38,7 +38,9 @@ struct host_call {
 ///
 /// The memory is the leader's, or some of the host, and stays where it is if the transport
 /// leaves it there. Errors are the transport's own; one about another host, such as
-/// errc::peer_lost, has that host as index().
+/// errc::peer_lost, has that host as index(). After one, hosts may be at different calls:
+/// all make the transport and the group anew. A transport has one group, as groups do not
+/// tell their calls from each other's.
 class host_transport {
 public:
 	virtual ~host_transport() = default;
@@ -62,8 +64,8 @@ public:
 	/// An error of a GPU of this host is its rank's, as a group says it. If it comes
 	/// before the hosts exchange, nothing is exchanged, and all others say
 	/// errc::peer_error with this host as index(). After that the others have what
-	/// is for them, and do not hear of it. errc::usage: a host runs another
-	/// collective. Other errors are the transport's.
+	/// is for them, and do not hear of it. errc::protocol, with that host as index():
+	/// it runs another collective. Other errors are the transport's.
 	result<size_t> run();
 
 private:
@@ -76,24 +78,24 @@ private:
 	detail::host_call call_;
 };
 
-/// Groups of as many GPUs on one host or more. A rank among all is that of its host's
-/// group, behind those of the hosts before.
+/// The same number of GPUs on each of one host or more. A rank among all is that of its
+/// host's group, behind those of the hosts before.
 ///
 /// Spans have one slice for each rank of this host, and all hosts have the same sizes.
 /// Memory is as groups want it; the leader's must be in reach of the transport. Variants
 /// are chosen automatically.
 ///
-/// errc::usage, as groups say it of a rank here. Preparation is compared: if another host
-/// prepares another operation or size, or has another number of ranks, it is errc::usage
-/// with that host as index(), and errc::peer_error if it has failed there. No host has
-/// the collective then.
+/// errc::usage: a mistake in this call; index() is the rank of this host. Preparation is
+/// compared: if another host prepares another operation or size, or has another number
+/// of ranks, it is errc::protocol with that host as index(), and errc::peer_error if it
+/// has failed there. No host has the collective then.
 class host_group {
 public:
 	static constexpr unsigned most_hosts = 4096;
 
 	/// @param local all GPUs of this process, which is its host's only one; stays
 	///	where it is as long as this
-	/// @param over as long as this, and what it has prepared
+	/// @param over as long as this, and what it has prepared; no other group's
 	/// @param leader rank of @p local whose memory the transport works on; best the
 	///	GPU that is next to the network card
 	static result<host_group> make(group &local, host_transport &over,
