@@ -44,7 +44,7 @@ result<unique_fd> new_socket(int flags)
 	return made;
 }
 
-/// Others' memory is given and overwritten: that is for processes of one user, and root's.
+/// Others' memory is given and overwritten: that is for processes of one user.
 result<void> check_user(const unique_fd &other)
 {
 	ucred its{};
@@ -52,7 +52,7 @@ result<void> check_user(const unique_fd &other)
 
 	if (::getsockopt(other.get(), SOL_SOCKET, SO_PEERCRED, &its, &size) < 0)
 		return fail_errno("processes", "SO_PEERCRED");
-	if (its.uid && its.uid != ::geteuid())
+	if (its.uid != ::geteuid())
 		return fail(errc::denied, "processes",
 			    std::format("a process of uid {} cannot meet one of uid {}",
 					its.uid, ::geteuid()));
@@ -168,16 +168,13 @@ result<void> wait_for_all(context &in, process_set &set, meeting_place place,
 			return not_come(missing(set), refused);
 		if (!came)
 			return std::unexpected(std::move(came.error()));
-		auto may = check_user(*came);
-		set.link(process_set::newcomer, *std::move(came));
-		if (may) {
-			SLUICE_CHECK(greet(set, until));
+		// it sees for itself whom it has come to
+		if (auto may = check_user(*came); !may) {
+			refused = std::move(may);
 			continue;
 		}
-		(void)set.tell(
-			process_set::newcomer,
-			note_of(note::kind::hello, std::unexpected(may.error())));
-		refused = std::move(may);
+		set.link(process_set::newcomer, *std::move(came));
+		SLUICE_CHECK(greet(set, until));
 	}
 	return {};
 }

@@ -32,8 +32,8 @@ class processes {
 public:
 	static constexpr unsigned most = 8;
 
-	/// Wait for the others. Each of them meets processes of its own user and of root,
-	/// if they reach @p path. Others are errc::denied, and do not disturb.
+	/// Wait for the others, which are processes of this one's user, if they reach
+	/// @p path. Another user's, root's too, are errc::denied, and do not disturb.
 	/// @param path of a socket, which rank 0 makes, and removes in the end. There
 	///	must be nothing yet.
 	/// @param rank of this process; 0 to @p ranks - 1
