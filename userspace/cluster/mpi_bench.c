@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * mpi-bench ROUNDS: what messages and collectives of MPI take between buffers in the host,
- * and in the video memory of each rank's GPU. Messages are between two ranks, so more of
- * them do collectives only: those that do not block, so that a rank can sleep meanwhile.
- * rounds.h says what is printed.
+ * and in the video memory of each rank's GPU. Two ranks send messages, too; more of them do
+ * collectives only. No call blocks, so that a rank can sleep meanwhile. rounds.h says what
+ * is printed.
  */
 #include "mpi_job.h"
 #include "rounds.h"

@@ -7,7 +7,9 @@
  *   latency 8192 rank=0 migrations=0 alias=128 fallbacks=0 left=0 wrong=0 gpu=1 ns=71,70
  *
  * The first round, in which the engine gets to know the buffers, has no time. What became
- * of the buffers is of all rounds. What has left the GPU goes back before the next.
+ * of the buffers is of all rounds. What has left the GPU goes back before the next. All
+ * rounds send the same bytes, so "wrong" tells that they have come, but not how often: a
+ * CPU that cleared what has come would have the buffer leave the GPU.
  */
 #ifndef SLUICE_CLUSTER_ROUNDS_H
 #define SLUICE_CLUSTER_ROUNDS_H
