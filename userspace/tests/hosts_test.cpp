@@ -2,6 +2,7 @@
 // Collectives over several hosts, without a GPU: their plans, carried out on bytes, and
 // what hosts say to each other, by a transport between threads.
 #include <condition_variable>
+#include <format>
 #include <functional>
 #include <mutex>
 #include <thread>
@@ -399,6 +400,27 @@ struct HostsTest : ::testing::Test {
 	const result<size_t> well = 0;
 	const result<size_t> badly =
 		std::unexpected(error(errc::device, "0000:01:00.0", "it hangs").at(1));
+
+	/// @p got at @p host, where it went badly at @p bad.
+	template <class T>
+	static void expect_failed(const result<T> &got, unsigned host, unsigned bad)
+	{
+		if (host == bad)
+			expect(got, errc::device, 1, "0000:01:00.0: it hangs");
+		else
+			expect(got, errc::peer_error, bad,
+			       std::format("host {}: it failed there: device", bad));
+	}
+
+	/// What the leader of each of three hosts has for the blocks of all.
+	static slices shared_of(all_hosts &all)
+	{
+		slices shared;
+
+		for (unsigned h = 0; h < 3; h++)
+			shared.push_back(all.w.take(h, 3 * 4096));
+		return shared;
+	}
 };
 
 } // namespace
@@ -460,11 +482,7 @@ TEST_F(HostsTest, HearThatOneHasFailed)
 		auto got = set.agree(host == 1 ? host_call{} : a_call(),
 				     host == 1 ? badly : well);
 
-		if (host == 1)
-			expect(got, errc::device, 1, "0000:01:00.0: it hangs");
-		else
-			expect(got, errc::peer_error, 1,
-			       "host 1: it failed there: device");
+		expect_failed(got, host, 1);
 	});
 }
 
@@ -492,10 +510,8 @@ TEST_F(HostsTest, ExchangeWhatTheLeadersHave)
 {
 	for (pattern kind : {pattern::all_gather, pattern::broadcast}) {
 		all_hosts all({3, 2, 0, 2048, false}, 7);
-		slices shared;
+		slices shared = shared_of(all);
 
-		for (unsigned h = 0; h < 3; h++)
-			shared.push_back(all.w.take(h, 3 * 4096));
 		// root 3 is the second rank of host 1
 		for (unsigned h = 0; h < 3; h++)
 			for (unsigned part = 0; part < 3; part++)
@@ -514,19 +530,13 @@ TEST_F(HostsTest, ExchangeWhatTheLeadersHave)
 TEST_F(HostsTest, ExchangeNothingIfOneHasFailed)
 {
 	all_hosts all({3, 2, 0, 2048, false}, 7);
-	slices shared;
+	slices shared = shared_of(all);
 
-	for (unsigned h = 0; h < 3; h++)
-		shared.push_back(all.w.take(h, 3 * 4096));
 	together([&](unsigned host, host_set &set) {
 		auto got = set.exchange(a_run(pattern::all_gather, 0), shared[host],
 					host == 2 ? badly : well);
 
-		if (host == 2)
-			expect(got, errc::device, 1, "0000:01:00.0: it hangs");
-		else
-			expect(got, errc::peer_error, 2,
-			       "host 2: it failed there: device");
+		expect_failed(got, host, 2);
 	});
 	EXPECT_TRUE(all.w.untouched());
 }
