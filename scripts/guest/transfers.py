@@ -13,7 +13,7 @@ import subprocess
 import tempfile
 import time
 
-from lab import Skipped
+from lab import Skipped, on_disk
 
 SLUICE = f"/sluice/build/{os.environ.get('USERSPACE', 'userspace')}/cli/sluice"
 ADDRESS = "10.77.0.2"
@@ -109,10 +109,9 @@ def arrived(got, name="file"):
 def started(process, part="in/file.part", least=6 * MIB):
     """Wait until some of the file is there."""
     for _ in range(3000):
-        path = WORK / part
         if process.poll() is not None:
             raise AssertionError(f"it ended: {process.communicate()[1]}")
-        if path.exists() and path.stat().st_blocks * 512 > least:
+        if on_disk(WORK / part) > least:
             return
         time.sleep(0.01)
     raise AssertionError("it does not begin")

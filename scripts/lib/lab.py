@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What the scripts in Python share: where this clone is, their arguments, and results of
-tests as KTAP. Its folder is on PYTHONPATH in the build root and in guests."""
+"""What the scripts in Python share: where this clone is, their arguments, results of
+tests as KTAP, what a file takes on its disk. Its folder is on PYTHONPATH in the build
+root and in guests."""
 
 import argparse
 import os
@@ -54,6 +55,15 @@ class Ktap:
         out = pathlib.Path(os.environ["OUT"]) / "ktap"
         out.mkdir(parents=True, exist_ok=True)
         (out / name).write_text(f"{self}\n")
+
+
+def on_disk(path):
+    """How many bytes a file takes on its disk: none if it is not there. A receiver
+    renames its file when it is whole, at any moment."""
+    try:
+        return os.stat(path).st_blocks * 512
+    except FileNotFoundError:
+        return 0
 
 
 def chosen(tests):
