@@ -169,7 +169,7 @@ result<session> session::open(const transfer_options &o)
 	return s;
 }
 
-progress_line::progress_line(std::string name, bool quiet)
+progress_line::progress_line(std::string_view name, bool quiet)
 	: name_(printable(name)), on_(!quiet && ::isatty(STDERR_FILENO))
 {
 }

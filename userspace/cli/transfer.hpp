@@ -4,6 +4,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <nlohmann/json.hpp>
@@ -73,7 +74,7 @@ T run_task(session &s, task<T> &&t, const std::string &name,
 /// A line of progress on a terminal, a few times a second, and nothing elsewhere.
 class progress_line {
 public:
-	explicit progress_line(std::string name, bool quiet);
+	progress_line(std::string_view name, bool quiet);
 	~progress_line();
 	void show(const stream_progress &progress);
 

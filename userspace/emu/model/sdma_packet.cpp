@@ -146,8 +146,10 @@ Result decode_poll(Words w)
 	bool memory = w[0] >> 31, flush = w[0] >> 26 & 1;
 	Poll p{};
 
-	if (std::ranges::equal(w.first(6), user_flush))
-		return Packet{6, "poll", Poll{.kind = Poll::nothing}};
+	if (std::ranges::equal(w.first(6), user_flush)) {
+		p.kind = Poll::nothing;
+		return Packet{6, "poll", p};
+	}
 	if (reserved(w[0], op_bits | 1u << 26 | 7u << 28 | 1u << 31) ||
 	    reserved(w[5], 0x0fffffff))
 		return bad("reserved bits of POLL_REGMEM");
