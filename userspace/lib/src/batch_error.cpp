@@ -112,8 +112,10 @@ error batch_error(const submission &run, std::string_view device, int number) no
 	say("{}", m.text);
 	if (located && number == EEXIST && args.error_index2 != AMDGPU_SDMA_NO_INDEX)
 		say(": operation {}", args.error_index2);
-	error e(m.code, device, {text, static_cast<size_t>(end - text)}, number);
-	return located ? std::move(e).at(args.error_index) : std::move(e);
+	const std::string_view said(text, static_cast<size_t>(end - text));
+	if (located)
+		return error(m.code, device, said, number).at(args.error_index);
+	return error(m.code, device, said, number);
 }
 
 } // namespace sluice::detail

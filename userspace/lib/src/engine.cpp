@@ -141,7 +141,7 @@ operation engine::failed(error why) noexcept
 	if (!op)
 		return refused();
 	break_chain();
-	finish(*op, std::unexpected(std::move(why)));
+	finish(*op, std::unexpected(why));
 	return operation(op);
 }
 

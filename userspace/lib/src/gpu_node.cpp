@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include "call.hpp"
+#include "sysfs.hpp"
 
 namespace sluice::detail {
 
@@ -131,7 +132,7 @@ unique_fd find_open_file(const std::string &render_node, bool (*accepts)(void *,
 		return {};
 	for (const auto &entry :
 	     std::filesystem::directory_iterator("/proc/self/fd", none)) {
-		int fd = std::atoi(entry.path().filename().c_str());
+		int fd = sysfs::integer(entry.path().filename().string(), -1);
 
 		if (::fstat(fd, &found) < 0 || !S_ISCHR(found.st_mode) ||
 		    found.st_rdev != wanted.st_rdev || !accepts(data, fd))

@@ -50,7 +50,9 @@ constexpr size_t most_engines = 16;
 
 constexpr double rounded_up(size_t n, size_t by)
 {
-	return static_cast<double>((n + by - 1) / by);
+	const size_t pieces = (n + by - 1) / by;
+
+	return static_cast<double>(pieces);
 }
 
 /// What one engine more costs: its doorbell. When a prelaunched collective is released

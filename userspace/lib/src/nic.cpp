@@ -6,6 +6,7 @@
 
 #include "card.hpp"
 #include "odp_trial.hpp"
+#include "sysfs.hpp"
 #include "try.hpp"
 
 namespace sluice {
@@ -40,9 +41,8 @@ void describe_place(nic_info &info)
 	if (fs::exists(at / "device/vendor")) {
 		info.address = target(at / "device");
 		info.driver = target(at / "device/driver");
-		std::string node = first_line(at / "device/numa_node");
-
-		info.numa_node = node.empty() ? -1 : std::atoi(node.c_str());
+		info.numa_node =
+			sysfs::integer(first_line(at / "device/numa_node"), -1);
 	} else if (detail::is_soft_roce(info.name.c_str())) {
 		info.driver = "rdma_rxe";
 	}

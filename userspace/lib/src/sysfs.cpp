@@ -148,6 +148,12 @@ std::string sysfs::target(std::string_view path) const
 	return fs::read_symlink(full(path), bad).filename().string();
 }
 
+int sysfs::integer(std::string_view text, int otherwise) noexcept
+{
+	std::from_chars(text.data(), text.data() + text.size(), otherwise);
+	return otherwise;
+}
+
 std::optional<uint64_t> sysfs::value(std::string_view lines, std::string_view key)
 {
 	for (size_t at = 0; at < lines.size();) {

@@ -43,6 +43,9 @@ public:
 	static std::optional<uint64_t> value(std::string_view lines,
 					     std::string_view key);
 
+	/// The decimal number at the beginning of a text, or @p otherwise.
+	static int integer(std::string_view text, int otherwise) noexcept;
+
 	/// Which of some words a file has, however long it is. None if it cannot be
 	/// read.
 	std::vector<bool> words(std::string_view path,

@@ -34,7 +34,7 @@ std::string field_of(std::string_view lines, std::string_view key)
 bool forwards(std::string_view cpuinfo)
 {
 	return field_of(cpuinfo, "vendor_id") == "AuthenticAMD" &&
-	       std::atoi(field_of(cpuinfo, "cpu family").c_str()) >= 0x17;
+	       sysfs::integer(field_of(cpuinfo, "cpu family"), 0) >= 0x17;
 }
 
 } // namespace

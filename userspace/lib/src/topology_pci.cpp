@@ -2,7 +2,6 @@
 // PCI functions and the bridges above them, from the canonical paths of sysfs: the
 // path of a function names each bridge that it is below.
 #include <algorithm>
-#include <charconv>
 #include <cctype>
 #include <cstring>
 
@@ -135,10 +134,9 @@ std::optional<pci_function> topology_reader::pci(const std::string &real) const
 
 	const std::string &own = chain.back();
 	pci.address = own.substr(own.rfind('/') + 1);
-	std::string node = files_.text(own + "/numa_node", 16);
-	std::from_chars(node.data(), node.data() + node.size(), pci.numa_node);
-	std::string group = files_.target(own + "/iommu_group");
-	std::from_chars(group.data(), group.data() + group.size(), pci.iommu_group);
+	pci.numa_node = sysfs::integer(files_.text(own + "/numa_node", 16), -1);
+	const std::string group = files_.target(own + "/iommu_group");
+	pci.iommu_group = sysfs::integer(group, -1);
 	if (pci.iommu_group >= 0)
 		pci.iommu_mode =
 			files_.text("sys/kernel/iommu_groups/" + group + "/type", 32);
