@@ -2,12 +2,13 @@
 /*
  * mpi-hosts BYTES ...: collectives of all GPUs of all hosts, by a rank of MPI on each host.
  * SDMA engines move data inside of a host, and MPI between the leaders' memory, which is
- * shared memory in their GPUs. BYTES are a block's, of one GPU. A line for each operation,
- * size and host, which whoever has started it judges:
+ * shared memory in their GPUs. BYTES are a block's, of one GPU for another. A line for each
+ * operation, size and host, which whoever has started it judges:
  *
  *   all_gather 8192 host=0 gpus=2 migrations=0 left=0 wrong=0
  */
 #include <algorithm>
+#include <array>
 #include <climits>
 #include <cstdio>
 #include <cstdlib>
@@ -33,13 +34,14 @@ result<void> check(int err)
 	return fail(errc::system, "MPI", text);
 }
 
-result<int> count_of(size_t bytes)
+/// What MPI says to @p call, with the number of bytes of @p memory.
+result<void> counted(const slice &memory, const auto &call)
 {
-	if (bytes > INT_MAX)
+	if (memory.size() > INT_MAX)
 		return fail(errc::usage, "MPI",
-			    std::format("{} bytes, a message has {} at most", bytes,
-					INT_MAX));
-	return static_cast<int>(bytes);
+			    std::format("{} bytes, a message has {} at most",
+					memory.size(), INT_MAX));
+	return check(call(static_cast<int>(memory.size())));
 }
 
 class mpi_transport : public host_transport {
@@ -62,38 +64,85 @@ public:
 	// MPI_Allgather have the CPU move parts.
 	result<void> all_gather(const slice &all) override
 	{
-		auto count = count_of(all.size() / hosts());
-
-		if (!count)
-			return std::unexpected(count.error());
-		for (int step = 0; step < hosts_ - 1; step++)
-			if (auto passed = pass_on(all, *count, step); !passed)
-				return passed;
-		return {};
+		return for_others([&](int step) {
+			return pass(all, before(step - 1), after(1), all, before(step),
+				    before(1));
+		});
+	}
+	// MPI_Alltoall copies what a host has for itself, by the CPU.
+	result<void> all_to_all(const slice &to, const slice &from) override
+	{
+		return for_others([&](int step) {
+			return pass(from, after(step), after(step), to, before(step),
+				    before(step));
+		});
 	}
 	result<void> broadcast(unsigned root, const slice &memory) override
 	{
-		auto count = count_of(memory.size());
-
-		if (!count)
-			return std::unexpected(count.error());
-		return check(MPI_Bcast(memory.data(), *count, MPI_BYTE,
-				       static_cast<int>(root), all_));
+		return counted(memory, [&](int count) {
+			return MPI_Bcast(memory.data(), count, MPI_BYTE,
+					 static_cast<int>(root), all_);
+		});
+	}
+	// Some ways of MPI_Gather and MPI_Scatter pass parts on by memory of their own.
+	result<void> gather(unsigned root, const slice &memory) override
+	{
+		if (host() != root)
+			return send(memory, static_cast<int>(root));
+		return for_others([&](int step) {
+			return receive(part(memory, before(step)), before(step));
+		});
+	}
+	result<void> scatter(unsigned root, const slice &memory) override
+	{
+		if (host() != root)
+			return receive(memory, static_cast<int>(root));
+		return for_others([&](int step) {
+			return send(part(memory, after(step)), after(step));
+		});
 	}
 
 private:
 	int before(int steps) const { return (host_ + hosts_ - steps) % hosts_; }
-	/// The part that came @p step steps ago; the own one at first.
-	result<void> pass_on(const slice &all, int count, int step)
+	int after(int steps) const { return (host_ + steps) % hosts_; }
+	slice part(const slice &all, int host) const
 	{
-		auto part = [&](int host) {
-			return all.data() + ptrdiff_t{host} * count;
-		};
+		const size_t size = all.size() / hosts();
 
-		return check(MPI_Sendrecv(part(before(step)), count, MPI_BYTE,
-					  (host_ + 1) % hosts_, 0,
-					  part(before(step + 1)), count, MPI_BYTE,
-					  before(1), 0, all_, MPI_STATUS_IGNORE));
+		return all.part(static_cast<size_t>(host) * size, size);
+	}
+	/// @p what of each distance to another host.
+	result<void> for_others(const auto &what) const
+	{
+		result<void> good;
+
+		for (int step = 1; good && step < hosts_; step++)
+			good = what(step);
+		return good;
+	}
+	/// A part goes to host @p there while another one comes from host @p by.
+	result<void> pass(const slice &from, int sent, int there, const slice &to,
+			  int come, int by)
+	{
+		const slice out = part(from, sent), in = part(to, come);
+		return counted(out, [&](int count) {
+			return MPI_Sendrecv(out.data(), count, MPI_BYTE, there, 0,
+					    in.data(), count, MPI_BYTE, by, 0, all_,
+					    MPI_STATUS_IGNORE);
+		});
+	}
+	result<void> send(const slice &memory, int to)
+	{
+		return counted(memory, [&](int count) {
+			return MPI_Send(memory.data(), count, MPI_BYTE, to, 0, all_);
+		});
+	}
+	result<void> receive(const slice &memory, int from)
+	{
+		return counted(memory, [&](int count) {
+			return MPI_Recv(memory.data(), count, MPI_BYTE, from, 0, all_,
+					MPI_STATUS_IGNORE);
+		});
 	}
 
 	MPI_Comm all_;
@@ -159,48 +208,145 @@ void fill(const slice &memory, content with)
 		memory.data()[i] = with.at(i);
 }
 
-bool differs(const slice &memory, content from)
+/// Is it not what @p from has at @p begin?
+bool differs(const slice &memory, content from, size_t begin)
 {
 	for (size_t i = 0; i < memory.size(); i++)
-		if (memory.data()[i] != from.at(i))
+		if (memory.data()[i] != from.at(begin + i))
 			return true;
 	return false;
 }
 
-/// All ranks' blocks, or the one of the last rank.
-void run(job &j, host_group &all, const mpi_transport &over, bool gathers, size_t block)
-{
-	const unsigned first = all.first_rank(), last = all.ranks() - 1;
-	std::vector<slice> from;
-	bool wrong = false;
+/// Memory of an operation.
+struct places {
+	std::vector<slice> to, from; ///< of the ranks of this host
+	unsigned root;		     ///< of all ranks
+	slice staging;
+	size_t relayed; ///< bytes of it that a gather or scatter wants here
 
-	j.take(gathers ? all.ranks() * block : block);
-	for (unsigned r = 0; r < j.ranks(); r++) {
-		from.push_back(gathers ? j.memory[r].part((first + r) * block, block)
-				       : j.memory[r]);
-		fill(from[r], {first + r, 0});
+	const slice &of_root(const std::vector<slice> &all) const
+	{
+		return all[root % all.size()];
 	}
+	slice relay() const { return staging.part(0, relayed); }
+};
+
+enum class pattern { all_gather, all_to_all, broadcast, gather, scatter };
+
+struct operation_kind {
+	pattern what;
+	const char *name;
+	bool gathers; ///< a block of each rank arrives, and not only the root's
+	bool deals;   ///< each rank gets a block that no other one gets
+	bool to_root; ///< only the root gets anything
+};
+
+constexpr std::array operations = {
+	operation_kind{pattern::all_gather, "all_gather", true, false, false},
+	operation_kind{pattern::all_to_all, "all_to_all", true, true, false},
+	operation_kind{pattern::broadcast, "broadcast", false, false, false},
+	operation_kind{pattern::gather, "gather", true, false, true},
+	operation_kind{pattern::scatter, "scatter", false, true, false},
+};
+
+result<host_collective> prepared(host_group &all, pattern what, const places &p)
+{
+	switch (what) {
+	case pattern::all_gather: return all.all_gather(p.to, p.from);
+	case pattern::all_to_all: return all.all_to_all(p.to, p.from, p.staging);
+	case pattern::broadcast: return all.broadcast(p.root, p.to);
+	case pattern::gather:
+		return all.gather(p.root, p.of_root(p.to), p.from, p.relay());
+	case pattern::scatter: break;
+	}
+	return all.scatter(p.root, p.to, p.of_root(p.from), p.relay());
+}
+
+/// One operation, with blocks of one size.
+class trial {
+public:
+	trial(job &j, host_group &all, const operation_kind &what, size_t block)
+		: job_(j), all_(all), what_(what), block_(block)
+	{
+		const size_t whole = all.ranks() * block, own = j.ranks() * block;
+
+		j.take(2 * whole + 2 * j.ranks() * whole);
+		for (unsigned r = 0; r < j.ranks(); r++) {
+			p_.to.push_back(
+				j.memory[r].part(0, what.gathers ? whole : block));
+			p_.from.push_back(source(r));
+		}
+		p_.root = all.ranks() - 1;
+		p_.staging = j.memory[0].part(2 * whole, 2 * j.ranks() * whole);
+		p_.relayed = p_.root / j.ranks() == all.first_rank() / j.ranks() ? whole
+										 : own;
+	}
+
+	result<host_collective> prepare() { return prepared(all_, what_.what, p_); }
+	/// What the ranks of this host from @p first on have for others.
+	void fill_from(unsigned first, unsigned turn) const
+	{
+		for (unsigned r = first; r < job_.ranks(); r++)
+			if (what_.gathers || rank(r) == p_.root)
+				fill(p_.from[r], {rank(r), turn});
+	}
+	/// Have they got what leaders had in the first turn, and all others in the second?
+	bool wrong() const
+	{
+		bool is = false;
+
+		for (unsigned r = 0; r < job_.ranks(); r++)
+			for (unsigned n = 0; n < p_.to[r].size() / block_; n++)
+				is |= gets(r) && wrong_block(r, n);
+		return is;
+	}
+
+private:
+	unsigned rank(unsigned r) const { return all_.first_rank() + r; }
+	bool gets(unsigned r) const { return !what_.to_root || rank(r) == p_.root; }
+	/// In place, where it may be so for all ranks.
+	slice source(unsigned r) const
+	{
+		const size_t whole = all_.ranks() * block_;
+
+		if (what_.deals || what_.to_root)
+			return job_.memory[r].part(whole, what_.deals ? whole : block_);
+		return what_.gathers ? p_.to[r].part(rank(r) * block_, block_)
+				     : p_.to[r];
+	}
+	bool wrong_block(unsigned r, unsigned n) const
+	{
+		const unsigned by = what_.gathers ? n : p_.root;
+
+		return differs(p_.to[r].part(n * block_, block_),
+			       {by, by % job_.ranks() ? 1u : 0u},
+			       what_.deals ? rank(r) * block_ : 0);
+	}
+
+	job &job_;
+	host_group &all_;
+	const operation_kind &what_;
+	size_t block_;
+	places p_;
+};
+
+void run(job &j, host_group &all, unsigned host, const operation_kind &what,
+	 size_t block)
+{
+	trial one(j, all, what, block);
+
+	one.fill_from(0, 0);
 	or_exit(j.leader().prefetch(j.memory[0]));
-	auto what = or_exit(gathers ? all.all_gather(j.memory, from)
-				    : all.broadcast(last, j.memory));
+	auto collective = or_exit(one.prepare());
 	// To give it to another GPU begins a migration to where it is, which counts.
 	const long before = j.migrations();
-	or_exit(what.run());
+	or_exit(collective.run());
 	// All but the leader's is new: the CPU would have that leave its GPU.
-	for (unsigned r = 1; r < j.ranks(); r++)
-		fill(from[r], {first + r, 1});
-	or_exit(what.run());
+	one.fill_from(1, 1);
+	or_exit(collective.run());
 	const long migrations = j.migrations() - before, left = j.left();
-	for (const slice &one : j.memory)
-		for (unsigned part = 0; part < (gathers ? all.ranks() : 1); part++) {
-			const unsigned r = gathers ? part : last;
-
-			wrong |= differs(one.part(part * block, block),
-					 {r, r % j.ranks() ? 1u : 0u});
-		}
 	std::printf("%s %zu host=%u gpus=%u migrations=%ld left=%ld wrong=%d\n",
-		    gathers ? "all_gather" : "broadcast", block, over.host(), j.ranks(),
-		    migrations, left, wrong);
+		    what.name, block, host, j.ranks(), migrations, left, one.wrong());
 	std::fflush(stdout);
 }
 
@@ -216,8 +362,9 @@ int main(int argc, char **argv)
 	auto local = or_exit(group::make(j.ring, j.gpus));
 	auto all = or_exit(host_group::make(local, over));
 	for (int n = 1; n < argc; n++)
-		for (bool gathers : {true, false})
-			run(j, all, over, gathers, std::strtoul(argv[n], nullptr, 0));
+		for (const operation_kind &what : operations)
+			run(j, all, over.host(), what,
+			    std::strtoul(argv[n], nullptr, 0));
 	MPI_Finalize();
 	return 0;
 }

@@ -64,6 +64,14 @@ public:
 				    static_cast<ptrdiff_t>(to.offset()));
 	}
 
+	/// Whatever is in @p memory now is right.
+	void accept(const slice &memory)
+	{
+		std::ranges::copy(memory.bytes(),
+				  expected_[of(memory)].begin() +
+					  static_cast<ptrdiff_t>(memory.offset()));
+	}
+
 	testing::AssertionResult right() const { return holds(expected_); }
 	testing::AssertionResult untouched() const { return holds(before_); }
 	std::mt19937 &random() { return random_; }

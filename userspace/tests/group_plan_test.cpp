@@ -286,8 +286,8 @@ TEST_F(GroupMistakeTest, MemoryThatOverlaps)
 	EXPECT_TRUE(plan_send(4, same, {}));
 	const message ring[] = {{0, 1, to[1], to[0]}, {1, 0, to[3], to[1]}};
 	expect(plan_send(4, ring, {}), 1,
-	       "send: rank 1: it uses memory at the same "
-	       "time as rank 0, and one of them writes");
+	       "send: rank 1: its memory overlaps memory of rank 0, and one of "
+	       "the two is written");
 }
 
 // Of eight ranks: those that the paper's tables have as the quickest.

@@ -132,7 +132,10 @@ struct alone : host_transport {
 	unsigned hosts() const noexcept override { return 1; }
 	unsigned host() const noexcept override { return 0; }
 	result<void> all_gather(const slice &) override { return {}; }
+	result<void> all_to_all(const slice &, const slice &) override { return {}; }
 	result<void> broadcast(unsigned, const slice &) override { return {}; }
+	result<void> gather(unsigned, const slice &) override { return {}; }
+	result<void> scatter(unsigned, const slice &) override { return {}; }
 };
 
 void is_no_host(member &m)

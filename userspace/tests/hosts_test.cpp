@@ -37,6 +37,31 @@ void broadcast_all(std::span<const slice> memory, unsigned root)
 			std::ranges::copy(memory[root].bytes(), memory[to].data());
 }
 
+// From what @p root has to the others' one part each, or the reverse.
+void scatter_all(std::span<const slice> memory, unsigned root, bool gathers)
+{
+	for (size_t h = 0; h < memory.size(); h++) {
+		if (h == root)
+			continue;
+		const slice part =
+			memory[root].part(h * memory[h].size(), memory[h].size());
+
+		std::ranges::copy((gathers ? memory[h] : part).bytes(),
+				  (gathers ? part : memory[h]).data());
+	}
+}
+
+void exchange_all(std::span<const slice> to, std::span<const slice> from)
+{
+	const size_t part = to[0].size() / to.size();
+
+	for (size_t by = 0; by < to.size(); by++)
+		for (size_t h = 0; h < to.size(); h++)
+			if (by != h)
+				std::ranges::copy(from[by].part(h * part, part).bytes(),
+						  to[h].part(by * part, part).data());
+}
+
 struct shape {
 	unsigned hosts, ranks, leader;
 	size_t block;
@@ -80,6 +105,26 @@ struct all_hosts {
 		return (host * of.ranks + r) * of.block;
 	}
 
+	/// What the leaders exchange.
+	void exchange(const host_plan &what, const slices &shared) const
+	{
+		const unsigned root = what.root / of.ranks;
+		slices out, in;
+
+		switch (what.kind) {
+		case pattern::all_gather: return gather_all(shared);
+		case pattern::broadcast: return broadcast_all(shared, root);
+		case pattern::gather: return scatter_all(shared, root, true);
+		case pattern::scatter: return scatter_all(shared, root, false);
+		default: break;
+		}
+		for (const slice &one : shared) {
+			out.push_back(one.part(0, one.size() / 2));
+			in.push_back(one.part(one.size() / 2, one.size() / 2));
+		}
+		exchange_all(in, out);
+	}
+
 	/// One host after the other, in each phase.
 	void carry_out(const std::vector<host_plan> &plans)
 	{
@@ -90,13 +135,17 @@ struct all_hosts {
 				sluice::carry_out(one, w.random());
 			shared.push_back(p.shared);
 		}
-		if (plans[0].kind == pattern::all_gather)
-			gather_all(shared);
-		else
-			broadcast_all(shared, plans[0].root / of.ranks);
+		exchange(plans[0], shared);
 		for (const host_plan &p : plans)
 			for (const plan &one : p.after)
 				sluice::carry_out(one, w.random());
+		for (const slice &one : staging)
+			w.accept(one);
+	}
+	slice take_staging(unsigned host, size_t size)
+	{
+		staging.push_back(w.take(host, size));
+		return staging.back();
 	}
 
 	std::vector<host_plan> gathers()
@@ -137,8 +186,67 @@ struct all_hosts {
 		return plans;
 	}
 
+	std::vector<host_plan> all_to_alls()
+	{
+		const size_t whole = of.hosts * of.ranks * of.block;
+		std::vector<slices> to, from;
+		std::vector<host_plan> plans;
+
+		for (unsigned h = 0; h < of.hosts; h++) {
+			from.push_back(take(h, whole));
+			to.push_back(of.in_place ? from[h] : take(h, whole));
+			plans.push_back(
+				plan_all_to_all(of.at(h), to[h], from[h],
+						take_staging(h, 2 * of.ranks * whole))
+					.value());
+		}
+		for (unsigned i = 0; i < of.hosts * of.ranks; i++)
+			for (unsigned j = 0; j < of.hosts * of.ranks; j++)
+				w.expect(to[j / of.ranks][j % of.ranks].part(
+						 i * of.block, of.block),
+					 from[i / of.ranks][i % of.ranks].part(
+						 j * of.block, of.block));
+		return plans;
+	}
+	/// Gathers or scatters.
+	std::vector<host_plan> rooted(pattern kind, unsigned root)
+	{
+		const unsigned host = root / of.ranks, rank = root % of.ranks;
+		const size_t own = of.ranks * of.block, whole = of.hosts * own;
+		const slice all = w.take(host, whole);
+		std::vector<host_plan> plans;
+
+		for (unsigned h = 0; h < of.hosts; h++) {
+			const bool here = h == host;
+			slice by;
+			slices each = take(h, of.block);
+
+			if (here && of.in_place)
+				each[rank] = all.part(place(h, rank), of.block);
+			if (!here || rank != of.leader)
+				by = take_staging(h, here ? whole : own);
+			const slice &its = here ? all : slice();
+			plans.push_back(
+				kind == pattern::gather
+					? plan_gather(of.at(h), root, its, each, by)
+						  .value()
+					: plan_scatter(of.at(h), root, each, its, by)
+						  .value());
+			for (unsigned r = 0; r < of.ranks; r++) {
+				slice part = all.part(place(h, r), of.block);
+
+				if (kind == pattern::gather)
+					w.expect(part, each[r]);
+				else
+					w.expect(each[r], part);
+			}
+		}
+		return plans;
+	}
+
 	shape of;
 	world w;
+	slices staging;
 };
 
 template <class F> void for_each_shape(F what)
@@ -191,6 +299,36 @@ TEST(HostPlan, BroadcastsFromEachRank)
 	});
 }
 
+TEST(HostPlan, ExchangesBlocksOfAll)
+{
+	uint32_t seed = 1;
+
+	for_each_shape([&](shape s) {
+		s.block = std::min<size_t>(s.block, 120); // memory is staged, too
+		all_hosts all(s, seed++);
+
+		all.carry_out(all.all_to_alls());
+		ASSERT_TRUE(all.w.right()) << s.text();
+	});
+}
+
+TEST(HostPlan, GathersToEachRankAndScattersFromIt)
+{
+	uint32_t seed = 1;
+
+	for_each_shape([&](const shape &s) {
+		for (unsigned root = 0; root < s.hosts * s.ranks; root++)
+			for (pattern kind : {pattern::gather, pattern::scatter}) {
+				all_hosts all(s, seed++);
+
+				all.carry_out(all.rooted(kind, root));
+				ASSERT_TRUE(all.w.right())
+					<< name(kind) << ", " << s.text() << ", root "
+					<< root;
+			}
+	});
+}
+
 // But for what comes by the leader, and what is there.
 TEST(HostPlan, WritesEachByteOnce)
 {
@@ -207,6 +345,35 @@ TEST(HostPlan, WritesEachByteOnce)
 			EXPECT_EQ(bytes_of(p.before) + bytes_of(p.after),
 				  (s.ranks - 1) * s.block)
 				<< s.text();
+	});
+}
+
+// That of other hosts once more, where it is staged: by all, and by the leader.
+TEST(HostPlan, StagesWhatOtherHostsHave)
+{
+	for_each_shape([&](shape s) {
+		if (s.in_place)
+			return;
+		s.block = std::min<size_t>(s.block, 120);
+		all_hosts all(s, 1);
+		const size_t own = s.ranks * s.block, whole = s.hosts * own;
+
+		for (const host_plan &p : all.all_to_alls()) {
+			EXPECT_EQ(bytes_of(p.before), s.ranks * whole) << s.text();
+			EXPECT_EQ(bytes_of(p.after), s.ranks * (whole - own))
+				<< s.text();
+		}
+		for (pattern kind : {pattern::gather, pattern::scatter}) {
+			all_hosts more(s, 1);
+			const auto plans = more.rooted(kind, 0);
+			const size_t staged = s.leader ? whole - own : 0;
+
+			for (unsigned h = 0; h < s.hosts; h++)
+				EXPECT_EQ(bytes_of(plans[h].before) +
+						  bytes_of(plans[h].after),
+					  own + (h ? 0 : staged))
+					<< name(kind) << ", " << s.text();
+		}
 	});
 }
 
@@ -245,6 +412,10 @@ TEST_F(HostMistakeTest, PlacesThatThereAreNot)
 	       "host_group: rank 2 is the leader, the group has 2");
 	expect(plan_broadcast(at, 6, from), errc::usage, none,
 	       "broadcast: rank 6 is the root, the group has 6 ranks");
+	expect(plan_gather(at, 6, {}, from, {}), errc::usage, none,
+	       "gather: rank 6 is the root, the group has 6 ranks");
+	expect(plan_scatter(at, 6, from, {}, {}), errc::usage, none,
+	       "scatter: rank 6 is the root, the group has 6 ranks");
 }
 
 TEST_F(HostMistakeTest, SizesThatDiffer)
@@ -274,7 +445,8 @@ TEST_F(HostMistakeTest, BlocksWhereOthersCome)
 	}
 	from[0] = to[0].part(201, 100);
 	expect(plan_all_gather(at, to, from), errc::usage, 0,
-	       "all_gather: rank 0: its block overlaps what is to be gathered");
+	       "all_gather: rank 0: its memory overlaps memory of rank 0, and one of "
+	       "the two is written");
 	from[0] = to[0].part(200, 100);
 	EXPECT_TRUE(plan_all_gather(at, to, from));
 }
@@ -286,9 +458,66 @@ TEST_F(HostMistakeTest, GatheredOverAnother)
 
 	to = {both.part(0, 600), both.part(200, 600)};
 	expect(plan_all_gather(at, to, from), errc::usage, 1,
-	       "all_gather: rank 1: what it gathers overlaps what rank 0 does");
+	       "all_gather: rank 1: its memory overlaps memory of rank 0, and one of "
+	       "the two is written");
 	to[1] = both.part(600, 600);
 	EXPECT_TRUE(plan_all_gather(at, to, from));
+}
+
+TEST_F(HostMistakeTest, StagingOfOtherSizes)
+{
+	const slice much = all.w.take(1, 2400), block = much.part(0, 200);
+	const slices blocks = all.take(1, 600);
+
+	EXPECT_TRUE(plan_all_to_all(at, to, blocks, much));
+	EXPECT_TRUE(plan_all_to_all(at, to, to, much));
+	expect(plan_all_to_all(at, to, blocks, much.part(0, 2399)), errc::usage, 0,
+	       "all_to_all: rank 0: 2399 bytes where 2400 are wanted");
+	expect(plan_all_to_all(at, from, from, block), errc::usage, none,
+	       "all_to_all: 100 bytes are not 6 blocks of one size");
+	// the leader is the root, rank 2 of all; another rank is; one of another host
+	EXPECT_TRUE(plan_gather(at, 2, to[0], from, {}));
+	EXPECT_TRUE(plan_gather(at, 3, to[1], from, to[0]));
+	EXPECT_TRUE(plan_gather(at, 0, {}, from, block));
+	EXPECT_TRUE(plan_scatter(at, 0, from, {}, block));
+	expect(plan_gather(at, 3, to[1], from, block), errc::usage, 0,
+	       "gather: rank 0: 200 bytes where 600 are wanted");
+	expect(plan_gather(at, 3, to[1].part(0, 599), from, to[0]), errc::usage, 1,
+	       "gather: rank 1: 599 bytes where 600 are wanted");
+	expect(plan_scatter(at, 0, from, {}, {}), errc::usage, 0,
+	       "scatter: rank 0: memory outside of its buffer");
+}
+
+// What is staged, and what is there already when others' memory comes.
+TEST_F(HostMistakeTest, MemoryThatOverlaps)
+{
+	const slice much = all.w.take(1, 4200), stage = much.part(0, 2400);
+	const slices apart = {much.part(2400, 600), much.part(3000, 600)};
+	const auto overlaps = [](const auto &got, unsigned rank, unsigned other) {
+		expect(got, errc::usage, rank,
+		       std::format("{}: rank {}: its memory overlaps memory of rank "
+				   "{}, and one of the two is written",
+				   got ? "" : got.error().where(), rank, other));
+	};
+
+	EXPECT_TRUE(plan_all_to_all(at, to, apart, stage));
+	overlaps(plan_all_to_all(at, to, {{much.part(2399, 600), apart[1]}}, stage), 0,
+		 0);
+	overlaps(plan_all_to_all(at, {{apart[0], much.part(2999, 600)}}, to, stage), 1,
+		 0);
+	// in place for one rank only
+	overlaps(plan_all_to_all(at, to, {{apart[0], to[1]}}, stage), 1, 1);
+	EXPECT_TRUE(plan_gather(at, 3, to[1], from, to[0]));
+	overlaps(plan_gather(at, 3, to[1], from, to[1]), 0, 1);
+	overlaps(plan_gather(at, 0, {}, {{stage.part(0, 100), from[1]}},
+			     stage.part(99, 200)),
+		 0, 0);
+	// its block of what it gathers, and another one's
+	EXPECT_TRUE(plan_gather(at, 2, to[0], {{to[0].part(200, 100), from[1]}}, {}));
+	overlaps(plan_gather(at, 2, to[0], {{to[0].part(300, 100), from[1]}}, {}), 0,
+		 0);
+	EXPECT_TRUE(plan_scatter(at, 2, {{to[0].part(200, 100), from[1]}}, to[0], {}));
+	overlaps(plan_scatter(at, 2, {{to[0].part(0, 100), from[1]}}, to[0], {}), 0, 0);
 }
 
 namespace {
@@ -296,19 +525,22 @@ namespace {
 /// Where threads that are hosts meet: who comes last moves the data of all.
 class hub {
 public:
-	using mover = std::function<void(std::span<const slice>)>;
+	using mover =
+		std::function<void(std::span<const slice>, std::span<const slice>)>;
 
-	explicit hub(unsigned hosts) : come_(hosts) {}
+	explicit hub(unsigned hosts) : come_(hosts), from_(hosts) {}
 
 	unsigned hosts() const { return static_cast<unsigned>(come_.size()); }
-	result<void> meet(unsigned host, const slice &memory, const mover &move)
+	result<void> meet(unsigned host, const slice &memory, const slice &from,
+			  const mover &move)
 	{
 		std::unique_lock guard(lock_);
 		const unsigned turn = turn_;
 
 		come_[host] = memory;
+		from_[host] = from;
 		if (missing() == hosts()) {
-			move(come_);
+			move(come_, from_);
 			come_.assign(hosts(), {});
 			turn_++;
 			changed_.notify_all();
@@ -334,7 +566,7 @@ private:
 
 	std::mutex lock_;
 	std::condition_variable changed_;
-	slices come_;
+	slices come_, from_;
 	unsigned turn_ = 0;
 };
 
@@ -346,16 +578,32 @@ public:
 	unsigned host() const noexcept override { return host_; }
 	result<void> all_gather(const slice &all) override
 	{
-		return hub_.meet(host_, all, gather_all);
+		return meet(all, gather_all);
+	}
+	result<void> all_to_all(const slice &to, const slice &from) override
+	{
+		return hub_.meet(host_, to, from, exchange_all);
 	}
 	result<void> broadcast(unsigned root, const slice &memory) override
 	{
-		return hub_.meet(host_, memory, [root](std::span<const slice> all) {
-			broadcast_all(all, root);
-		});
+		return meet(memory, [root](auto all) { broadcast_all(all, root); });
+	}
+	result<void> gather(unsigned root, const slice &memory) override
+	{
+		return meet(memory, [root](auto all) { scatter_all(all, root, true); });
+	}
+	result<void> scatter(unsigned root, const slice &memory) override
+	{
+		return meet(memory,
+			    [root](auto all) { scatter_all(all, root, false); });
 	}
 
 private:
+	result<void> meet(const slice &memory, const auto &move)
+	{
+		return hub_.meet(host_, memory, {}, [&](auto all, auto) { move(all); });
+	}
+
 	hub &hub_;
 	unsigned host_;
 };
@@ -412,14 +660,38 @@ struct HostsTest : ::testing::Test {
 			       std::format("host {}: it failed there: device", bad));
 	}
 
-	/// What the leader of each of three hosts has for the blocks of all.
-	static slices shared_of(all_hosts &all)
+	/// What the leader of each of three hosts has: two parts for each host, or a part
+	/// of a gather and scatter to and from host 1.
+	static slices shared_of(all_hosts &all, pattern kind)
 	{
+		const bool rooted = kind == pattern::gather || kind == pattern::scatter;
 		slices shared;
 
 		for (unsigned h = 0; h < 3; h++)
-			shared.push_back(all.w.take(h, 3 * 4096));
+			shared.push_back(
+				all.w.take(h, (rooted && h != 1 ? 2 : 6) * 2048));
 		return shared;
+	}
+
+	static void expect_parts(world &w, pattern kind, const slices &shared)
+	{
+		const auto part = [&](unsigned host, unsigned n) {
+			return shared[host].part(n * 2048, 2048);
+		};
+
+		for (unsigned h = 0; h < 3; h++)
+			for (unsigned n = 0; n < 6; n++)
+				if (kind == pattern::all_gather)
+					w.expect(part(h, n), part(n / 2, n));
+				else if (kind == pattern::broadcast)
+					w.expect(part(h, n), part(1, n));
+				else if (kind == pattern::all_to_all && n >= 3 &&
+					 n - 3 != h)
+					w.expect(part(h, n), part(n - 3, h));
+				else if (kind == pattern::gather && h != 1 && n < 2)
+					w.expect(part(1, 2 * h + n), part(h, n));
+				else if (kind == pattern::scatter && h != 1 && n < 2)
+					w.expect(part(h, n), part(1, 2 * h + n));
 	}
 };
 
@@ -508,21 +780,18 @@ TEST_F(HostsTest, DoNotBelieveAnything)
 
 TEST_F(HostsTest, ExchangeWhatTheLeadersHave)
 {
-	for (pattern kind : {pattern::all_gather, pattern::broadcast}) {
+	for (pattern kind : all_patterns) {
 		all_hosts all({3, 2, 0, 2048, false}, 7);
-		slices shared = shared_of(all);
+		slices shared = shared_of(all, kind);
 
+		if (kind == pattern::send)
+			continue;
+		expect_parts(all.w, kind, shared);
 		// root 3 is the second rank of host 1
-		for (unsigned h = 0; h < 3; h++)
-			for (unsigned part = 0; part < 3; part++)
-				all.w.expect(
-					shared[h].part(part * 4096, 4096),
-					shared[kind == pattern::broadcast ? 1 : part]
-						.part(part * 4096, 4096));
 		together([&](unsigned host, host_set &set) {
 			EXPECT_TRUE(set.exchange(a_run(kind, 3), shared[host], well));
 		});
-		EXPECT_TRUE(all.w.right());
+		EXPECT_TRUE(all.w.right()) << name(kind);
 	}
 }
 
@@ -530,7 +799,7 @@ TEST_F(HostsTest, ExchangeWhatTheLeadersHave)
 TEST_F(HostsTest, ExchangeNothingIfOneHasFailed)
 {
 	all_hosts all({3, 2, 0, 2048, false}, 7);
-	slices shared = shared_of(all);
+	slices shared = shared_of(all, pattern::all_gather);
 
 	together([&](unsigned host, host_set &set) {
 		auto got = set.exchange(a_run(pattern::all_gather, 0), shared[host],

@@ -82,6 +82,16 @@ result<void> check_block(pattern kind, size_t bytes)
 	return {};
 }
 
+result<void> check_blocks(pattern kind, size_t whole, unsigned count)
+{
+	SLUICE_CHECK(check_block(kind, whole));
+	if (whole % count)
+		return fail(errc::usage, name(kind),
+			    std::format("{} bytes are not {} blocks of one size", whole,
+					count));
+	return {};
+}
+
 slice block(const slice &of, unsigned index, size_t bytes)
 {
 	return of.part(index * bytes, bytes);
@@ -96,42 +106,6 @@ std::vector<slice> parts(std::span<const slice> all, size_t offset, size_t lengt
 	return made;
 }
 
-bool overlap(const slice &a, const slice &b)
-{
-	return a.address() < b.address() + b.size() &&
-	       b.address() < a.address() + a.size();
-}
-
-/// Bytes of two ranks are written at different times, which no plan by itself tells.
-result<void> check_targets(std::span<const slice> to)
-{
-	for (unsigned r = 0; r < to.size(); r++)
-		for (unsigned s = 0; s < r; s++)
-			if (overlap(to[r], to[s]))
-				return wrong(
-					pattern::all_gather, r,
-					std::format(
-						"what it gathers overlaps what rank {} does",
-						s));
-	return {};
-}
-
-/// What other hosts have does not come over what a rank has, unless that is its block in
-/// place, of those that begin at @p begin.
-result<void> check_sources(std::span<const slice> to, std::span<const slice> from,
-			   size_t begin)
-{
-	for (unsigned r = 0; r < from.size(); r++)
-		for (unsigned s = 0; s < to.size(); s++)
-			if (overlap(from[r], to[s]) &&
-			    !same_place(from[r], to[s].part(begin + r * from[r].size(),
-							    from[r].size())))
-				return wrong(
-					pattern::all_gather, r,
-					"its block overlaps what is to be gathered");
-	return {};
-}
-
 /// Bytes of memory that a plan uses.
 struct use {
 	uint64_t begin, end;
@@ -139,20 +113,35 @@ struct use {
 	bool writes;
 };
 
-void add_uses(std::vector<use> &all, unsigned rank, const step &s)
+use use_of(const slice &memory, unsigned rank, bool writes)
 {
-	auto add = [&](const slice &memory, bool writes) {
-		all.push_back({memory.address(), memory.address() + memory.size(), rank,
-			       writes});
-	};
-
-	add(s.from, s.swaps);
-	for (const slice &to : s.to)
-		add(to, true);
+	return {memory.address(), memory.address() + memory.size(), rank, writes};
 }
 
-// All of it runs at the same time: what one rank writes, nobody else may touch. The
-// kernel looks only within a batch.
+void add_uses(std::vector<use> &all, unsigned rank, const step &s)
+{
+	all.push_back(use_of(s.from, rank, s.swaps));
+	for (const slice &to : s.to)
+		all.push_back(use_of(to, rank, true));
+}
+
+/// What one rank writes, nobody else may touch.
+result<void> check_apart(pattern kind, std::vector<use> all)
+{
+	std::ranges::sort(all, {}, &use::begin);
+	for (auto a = all.begin(); a != all.end(); ++a)
+		for (auto b = a + 1; b != all.end() && b->begin < a->end; ++b)
+			if (a->writes || b->writes)
+				return wrong(
+					kind, b->rank,
+					std::format(
+						"its memory overlaps memory of rank {}, "
+						"and one of the two is written",
+						a->rank));
+	return {};
+}
+
+// All of it runs at the same time. The kernel looks only within a batch.
 result<void> check_overlaps(const plan &p)
 {
 	std::vector<use> all;
@@ -160,17 +149,7 @@ result<void> check_overlaps(const plan &p)
 	for (unsigned r = 0; r < p.ranks.size(); r++)
 		for (const step &s : p.ranks[r])
 			add_uses(all, r, s);
-	std::ranges::sort(all, {}, &use::begin);
-	for (auto a = all.begin(); a != all.end(); ++a)
-		for (auto b = a + 1; b != all.end() && b->begin < a->end; ++b)
-			if (a->writes || b->writes)
-				return wrong(
-					p.kind, b->rank,
-					std::format(
-						"it uses memory at the same time as rank {}, "
-						"and one of them writes",
-						a->rank));
-	return {};
+	return check_apart(p.kind, std::move(all));
 }
 
 void add_copies(plan &p, const transfers &all)
@@ -299,11 +278,7 @@ result<plan> plan_all_to_all(unsigned ranks, std::span<const slice> to,
 
 	SLUICE_CHECK(check_all(kind, ranks, from, whole));
 	SLUICE_CHECK(check_all(kind, ranks, to, whole));
-	SLUICE_CHECK(check_block(kind, whole));
-	if (whole % ranks)
-		return fail(errc::usage, name(kind),
-			    std::format("{} bytes are not {} blocks of one size", whole,
-					ranks));
+	SLUICE_CHECK(check_blocks(kind, whole, ranks));
 	for (unsigned r = 0; r < ranks; r++)
 		for (unsigned d = 1; d <= ranks; d++) {
 			unsigned peer = (r + d) % ranks;
@@ -404,31 +379,200 @@ result<void> check_place(const host_place &at)
 	return {};
 }
 
+namespace {
+
+/// Parts of what has @p own bytes for each host, by offset and length: those before this
+/// host's, and those behind.
+std::vector<std::pair<size_t, size_t>> of_others(const host_place &at, size_t own)
+{
+	const size_t begin = at.host * own, end = begin + own;
+	std::vector<std::pair<size_t, size_t>> made = {{0, begin},
+						       {end, at.hosts * own - end}};
+
+	std::erase_if(made, [](const auto &part) { return !part.second; });
+	return made;
+}
+
+/// Messages between ranks of this host, if there are any.
+result<void> add_sends(std::vector<plan> &to, const host_place &at,
+		       std::span<const message> all)
+{
+	if (all.empty())
+		return {};
+	SLUICE_TRY(auto sent, plan_send(at.ranks, all, {}));
+	to.push_back(std::move(sent));
+	return {};
+}
+
+result<void> check_all_to_all(const host_place &at, std::span<const slice> to,
+			      std::span<const slice> from, const slice &staging,
+			      bool in_place)
+{
+	const auto kind = pattern::all_to_all;
+	const size_t whole = size_of_first(from);
+	std::vector<use> uses;
+
+	SLUICE_CHECK(check_all(kind, at.ranks, from, whole));
+	SLUICE_CHECK(check_all(kind, at.ranks, to, whole));
+	SLUICE_CHECK(check_blocks(kind, whole, at.hosts * at.ranks));
+	SLUICE_CHECK(check_size(kind, at.leader, staging, 2 * at.ranks * whole));
+	uses.push_back(use_of(staging, at.leader, true));
+	for (unsigned r = 0; r < at.ranks; r++) {
+		uses.push_back(use_of(to[r], r, true));
+		if (!in_place)
+			uses.push_back(use_of(from[r], r, false));
+	}
+	return check_apart(kind, std::move(uses));
+}
+
+/// A gather, or a scatter: the root has @p all, of which each rank has a block in @p each.
+struct rooted {
+	pattern kind;
+	const host_place &at;
+	unsigned root;
+	const slice &all;
+	std::span<const slice> each;
+	const slice &staging;
+
+	bool gathers() const { return kind == pattern::gather; }
+	size_t bytes() const { return size_of_first(each); }
+	/// Of the ranks of a host.
+	size_t own() const { return at.ranks * bytes(); }
+	/// Is the root of this host?
+	bool here() const { return root / at.ranks == at.host; }
+	/// The root, or else the leader.
+	unsigned rank() const { return here() ? root % at.ranks : at.leader; }
+	/// The leader is the root: what it has needs no staging.
+	bool direct() const { return here() && rank() == at.leader; }
+	/// What the ranks of this host have a block of.
+	slice blocks() const { return here() ? block(all, at.host, own()) : staging; }
+	bool in_place(unsigned r) const
+	{
+		return here() && r == rank() &&
+		       same_place(each[r], block(blocks(), r, bytes()));
+	}
+};
+
+result<void> check_rooted(const rooted &c)
+{
+	const size_t whole = c.at.hosts * c.own();
+	std::vector<use> uses;
+
+	SLUICE_CHECK(check_root(c.kind, c.at.hosts * c.at.ranks, c.root));
+	SLUICE_CHECK(check_all(c.kind, c.at.ranks, c.each, c.bytes()));
+	SLUICE_CHECK(check_block(c.kind, c.bytes()));
+	if (c.here()) {
+		SLUICE_CHECK(check_size(c.kind, c.rank(), c.all, whole));
+		uses.push_back(use_of(c.all, c.rank(), c.gathers()));
+	}
+	if (!c.direct()) {
+		SLUICE_CHECK(check_size(c.kind, c.at.leader, c.staging,
+					c.here() ? whole : c.own()));
+		uses.push_back(use_of(c.staging, c.at.leader, true));
+	}
+	for (unsigned r = 0; r < c.at.ranks; r++)
+		if (!c.in_place(r))
+			uses.push_back(use_of(c.each[r], r, !c.gathers()));
+	return check_apart(c.kind, std::move(uses));
+}
+
+/// Between the root and its host's leader: what other hosts' ranks have.
+std::vector<message> relayed(const rooted &c)
+{
+	std::vector<message> made;
+
+	if (!c.here() || c.direct())
+		return made;
+	for (auto [offset, length] : of_others(c.at, c.own())) {
+		const slice all = c.all.part(offset, length);
+		const slice staging = c.staging.part(offset, length);
+
+		if (c.gathers())
+			made.push_back({c.at.leader, c.rank(), all, staging});
+		else
+			made.push_back({c.rank(), c.at.leader, staging, all});
+	}
+	return made;
+}
+
+result<host_plan> plan_rooted(const rooted &c)
+{
+	SLUICE_CHECK(check_rooted(c));
+	const slice &shared = c.direct() ? c.all : c.staging;
+	host_plan made{c.kind, c.root, c.bytes(), shared, {}, {}};
+	auto inside =
+		c.gathers()
+			? plan_gather(c.at.ranks, c.rank(), c.blocks(), c.each, {})
+			: plan_scatter(c.at.ranks, c.rank(), c.each, c.blocks(), {});
+	if (!inside)
+		return std::unexpected(std::move(inside.error()));
+	(c.gathers() || c.here() ? made.before : made.after)
+		.push_back(*std::move(inside));
+	SLUICE_CHECK(
+		add_sends(c.gathers() ? made.after : made.before, c.at, relayed(c)));
+	return made;
+}
+
+} // namespace
+
 // Own blocks go round the host at once; those of other hosts come by the leader.
 result<host_plan> plan_all_gather(const host_place &at, std::span<const slice> to,
 				  std::span<const slice> from)
 {
 	const auto kind = pattern::all_gather;
 	const size_t bytes = size_of_first(from), own = at.ranks * bytes;
-	const size_t whole = at.hosts * own, begin = at.host * own;
+	std::vector<use> uses;
 
 	SLUICE_CHECK(check_all(kind, at.ranks, from, bytes));
 	SLUICE_CHECK(check_block(kind, bytes));
-	SLUICE_CHECK(check_all(kind, at.ranks, to, whole));
-	SLUICE_CHECK(check_targets(to));
-	SLUICE_CHECK(check_sources(to, from, begin));
-	host_plan made{kind, 0, to[at.leader], {}, {}};
+	SLUICE_CHECK(check_all(kind, at.ranks, to, at.hosts * own));
+	for (unsigned r = 0; r < at.ranks; r++) {
+		uses.push_back(use_of(to[r], r, true));
+		if (!same_place(from[r], block(to[r], at.host * at.ranks + r, bytes)))
+			uses.push_back(use_of(from[r], r, false));
+	}
+	SLUICE_CHECK(check_apart(kind, std::move(uses)));
+	host_plan made{kind, 0, at.hosts * own, to[at.leader], {}, {}};
 	SLUICE_TRY(auto inside,
-		   plan_all_gather(at.ranks, parts(to, begin, own), from, {}));
+		   plan_all_gather(at.ranks, parts(to, at.host * own, own), from, {}));
 	made.before.push_back(std::move(inside));
-	for (auto [first, last] : {std::pair(size_t{0}, begin), {begin + own, whole}}) {
-		if (first == last)
-			continue;
-		SLUICE_TRY(auto spread,
-			   plan_broadcast(at.ranks, at.leader,
-					  parts(to, first, last - first), {}));
+	for (auto [offset, length] : of_others(at, own)) {
+		SLUICE_TRY(auto spread, plan_broadcast(at.ranks, at.leader,
+						       parts(to, offset, length), {}));
 		made.after.push_back(std::move(spread));
 	}
+	return made;
+}
+
+// The leaders have one message for each pair of hosts. The senders lay it out so that each
+// receiver's blocks are in a row: that work all of them share, and the leader has less.
+result<host_plan> plan_all_to_all(const host_place &at, std::span<const slice> to,
+				  std::span<const slice> from, const slice &staging)
+{
+	const bool in_place = std::ranges::equal(to, from, same_place);
+	const size_t whole = size_of_first(from), own = whole / at.hosts;
+	const size_t bytes = own / at.ranks, half = at.ranks * whole;
+	std::vector<message> out, in;
+
+	SLUICE_CHECK(check_all_to_all(at, to, from, staging, in_place));
+	host_plan made{pattern::all_to_all, 0, whole, staging, {}, {}};
+	SLUICE_TRY(auto inside, plan_all_to_all(at.ranks, parts(to, at.host * own, own),
+						parts(from, at.host * own, own), {}));
+	made.before.push_back(std::move(inside));
+	for (unsigned peer = 0; peer < at.hosts * at.ranks; peer++) {
+		const unsigned host = peer / at.ranks, there = peer % at.ranks;
+
+		if (host == at.host)
+			continue;
+		for (unsigned r = 0; r < at.ranks; r++)
+			out.push_back({r, at.leader,
+				       block(staging, peer * at.ranks + r, bytes),
+				       block(from[r], peer, bytes)});
+		in.push_back({at.leader, there, block(to[there], host, own),
+			      staging.part(half + peer * own, own)});
+	}
+	SLUICE_CHECK(add_sends(made.before, at, out));
+	SLUICE_CHECK(add_sends(made.after, at, in));
 	return made;
 }
 
@@ -443,9 +587,23 @@ result<host_plan> plan_broadcast(const host_place &at, unsigned root,
 	SLUICE_TRY(auto spread,
 		   plan_broadcast(at.ranks, here ? root % at.ranks : at.leader, memory,
 				  {}));
-	host_plan made{kind, root, memory[at.leader], {}, {}};
+	const slice &shared = memory[at.leader];
+	host_plan made{kind, root, shared.size(), shared, {}, {}};
 	(here ? made.before : made.after).push_back(std::move(spread));
 	return made;
+}
+
+result<host_plan> plan_gather(const host_place &at, unsigned root, const slice &to,
+			      std::span<const slice> from, const slice &staging)
+{
+	return plan_rooted({pattern::gather, at, root, to, from, staging});
+}
+
+result<host_plan> plan_scatter(const host_place &at, unsigned root,
+			       std::span<const slice> to, const slice &from,
+			       const slice &staging)
+{
+	return plan_rooted({pattern::scatter, at, root, from, to, staging});
 }
 
 unsigned engines_wanted(variant how, std::span<const step> steps) noexcept

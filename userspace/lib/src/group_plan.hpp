@@ -83,6 +83,7 @@ result<void> check_place(const host_place &at);
 struct host_plan {
 	pattern kind;
 	unsigned root; ///< of the ranks of all hosts; 0: there is none
+	size_t bytes;  ///< which all hosts must say alike
 	slice shared;  ///< of the leader, which the leaders exchange
 	std::vector<plan> before, after;
 };
@@ -90,8 +91,15 @@ struct host_plan {
 /// What the operations of sluice::host_group do on the host @p at; see there.
 result<host_plan> plan_all_gather(const host_place &at, std::span<const slice> to,
 				  std::span<const slice> from);
+result<host_plan> plan_all_to_all(const host_place &at, std::span<const slice> to,
+				  std::span<const slice> from, const slice &staging);
 result<host_plan> plan_broadcast(const host_place &at, unsigned root,
 				 std::span<const slice> memory);
+result<host_plan> plan_gather(const host_place &at, unsigned root, const slice &to,
+			      std::span<const slice> from, const slice &staging);
+result<host_plan> plan_scatter(const host_place &at, unsigned root,
+			       std::span<const slice> to, const slice &from,
+			       const slice &staging);
 
 /// How many engines of a GPU @p steps want.
 unsigned engines_wanted(variant how, std::span<const step> steps) noexcept;

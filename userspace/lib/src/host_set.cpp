@@ -70,9 +70,17 @@ result<void> host_set::compare(const host_call &mine)
 
 result<void> host_set::move(const host_call &mine, const slice &shared)
 {
-	if (mine.kind == static_cast<uint64_t>(pattern::all_gather))
-		return over_.all_gather(shared);
-	return over_.broadcast(static_cast<unsigned>(mine.root / mine.ranks), shared);
+	const auto root = static_cast<unsigned>(mine.root / mine.ranks);
+	const size_t half = shared.size() / 2;
+
+	switch (static_cast<pattern>(mine.kind)) {
+	case pattern::all_gather: return over_.all_gather(shared);
+	case pattern::all_to_all:
+		return over_.all_to_all(shared.part(half, half), shared.part(0, half));
+	case pattern::gather: return over_.gather(root, shared);
+	case pattern::scatter: return over_.scatter(root, shared);
+	default: return over_.broadcast(root, shared);
+	}
 }
 
 } // namespace sluice::detail

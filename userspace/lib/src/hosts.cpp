@@ -75,6 +75,26 @@ result<host_collective> host_group::broadcast(unsigned root,
 	return prepare(detail::plan_broadcast(place(), root, memory));
 }
 
+result<host_collective> host_group::all_to_all(std::span<const slice> to,
+					       std::span<const slice> from,
+					       const slice &staging)
+{
+	return prepare(detail::plan_all_to_all(place(), to, from, staging));
+}
+
+result<host_collective> host_group::gather(unsigned root, const slice &to,
+					   std::span<const slice> from,
+					   const slice &staging)
+{
+	return prepare(detail::plan_gather(place(), root, to, from, staging));
+}
+
+result<host_collective> host_group::scatter(unsigned root, std::span<const slice> to,
+					    const slice &from, const slice &staging)
+{
+	return prepare(detail::plan_scatter(place(), root, to, from, staging));
+}
+
 result<std::vector<collective>>
 host_group::prepare_all(const std::vector<detail::plan> &plans)
 {
@@ -97,7 +117,7 @@ result<host_collective> host_group::prepare_own(const detail::host_plan &what)
 	made.shared_ = what.shared;
 	made.call_.kind = static_cast<uint64_t>(what.kind);
 	made.call_.ranks = local_->ranks();
-	made.call_.bytes = what.shared.size();
+	made.call_.bytes = what.bytes;
 	made.call_.root = what.root;
 	return made;
 }

@@ -48,11 +48,21 @@ public:
 	virtual unsigned hosts() const noexcept = 0;
 	virtual unsigned host() const noexcept = 0; ///< this one; 0 to hosts() - 1
 
-	/// @p all has a part for each host, in their order, of one size. Each host's own
-	/// to all others.
+	// Parts for each host are in the order of hosts, of one size. What is a host's own
+	// is where it should be, and need not be moved.
+
+	/// @p all has a part for each host. Each host's own to all others.
 	virtual result<void> all_gather(const slice &all) = 0;
+	/// Both have a part for each host. That of host h in @p from to the part of this
+	/// host in @p to there.
+	virtual result<void> all_to_all(const slice &to, const slice &from) = 0;
 	/// What host @p root has in @p memory to that of all others.
 	virtual result<void> broadcast(unsigned root, const slice &memory) = 0;
+	/// @p memory has a part for each host on host @p root, and is one part on all
+	/// others, which goes to the root.
+	virtual result<void> gather(unsigned root, const slice &memory) = 0;
+	/// The same the other way: each part of the root to its host.
+	virtual result<void> scatter(unsigned root, const slice &memory) = 0;
 };
 
 /// A collective that is prepared on all hosts.
@@ -85,6 +95,9 @@ private:
 /// Memory is as groups want it; the leader's must be in reach of the transport. Variants
 /// are chosen automatically.
 ///
+/// Staging memory is the leader's. What goes to other hosts and comes from them is there in
+/// between; no other memory of the operation may overlap it.
+///
 /// errc::usage: a mistake in this call; index() is the rank of this host. Preparation is
 /// compared: if another host prepares another operation or size, or has another number
 /// of ranks, it is errc::protocol with that host as index(), and errc::peer_error if it
@@ -108,8 +121,26 @@ public:
 	/// In place: from[r] may be its block of to[r].
 	result<host_collective> all_gather(std::span<const slice> to,
 					   std::span<const slice> from);
+	/// Block j of rank i's @p from to block i of rank j's @p to, on all hosts.
+	/// In place: to and from may be the same for all ranks of this host.
+	/// @param staging as large as all of @p to and @p from together
+	result<host_collective> all_to_all(std::span<const slice> to,
+					   std::span<const slice> from,
+					   const slice &staging);
 	/// What rank @p root of all has in its memory to that of all others.
 	result<host_collective> broadcast(unsigned root, std::span<const slice> memory);
+	/// Each rank's @p from to its block of @p to, which is rank @p root's of all.
+	/// In place: the root's @p from may be its block.
+	/// @param to of the root; other hosts' is not looked at
+	/// @param staging as large as @p to on the root's host, which needs none if the
+	///	root is its leader; as all of @p from on other hosts
+	result<host_collective> gather(unsigned root, const slice &to,
+				       std::span<const slice> from,
+				       const slice &staging);
+	/// Each block of @p from, which is rank @p root's of all, to the rank's @p to: the
+	/// same the other way.
+	result<host_collective> scatter(unsigned root, std::span<const slice> to,
+					const slice &from, const slice &staging);
 
 private:
 	host_group(group &local, unsigned leader,
