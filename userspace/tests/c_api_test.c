@@ -29,6 +29,7 @@ SIZE(sluice_counters, 32);
 SIZE(sluice_rectangle, 40);
 SIZE(sluice_record, 64);
 SIZE(sluice_outcome, 40);
+SIZE(sluice_collective_options, 24);
 SIZE(sluice_nic_info, 208);
 SIZE(sluice_endpoint_options, 40);
 SIZE(sluice_stream_options, 56);
@@ -142,6 +143,7 @@ static void null_is_named(void)
 {
 	struct sluice_slice all = part(0, SLUICE_TO_END);
 	struct sluice_slice none = {NULL, 0, 0};
+	sluice_collective *collective = NULL;
 	sluice_operation *op = NULL;
 	sluice_batch *batch;
 	char *said;
@@ -172,6 +174,22 @@ static void null_is_named(void)
 	FAILS(sluice_batch_create(1, NULL), EINVAL, "batch");
 	FAILS(sluice_batch_copy(NULL, &all, &all), EINVAL, "batch");
 	FAILS(sluice_prepared_run(NULL, &op), EINVAL, "prepared");
+	FAILS(sluice_group_create(NULL, NULL, 1, NULL), EINVAL, "context");
+	FAILS(sluice_group_create(ring, NULL, 1, NULL), EINVAL, "gpus");
+	FAILS(sluice_group_all_gather(NULL, &all, &all, NULL, &collective), EINVAL,
+	      "group");
+	FAILS(sluice_group_all_to_all(NULL, &all, &all, NULL, &collective), EINVAL,
+	      "group");
+	FAILS(sluice_group_broadcast(NULL, 0, &all, NULL, &collective), EINVAL,
+	      "group");
+	FAILS(sluice_group_gather(NULL, 0, &all, &all, NULL, &collective), EINVAL,
+	      "group");
+	FAILS(sluice_group_scatter(NULL, 0, &all, &all, NULL, &collective), EINVAL,
+	      "group");
+	FAILS(sluice_collective_run(NULL, &op), EINVAL, "collective");
+	FAILS(sluice_collective_release(NULL), EINVAL, "collective");
+	FAILS(sluice_collective_variant(NULL), EINVAL, "collective");
+	FAILS(sluice_collective_of(NULL, 0, NULL), EINVAL, "operation");
 	FAILS(sluice_nic_count(NULL), EINVAL, "count");
 	FAILS(sluice_nic_open(NULL, "x", (sluice_nic *[1]){0}), EINVAL, "context");
 	FAILS(sluice_endpoint_connect(NULL, "x", 1, NULL, 0, NULL), EINVAL, "nic");
@@ -186,7 +204,7 @@ static void null_is_named(void)
 	FAILS(sluice_topology_read("/", NULL), EINVAL, "topology");
 	FAILS(sluice_topology_explain(NULL, "a", "b", SLUICE_TEXT, &said), EINVAL,
 	      "topology");
-	CHECK(!op);
+	CHECK(!op && !collective);
 	CHECK(!sluice_batch_create(0, &batch));
 	FAILS(sluice_batch_copy(batch, NULL, &all), EINVAL, "to");
 	FAILS(sluice_batch_copy(batch, &all, NULL), EINVAL, "from");
@@ -202,6 +220,8 @@ static void nothing_can_be_freed(void)
 	sluice_device_close(NULL);
 	sluice_batch_free(NULL);
 	sluice_prepared_free(NULL);
+	sluice_group_free(NULL);
+	sluice_collective_free(NULL);
 	sluice_nic_close(NULL);
 	sluice_listener_close(NULL);
 	sluice_endpoint_close(NULL);
@@ -289,6 +309,25 @@ static void bad_values_are_named(void)
 	FAILS(sluice_batch_broadcast(batch, &all, 1, &all), EINVAL, "2 to 8");
 	CHECK(sluice_batch_count(batch) == 0);
 	sluice_batch_free(batch);
+}
+
+static void a_group_has_gpus(void)
+{
+	sluice_device *none[SLUICE_MAX_RANKS] = {NULL};
+	sluice_group *group = NULL;
+	sluice_operation *op;
+	uint64_t n = 7;
+
+	FAILS(sluice_group_create(ring, none, 0, &group), EINVAL,
+	      "0 GPUs: a group has 1 to 8");
+	FAILS(sluice_group_create(ring, none, 2, &group), EINVAL, "gpus: one is NULL");
+	CHECK(sluice_last_error()->index == 0 && !group);
+	CHECK(!sluice_group_ranks(NULL) && !sluice_collective_bytes(NULL));
+	CHECK(!sluice_context_sleep(ring, 0, &op));
+	FAILS(sluice_collective_of(op, 0, &n), EINVAL,
+	      "none of sluice_collective_run()");
+	CHECK(n == 7);
+	sluice_operation_free(op);
 }
 
 static void a_batch_tells_its_first_mistake(void)
@@ -702,6 +741,7 @@ static const struct test tests[] = {
 	TEST(sizes_are_checked),
 	TEST(newer_structures_are_filled),
 	TEST(bad_values_are_named),
+	TEST(a_group_has_gpus),
 	TEST(a_batch_tells_its_first_mistake),
 	TEST(many_copies_are_all_or_none),
 	TEST(what_is_gathered_adds_up),

@@ -16,6 +16,17 @@ static sluice_buffer *host, *out, *vram;
 static sluice_batch *batch;
 static unsigned char *host_bytes, *out_bytes;
 
+/* For groups: two GPUs, and memory of each, which the CPU sees. */
+enum { RANKS = 2, BLOCK = 1003, WHOLE = RANKS * BLOCK };
+
+static struct {
+	sluice_device *second;
+	sluice_group *group;
+	sluice_buffer *memory[RANKS];
+	struct sluice_slice to[RANKS], from[RANKS];
+	unsigned char *got[RANKS], *had[RANKS];
+} two;
+
 static int open_all(void)
 {
 	void *a, *b;
@@ -44,6 +55,11 @@ static void close_all(void)
 	sluice_buffer_free(out);
 	sluice_buffer_free(vram);
 	sluice_batch_free(batch);
+	sluice_group_free(two.group);
+	sluice_device_close(two.second);
+	for (int r = 0; r < RANKS; r++)
+		sluice_buffer_free(two.memory[r]);
+	memset(&two, 0, sizeof(two));
 	ring = NULL;
 	gpu = NULL;
 	host = out = vram = NULL;
@@ -60,6 +76,28 @@ static struct sluice_slice of(sluice_buffer *buffer, uint64_t offset, uint64_t l
 static struct sluice_slice all_of(sluice_buffer *buffer)
 {
 	return of(buffer, 0, SLUICE_TO_END);
+}
+
+static int open_group(void)
+{
+	sluice_device *gpus[RANKS] = {gpu, NULL};
+
+	if (sluice_device_open(ring, "1", &two.second))
+		return -1;
+	gpus[1] = two.second;
+	for (int r = 0; r < RANKS; r++) {
+		void *data;
+
+		if (sluice_device_vram(gpus[r], 2 * WHOLE, &two.memory[r]) ||
+		    sluice_buffer_map(two.memory[r], &data))
+			return -1;
+		two.to[r] = of(two.memory[r], 0, WHOLE);
+		two.from[r] = of(two.memory[r], WHOLE, WHOLE);
+		two.got[r] = data;
+		two.had[r] = two.got[r] + WHOLE;
+		memcpy(two.had[r], host_bytes + r * WHOLE, WHOLE);
+	}
+	return sluice_group_create(ring, gpus, RANKS, &two.group);
 }
 
 /* Wait for what was started, and let go of it. */
@@ -331,6 +369,163 @@ static void prepared_batches_run_often(void)
 	CHECK(out_bytes[0] == 24);
 }
 
+static int run_collective(sluice_collective *what, uint64_t *value)
+{
+	sluice_operation *op = NULL;
+	int err = sluice_collective_run(what, &op);
+
+	/* a run keeps what it needs */
+	sluice_collective_free(what);
+	return finish(err, op, value);
+}
+
+/* Block @there of what @r gets is block @here of what @by has. */
+static int got(int r, int there, int by, int here)
+{
+	return !memcmp(two.got[r] + there * BLOCK, two.had[by] + here * BLOCK, BLOCK);
+}
+
+static void blocks_go_between_all(void)
+{
+	struct sluice_slice one[RANKS];
+	sluice_collective *all;
+	uint64_t n = 0;
+
+	WANTS_SERIES();
+	CHECK(!open_group() && sluice_group_ranks(two.group) == RANKS);
+	for (int r = 0; r < RANKS; r++)
+		one[r] = of(two.memory[r], WHOLE, BLOCK);
+	CHECK(!sluice_group_all_gather(two.group, two.to, one, NULL, &all));
+	CHECK(sluice_collective_bytes(all) == RANKS * WHOLE);
+	CHECK(sluice_collective_variant(all) > SLUICE_VARIANT_AUTOMATIC);
+	CHECK(!run_collective(all, &n) && n == RANKS * WHOLE);
+	for (int r = 0; r < RANKS; r++)
+		CHECK(got(r, 0, 0, 0) && got(r, 1, 1, 0));
+	CHECK(!sluice_group_all_to_all(two.group, two.to, two.from, NULL, &all));
+	CHECK(!run_collective(all, &n) && n == RANKS * WHOLE);
+	for (int r = 0; r < RANKS; r++)
+		CHECK(got(r, 0, 0, r) && got(r, 1, 1, r));
+	/* to where they are: each pair swaps */
+	CHECK(!sluice_group_all_to_all(two.group, two.from, two.from, NULL, &all));
+	CHECK(sluice_collective_variant(all) == SLUICE_VARIANT_SWAP);
+	CHECK(!run_collective(all, &n) && n == 2 * BLOCK);
+	for (int r = 0; r < RANKS; r++)
+		CHECK(!memcmp(two.had[r], two.got[r], WHOLE));
+}
+
+static void blocks_go_to_and_from_a_root(void)
+{
+	struct sluice_collective_options o = {.size = sizeof(o),
+					      .variant = SLUICE_VARIANT_PCPY};
+	struct sluice_slice here[RANKS], there[RANKS];
+	sluice_collective *all;
+	sluice_operation *op;
+	uint64_t n = 0;
+
+	WANTS_SERIES();
+	CHECK(!open_group());
+	for (int r = 0; r < RANKS; r++) {
+		here[r] = of(two.memory[r], WHOLE, BLOCK);
+		there[r] = of(two.memory[r], 0, BLOCK);
+	}
+	CHECK(!sluice_group_gather(two.group, 1, &two.to[1], here, &o, &all));
+	CHECK(sluice_collective_variant(all) == SLUICE_VARIANT_PCPY);
+	CHECK(!run_collective(all, &n) && n == WHOLE);
+	CHECK(got(1, 0, 0, 0) && got(1, 1, 1, 0));
+	CHECK(!sluice_group_scatter(two.group, 1, there, &two.from[1], NULL, &all));
+	CHECK(!run_collective(all, &n) && n == WHOLE);
+	CHECK(got(0, 0, 1, 0) && got(1, 0, 1, 1));
+	/* the root alone has moved something */
+	CHECK(!sluice_group_broadcast(two.group, 1, two.from, NULL, &all));
+	CHECK(!sluice_collective_run(all, &op));
+	sluice_collective_free(all);
+	CHECK(!sluice_operation_wait(op, sluice_after(60000000000), &n) && n == WHOLE);
+	CHECK(!sluice_collective_of(op, 0, &n) && n == 0);
+	CHECK(!sluice_collective_of(op, 1, &n) && n == WHOLE);
+	FAILS(sluice_collective_of(op, RANKS, &n), EINVAL, "rank 2, it has 2");
+	sluice_operation_free(op);
+	CHECK(!memcmp(two.had[0], host_bytes + WHOLE, WHOLE));
+	CHECK(!memcmp(two.had[1], host_bytes + WHOLE, WHOLE));
+}
+
+/* A busy machine may release it later than the engines hold it: then once more. */
+static void a_prelaunched_run_is_held(void)
+{
+	struct sluice_collective_options o = {.size = sizeof(o),
+					      .flags = SLUICE_COLLECTIVE_PRELAUNCH};
+	int err = -ETIMEDOUT, held = 0, second = 0;
+	sluice_operation *op, *again;
+	sluice_collective *all;
+	uint64_t n = 0;
+
+	WANTS_SERIES();
+	CHECK(!open_group());
+	CHECK(!sluice_group_all_to_all(two.group, two.to, two.from, &o, &all));
+	for (int tries = 0; err == -ETIMEDOUT && tries < 20; tries++) {
+		CHECK(!sluice_collective_run(all, &op));
+		held = !sluice_operation_poll(op) &&
+		       sluice_collective_of(op, 1, &n) == -EINPROGRESS;
+		CHECK(!sluice_collective_run(all, &again));
+		second = finish(0, again, NULL);
+		CHECK(!sluice_collective_release(all));
+		err = sluice_operation_wait(op, sluice_after(60000000000), &n);
+		if (err)
+			sluice_operation_free(op);
+	}
+	CHECK(!err && held && second == -EBUSY && n == RANKS * WHOLE);
+	sluice_operation_free(op);
+	CHECK(got(0, 1, 1, 0));
+	/* nobody releases it */
+	CHECK(!sluice_collective_run(all, &op));
+	FAILS(finish(0, op, &n), ETIMEDOUT, "");
+	sluice_collective_free(all);
+}
+
+static void the_rank_at_fault_is_named(void)
+{
+	struct sluice_collective_options o = {.size = sizeof(o),
+					      .variant = SLUICE_VARIANT_SWAP};
+	struct sluice_slice all_to[RANKS];
+	sluice_collective *none = NULL;
+	sluice_context *apart;
+	sluice_group *group_apart = NULL;
+
+	WANTS_SERIES();
+	CHECK(!open_group());
+	memcpy(all_to, two.to, sizeof(all_to));
+	FAILS(sluice_group_broadcast(two.group, 2, two.to, NULL, &none), EINVAL,
+	      "rank 2 is the root");
+	FAILS(sluice_group_broadcast(two.group, 0, two.to, &o, &none), EINVAL,
+	      "no variant swap");
+	o.variant = SLUICE_VARIANT_B2B + 1;
+	FAILS(sluice_group_broadcast(two.group, 0, two.to, &o, &none), EINVAL,
+	      "5 is no enum sluice_variant");
+	o.variant = 0;
+	o.flags = 2;
+	FAILS(sluice_group_broadcast(two.group, 0, two.to, &o, &none), EINVAL,
+	      "flags 0x2");
+	o.flags = SLUICE_COLLECTIVE_PRELAUNCH;
+	o.hold_ns = -1;
+	FAILS(sluice_group_broadcast(two.group, 0, two.to, &o, &none), EINVAL,
+	      "hold_ns");
+	o.hold_ns = INT64_MAX;
+	FAILS(sluice_group_broadcast(two.group, 0, two.to, &o, &none), EINVAL,
+	      "the GPUs allow");
+	all_to[1].length--;
+	FAILS(sluice_group_all_to_all(two.group, all_to, two.from, NULL, &none), EINVAL,
+	      "rank 1: 2005 bytes where 2006 are wanted");
+	CHECK(sluice_last_error()->index == 1);
+	all_to[1].buffer = NULL;
+	FAILS(sluice_group_all_to_all(two.group, two.to, all_to, NULL, &none), EINVAL,
+	      "from: its buffer is NULL");
+	CHECK(sluice_last_error()->index == 1 && !none);
+	CHECK(!sluice_context_open(NULL, &apart));
+	FAILS(sluice_group_create(apart, &gpu, 1, &group_apart), EINVAL,
+	      "another context");
+	CHECK(!group_apart);
+	sluice_context_close(apart);
+}
+
 static void shared_memory_migrates(void)
 {
 	struct sluice_counters before = {.size = sizeof(before)}, after = before;
@@ -390,12 +585,14 @@ static void video_memory_has_an_end(void)
 #define TEST(name) { #name, name }
 
 static const struct test tests[] = {
-	TEST(a_gpu_is_described),	  TEST(a_file_goes_to_vram_and_back),
-	TEST(a_batch_has_an_outcome),	  TEST(all_operations_work),
-	TEST(many_copies_go_by_one_call), TEST(blocks_are_gathered_and_scattered),
-	TEST(waits_wait_or_give_up),	  TEST(the_failing_operation_is_named),
-	TEST(prepared_batches_run_often), TEST(shared_memory_migrates),
-	TEST(dmabufs_go_out_and_in),	  TEST(video_memory_has_an_end),
+	TEST(a_gpu_is_described),	    TEST(a_file_goes_to_vram_and_back),
+	TEST(a_batch_has_an_outcome),	    TEST(all_operations_work),
+	TEST(many_copies_go_by_one_call),   TEST(blocks_are_gathered_and_scattered),
+	TEST(waits_wait_or_give_up),	    TEST(the_failing_operation_is_named),
+	TEST(prepared_batches_run_often),   TEST(blocks_go_between_all),
+	TEST(blocks_go_to_and_from_a_root), TEST(a_prelaunched_run_is_held),
+	TEST(the_rank_at_fault_is_named),   TEST(shared_memory_migrates),
+	TEST(dmabufs_go_out_and_in),	    TEST(video_memory_has_an_end),
 };
 
 int main(int argc, char **argv)

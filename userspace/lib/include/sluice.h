@@ -32,7 +32,8 @@
  * touches its memory any more.
  *
  * Threads. A context and all that was opened on it (operations, devices, prepared
- * batches, cards, listeners, endpoints, streams) belong to one thread at a time.
+ * batches, groups, collectives, cards, listeners, endpoints, streams) belong to one
+ * thread at a time.
  * Buffers may be used by all threads, and so may topologies. Different contexts
  * have nothing to do with each other.
  * A fork()ed child must not use what its parent opened.
@@ -132,6 +133,8 @@ typedef struct sluice_buffer sluice_buffer;
 typedef struct sluice_device sluice_device;
 typedef struct sluice_batch sluice_batch;
 typedef struct sluice_prepared sluice_prepared;
+typedef struct sluice_group sluice_group;
+typedef struct sluice_collective sluice_collective;
 typedef struct sluice_nic sluice_nic;
 typedef struct sluice_listener sluice_listener;
 typedef struct sluice_endpoint sluice_endpoint;
@@ -625,6 +628,123 @@ SLUICE_API int sluice_prepared_run(sluice_prepared *prepared,
 				   sluice_operation **operation);
 SLUICE_API uint64_t sluice_prepared_bytes(const sluice_prepared *prepared);
 SLUICE_API void sluice_prepared_free(sluice_prepared *prepared);
+
+/* ----------------------------------------------------------------- group */
+
+#define SLUICE_MAX_RANKS 8
+
+/* What the data of a collective go by. The names are DMA-Latte's (arXiv 2511.06605). */
+enum sluice_variant {
+	SLUICE_VARIANT_AUTOMATIC, /* what is quickest for this operation and size */
+	SLUICE_VARIANT_PCPY, /* a copy for each destination, each on its own engine */
+	SLUICE_VARIANT_BCST, /* the same bytes to two destinations by one packet */
+	SLUICE_VARIANT_SWAP, /* two ranks exchange memory in place, by one packet */
+	SLUICE_VARIANT_B2B   /* copies back to back on one engine */
+};
+
+/* Let the engines hold a run until sluice_collective_release(), a store to memory. */
+#define SLUICE_COLLECTIVE_PRELAUNCH	1u
+
+struct sluice_collective_options {
+	size_t size;
+	uint32_t variant; /* enum sluice_variant */
+	uint32_t flags;	  /* SLUICE_COLLECTIVE_* */
+	int64_t hold_ns;  /* engines hold a run so long at most: then -ETIMEDOUT; 0: as
+			   * long as all GPUs allow, struct sluice_limits .wait_ns */
+};
+
+/*
+ * GPUs of this host that exchange data by their SDMA engines alone. The place of a GPU in
+ * @gpus is its rank.
+ * @gpus: opened on this context; 1 to SLUICE_MAX_RANKS
+ * @count: how many
+ * -EINVAL if they are too many, or were opened elsewhere.
+ */
+SLUICE_API int sluice_group_create(sluice_context *context, sluice_device *const *gpus,
+				   size_t count, sluice_group **group);
+SLUICE_API void sluice_group_free(sluice_group *group);
+
+/* How many; 0 for NULL. */
+SLUICE_API uint32_t sluice_group_ranks(const sluice_group *group);
+
+/*
+ * Prepare a collective, to run it often. A block is what one rank has for another; blocks
+ * are in the order of ranks. Arrays have a slice for each rank, of memory of any kind,
+ * which is attached to the GPUs that use it.
+ *
+ *	all_gather	each rank's @from to its block of each rank's @to. In place:
+ *			from[r] may be block r of to[r]. PCPY, BCST, B2B
+ *	all_to_all	block j of rank i's @from to block i of rank j's @to. In place:
+ *			both may be the same for all ranks, then SWAP; else PCPY, B2B
+ *	broadcast	what rank @root has in its memory to that of all others.
+ *			PCPY, BCST, B2B
+ *	gather		each rank's @from to its block of @to, which is one slice, of
+ *			rank @root. In place: from[root] may be its block. PCPY, B2B
+ *	scatter		each block of @from, which is one slice, of rank @root, to the
+ *			rank's @to. In place: to[root] may be its block. PCPY, B2B
+ *
+ * @options: NULL for the default
+ * -EINVAL: sizes that differ, memory that overlaps otherwise, a variant that the operation
+ * has not; the error's index is the rank at fault. -EOPNOTSUPP on a kernel that cannot
+ * prepare batches.
+ */
+SLUICE_API int sluice_group_all_gather(sluice_group *group,
+				       const struct sluice_slice *to,
+				       const struct sluice_slice *from,
+				       const struct sluice_collective_options *options,
+				       sluice_collective **collective);
+SLUICE_API int sluice_group_all_to_all(sluice_group *group,
+				       const struct sluice_slice *to,
+				       const struct sluice_slice *from,
+				       const struct sluice_collective_options *options,
+				       sluice_collective **collective);
+SLUICE_API int sluice_group_broadcast(sluice_group *group, uint32_t root,
+				      const struct sluice_slice *memory,
+				      const struct sluice_collective_options *options,
+				      sluice_collective **collective);
+SLUICE_API int sluice_group_gather(sluice_group *group, uint32_t root,
+				   const struct sluice_slice *to,
+				   const struct sluice_slice *from,
+				   const struct sluice_collective_options *options,
+				   sluice_collective **collective);
+SLUICE_API int sluice_group_scatter(sluice_group *group, uint32_t root,
+				    const struct sluice_slice *to,
+				    const struct sluice_slice *from,
+				    const struct sluice_collective_options *options,
+				    sluice_collective **collective);
+
+/*
+ * Begin on all GPUs, by one system call. The operation's value is the bytes that all ranks
+ * have moved; its error is that of the first rank that has one, which is its index. It is
+ * done when all ranks are. Runs are not ordered: wait for one before the next, if that
+ * one uses its memory. Of a prelaunched one, one run may be under way: the operation ends
+ * with -EBUSY. -ESTALE if memory was unmapped.
+ */
+SLUICE_API int sluice_collective_run(sluice_collective *collective,
+				     sluice_operation **operation);
+
+/*
+ * Let a prelaunched run begin; again, or if none is held, nothing happens. What the CPU or
+ * a card writes to video memory must be there before the run is started.
+ */
+SLUICE_API int sluice_collective_release(sluice_collective *collective);
+
+/*
+ * What @rank has moved to others, in bytes, or its error.
+ * @operation: of sluice_collective_run(), else -EINVAL
+ * -EINPROGRESS while the rank is under way.
+ */
+SLUICE_API int sluice_collective_of(sluice_operation *operation, uint32_t rank,
+				    uint64_t *bytes);
+
+/* The enum sluice_variant that it is; never automatic. Or -EINVAL. */
+SLUICE_API int sluice_collective_variant(const sluice_collective *collective);
+
+/* What a run moves, of all ranks: each destination counts, and swaps twice. 0 for NULL. */
+SLUICE_API uint64_t sluice_collective_bytes(const sluice_collective *collective);
+
+/* A run that is under way goes on. */
+SLUICE_API void sluice_collective_free(sluice_collective *collective);
 
 /* ------------------------------------------------------------------- nic */
 

@@ -261,4 +261,44 @@ private:
 	const char *what_;
 };
 
+/// One of the library's own: @p T is an operation, or the run of a collective.
+template <class T> class ring_operation : public sluice_operation {
+public:
+	ring_operation(std::shared_ptr<ring> in, std::shared_ptr<const void> on,
+		       T begun) noexcept
+		: sluice_operation(std::move(in), std::move(on)), it_(std::move(begun))
+	{
+	}
+
+	bool poll() override
+	{
+		// Streams move in here only.
+		if (in_->tasks)
+			(void)in_->it.run_once(deadline{});
+		return it_.poll();
+	}
+	bool done() override { return it_.done(); }
+	result<uint64_t> wait(deadline until) override;
+	void cancel() override { it_.cancel(); }
+
+protected:
+	T it_;
+};
+
+template <class T> result<uint64_t> ring_operation<T>::wait(deadline until)
+{
+	while (in_->tasks && !it_.poll()) {
+		if (auto ran = in_->it.run_once(until); !ran)
+			return std::unexpected(ran.error());
+		if (clock::now() >= until)
+			break;
+	}
+	auto done = it_.wait_until(until);
+	// Its own timeout and that of the wait differ.
+	if (!done && done.error().code() == errc::timeout && !it_.poll())
+		return fail(errc::timeout, done.error().where(),
+			    "not done by the deadline: it goes on", EINPROGRESS);
+	return done;
+}
+
 } // namespace sluice::c

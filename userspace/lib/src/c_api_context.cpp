@@ -7,46 +7,6 @@ using namespace sluice::c;
 
 namespace {
 
-/// One of the library's own.
-class ring_operation final : public sluice_operation {
-public:
-	ring_operation(std::shared_ptr<ring> in, std::shared_ptr<const void> on,
-		       operation begun) noexcept
-		: sluice_operation(std::move(in), std::move(on)), it_(std::move(begun))
-	{
-	}
-
-	bool poll() override
-	{
-		// Streams move in here only.
-		if (in_->tasks)
-			(void)in_->it.run_once(deadline{});
-		return it_.poll();
-	}
-	bool done() override { return it_.done(); }
-	result<uint64_t> wait(deadline until) override;
-	void cancel() override { it_.cancel(); }
-
-private:
-	operation it_;
-};
-
-result<uint64_t> ring_operation::wait(deadline until)
-{
-	while (in_->tasks && !it_.poll()) {
-		if (auto ran = in_->it.run_once(until); !ran)
-			return std::unexpected(ran.error());
-		if (clock::now() >= until)
-			break;
-	}
-	auto done = it_.wait_until(until);
-	// Its own timeout and that of the wait differ.
-	if (!done && done.error().code() == errc::timeout && !it_.poll())
-		return fail(errc::timeout, done.error().where(),
-			    "not done by the deadline: it goes on", EINPROGRESS);
-	return done;
-}
-
 /// Start something, and hand it out.
 template <class Begin>
 int begin(sluice_context *context, sluice_operation **to, Begin &&what) noexcept
@@ -95,7 +55,8 @@ result<uint64_t> c::stepped_operation::wait(deadline until)
 result<void> c::start(sluice_operation **to, std::shared_ptr<ring> in,
 		      std::shared_ptr<const void> on, operation begun)
 {
-	*to = new ring_operation(std::move(in), std::move(on), std::move(begun));
+	*to = new ring_operation<operation>(std::move(in), std::move(on),
+					    std::move(begun));
 	return {};
 }
 

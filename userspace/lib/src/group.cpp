@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <format>
 
 #include "gpu.hpp"
@@ -154,16 +155,24 @@ std::atomic_ref<uint32_t> word_in(const buffer &memory)
 
 result<group> group::make(context &in, std::span<device> gpus)
 {
+	std::vector<device *> all;
+
+	for (device &gpu : gpus)
+		all.push_back(&gpu);
+	return make(in, std::span<device *const>(all));
+}
+
+result<group> group::make(context &in, std::span<device *const> gpus)
+{
 	group made(in);
 
 	if (gpus.empty() || gpus.size() > most_ranks)
 		return fail(errc::usage, "group",
 			    std::format("{} GPUs: a group has 1 to {}", gpus.size(),
 					most_ranks));
-	for (device &gpu : gpus) {
-		SLUICE_CHECK(check_context(gpu, *made.ring_));
-		made.gpus_.push_back(&gpu);
-	}
+	for (device *gpu : gpus)
+		SLUICE_CHECK(check_context(*gpu, *made.ring_));
+	made.gpus_.assign(gpus.begin(), gpus.end());
 	return made;
 }
 
@@ -400,12 +409,17 @@ void collective_run::end() noexcept
 
 bool collective_run::poll() noexcept
 {
+	for (unsigned r = 0; r < ranks_; r++)
+		parts_[r].poll();
+	return done();
+}
+
+bool collective_run::done() noexcept
+{
 	bool all = true;
 
-	for (unsigned r = 0; r < ranks_; r++) {
-		parts_[r].poll();
+	for (unsigned r = 0; r < ranks_; r++)
 		all &= over(r);
-	}
 	if (all)
 		end();
 	return all;
@@ -449,7 +463,8 @@ result<size_t> collective_run::of(unsigned rank) noexcept
 	parts_[rank].poll();
 	if (!over(rank))
 		return std::unexpected(error(errc::timeout, "collective",
-					     std::format("rank {} is under way", rank))
+					     std::format("rank {} is under way", rank),
+					     EINPROGRESS)
 					       .at(rank));
 	auto moved = parts_[rank].wait_until({});
 	if (!moved)

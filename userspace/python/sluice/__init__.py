@@ -20,6 +20,7 @@ from .errors import (BusyError, CorruptError, DeadlineError, DeniedError, Device
                      OperationCancelledError, OutputError, PeerError, PeerLostError,
                      ProtocolError, StaleError, SystemCallError, UnsupportedError,
                      UsageError)
+from .group import Collective, CollectiveRun, Group, Variant
 from .kv import KVLayout
 from .memory import Buffer, Memory, MemoryKind, Slice
 from .net import MAX_MESSAGE, Endpoint, Listener, Nic, NicInfo, nics
@@ -29,13 +30,14 @@ from .topology import Topology
 __version__ = version()
 
 __all__ = [
-    "MAX_MESSAGE", "Batch", "Buffer", "BusyError", "Compare", "Context", "CorruptError",
-    "Counters", "DataPath", "DeadlineError", "DeniedError", "Device", "DeviceError",
-    "DeviceInfo", "Endpoint", "Error", "InProgressError", "InputError", "KVLayout",
-    "Limits", "Listener", "Memory", "MemoryKind", "Nic", "NicInfo", "NoPathError",
-    "Offer", "Operation", "OperationCancelledError", "Outcome", "OutputError",
-    "PeerError", "PeerLostError", "Place", "Prepared", "Progress", "ProtocolError",
-    "Receiver", "Record", "RecordStatus", "Report", "Sender", "Slice", "StaleError",
-    "SystemCallError", "Topology", "UnsupportedError", "UsageError", "devices", "nics",
+    "MAX_MESSAGE", "Batch", "Buffer", "BusyError", "Collective", "CollectiveRun",
+    "Compare", "Context", "CorruptError", "Counters", "DataPath", "DeadlineError",
+    "DeniedError", "Device", "DeviceError", "DeviceInfo", "Endpoint", "Error", "Group",
+    "InProgressError", "InputError", "KVLayout", "Limits", "Listener", "Memory",
+    "MemoryKind", "Nic", "NicInfo", "NoPathError", "Offer", "Operation",
+    "OperationCancelledError", "Outcome", "OutputError", "PeerError", "PeerLostError",
+    "Place", "Prepared", "Progress", "ProtocolError", "Receiver", "Record",
+    "RecordStatus", "Report", "Sender", "Slice", "StaleError", "SystemCallError",
+    "Topology", "UnsupportedError", "UsageError", "Variant", "devices", "nics",
     "version",
 ]

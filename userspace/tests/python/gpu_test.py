@@ -2,6 +2,7 @@
 """The module sluice on GPUs: scripts/guest/python runs it."""
 
 import asyncio
+import contextlib
 import gc
 import os
 import tempfile
@@ -207,3 +208,106 @@ class Device(Test):
             self.gpu.vram(1 << 50)
         with self.assertRaisesRegex(sluice.UsageError, "size of 0"):
             self.gpu.vram(0)
+
+
+BLOCK = 1003
+WHOLE = 2 * BLOCK
+
+
+class Group(Test):
+    def setUp(self):
+        super().setUp()
+        self.gpus = [self.gpu, sluice.Device(self.ring, "1")]
+        self.group = sluice.Group(self.ring, self.gpus)
+        memory = [gpu.vram(2 * WHOLE) for gpu in self.gpus]
+        self.to = [one[:WHOLE] for one in memory]
+        self.source = [one[WHOLE:2 * WHOLE] for one in memory]
+        for rank, one in enumerate(self.source):
+            uint8(one)[:] = uint8(self.host)[rank * WHOLE:][:WHOLE]
+
+    def tearDown(self):
+        del self.group, self.gpus
+        super().tearDown()
+
+    def assert_got(self, rank, *blocks):
+        """In the memory of a rank, blocks one behind the other: (rank, number)."""
+        wanted = [uint8(self.host)[(2 * by + n) * BLOCK:][:BLOCK] for by, n in blocks]
+        numpy.testing.assert_array_equal(uint8(self.to[rank])[:len(blocks) * BLOCK],
+                                         numpy.concatenate(wanted))
+
+    @series
+    def test_blocks_go_between_all(self):
+        blocks = [one[:BLOCK] for one in self.source]
+        gather = self.group.all_gather(self.to, blocks)
+        self.assertEqual((self.group.ranks, gather.bytes), (2, 2 * WHOLE))
+        self.assertIsNot(gather.variant, sluice.Variant.AUTOMATIC)
+        run = gather.run()
+        # a run keeps what it needs
+        del gather, self.group
+        self.assertEqual(run.wait(60), 2 * WHOLE)
+        self.assertEqual([run.of(rank) for rank in range(2)], [WHOLE, WHOLE])
+        for rank in range(2):
+            self.assert_got(rank, (0, 0), (1, 0))
+        self.group = sluice.Group(self.ring, self.gpus)
+        self.group.all_to_all(self.to, self.source, how=sluice.Variant.B2B).run().wait(60)
+        for rank in range(2):
+            self.assert_got(rank, (0, rank), (1, rank))
+        swap = self.group.all_to_all(self.to, self.to)
+        self.assertIs(swap.variant, sluice.Variant.SWAP)
+        swap.run().wait(60)
+        self.assert_got(0, (0, 0), (0, 1))
+
+    @series
+    def test_blocks_go_to_and_from_a_root_in_asyncio(self):
+        blocks = [one[:BLOCK] for one in self.source]
+        there = [one[:BLOCK] for one in self.to]
+
+        async def go():
+            moved = await self.group.gather(1, self.to[1], blocks).run()
+            self.assert_got(1, (0, 0), (1, 0))
+            moved += await self.group.scatter(1, there, self.source[1]).run()
+            for rank in range(2):
+                self.assert_got(rank, (1, rank))
+            run = self.group.broadcast(0, self.source).run()
+            moved += await run
+            # the root alone has moved something
+            self.assertEqual([run.of(rank) for rank in range(2)], [WHOLE, 0])
+            return moved
+        self.assertEqual(asyncio.run(go()), 3 * WHOLE)
+        numpy.testing.assert_array_equal(uint8(self.source[1]),
+                                         uint8(self.host)[:WHOLE])
+
+    @series
+    def test_a_prelaunched_run_is_held(self):
+        held = self.group.all_to_all(self.to, self.source, prelaunch=True)
+        for _ in range(20):     # a busy machine may release it too late
+            run = held.run()
+            with self.assertRaises((sluice.InProgressError, sluice.DeadlineError)):
+                run.of(0)
+            held.release()
+            with contextlib.suppress(sluice.DeadlineError):
+                self.assertEqual(run.wait(60), 2 * WHOLE)
+                break
+        self.assert_got(1, (0, 1), (1, 1))
+        with self.assertRaises(sluice.DeadlineError) as caught:
+            held.run().wait(60)     # nobody releases it
+        self.assertNotIsInstance(caught.exception, sluice.InProgressError)
+        self.assertEqual(caught.exception.index, 0)
+
+    @series
+    def test_the_rank_at_fault_is_named(self):
+        with self.assertRaisesRegex(sluice.UsageError, "2005 bytes") as caught:
+            self.group.all_to_all(self.to, [self.source[0], self.source[1][:-1]])
+        self.assertEqual(caught.exception.index, 1)
+        with self.assertRaisesRegex(sluice.UsageError, "no variant swap"):
+            self.group.broadcast(0, self.to, how=sluice.Variant.SWAP)
+        with self.assertRaisesRegex(sluice.UsageError, "the GPUs allow"):
+            self.group.broadcast(0, self.to, prelaunch=True, hold=3600)
+        with self.assertRaisesRegex(ValueError, "of 1 ranks, the group has 2"):
+            self.group.broadcast(0, self.to[:1])
+        with self.assertRaisesRegex(sluice.UsageError, "another context"):
+            sluice.Group(sluice.Context(), self.gpus)
+        run = self.group.broadcast(0, self.to).run()
+        run.wait(60)
+        with self.assertRaisesRegex(ValueError, "rank 2, it has 2"):
+            run.of(2)

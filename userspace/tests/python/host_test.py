@@ -91,7 +91,8 @@ class Errors(Test):
                 (lambda: self.memory.part(12000, 289), "289 bytes at 12000"),
                 (lambda: self.memory[::2], "step of 2"),
                 (lambda: sluice.KVLayout(1, 4, 64, block_stride=32), "overlaps"),
-                (lambda: sluice.Batch(2**32 - 1), "4294967295")):
+                (lambda: sluice.Batch(2**32 - 1), "4294967295"),
+                (lambda: sluice.Group(self.ring, []), "0 GPUs: a group has 1 to 8")):
             with self.assertRaisesRegex(ValueError, what):
                 call()
         with self.assertRaisesRegex(sluice.UnsupportedError, "video memory"):

@@ -93,6 +93,8 @@ public:
 
 	/// Are all ranks done? Does not wait.
 	bool poll() noexcept;
+	/// The same, of what was taken in before.
+	bool done() noexcept;
 	/// Wait until all ranks are done, also if some fail. The bytes that all of them
 	/// have moved; or the error of the first rank that has one, whose index() is
 	/// the rank.
@@ -181,6 +183,8 @@ public:
 	/// @param gpus opened on @p in; they stay where they are as long as the group.
 	/// errc::usage if they were opened elsewhere, or are too many.
 	static result<group> make(context &in, std::span<device> gpus);
+	/// The same, of GPUs that are not in a row.
+	static result<group> make(context &in, std::span<device *const> gpus);
 
 	/// A group whose ranks are processes. Each calls the same functions in the same
 	/// order, with memory of the same sizes at the same places. What takes memory of

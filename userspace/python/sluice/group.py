@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: MIT
+"""Collectives: GPUs of one host exchange data by their SDMA engines alone."""
+
+import enum
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ._binding import ffi, lib
+from ._handle import OnRing, Ring, made, nanoseconds, options
+from .context import Context, Operation
+from .device import Device
+from .errors import checked
+from .memory import Memory, slice_of, slices_of
+
+
+class Variant(enum.IntEnum):
+    """What the data of a collective go by. The names are DMA-Latte's (arXiv
+    2511.06605)."""
+
+    AUTOMATIC = lib.SLUICE_VARIANT_AUTOMATIC
+    """what is quickest for this operation and size"""
+    PCPY = lib.SLUICE_VARIANT_PCPY
+    """a copy for each destination, each on its own engine"""
+    BCST = lib.SLUICE_VARIANT_BCST
+    """the same bytes to two destinations by one packet"""
+    SWAP = lib.SLUICE_VARIANT_SWAP
+    """two ranks exchange memory in place, by one packet"""
+    B2B = lib.SLUICE_VARIANT_B2B
+    """copies back to back on one engine"""
+
+
+class CollectiveRun(Operation[int]):
+    """A collective under way: Collective.run(). Value: the bytes that all ranks have
+    moved. It is done when all ranks are, and raises the error of the first rank that
+    has one, whose index is the rank."""
+
+    __slots__ = ("_moved", "_ranks")
+
+    def __init__(self, ring: Ring, raw: Any, ranks: int) -> None:
+        """Of a handle of the C API: not for users."""
+        super().__init__(ring, raw, self._take_all)
+        self._ranks = ranks
+        self._moved: list[int] = []
+
+    def of(self, rank: int) -> int:
+        """The bytes that a rank has moved to others, or its error; InProgressError while
+        it is under way."""
+        if not 0 <= rank < self._ranks:
+            raise ValueError(f"rank {rank}, it has {self._ranks}")
+        if self._taken:
+            return self._moved[rank]
+        moved = ffi.new("uint64_t *")
+        checked(lib.sluice_collective_of(self._raw, rank, moved))
+        return int(moved[0])
+
+    def _take_all(self, value: int) -> int:
+        """It is closed after this."""
+        self._moved = [self.of(rank) for rank in range(self._ranks)]
+        return value
+
+
+class Collective(OnRing):
+    """A collective that was prepared, to run often: of a Group, which it may outlive. It
+    keeps the memory that it names."""
+
+    __slots__ = ("_ranks",)
+
+    def __init__(self, ring: Ring, raw: Any, ranks: int) -> None:
+        """Of a handle of the C API: not for users."""
+        self._own(ring, raw, lib.sluice_collective_free)
+        self._ranks = ranks
+
+    def run(self) -> CollectiveRun:
+        """Begin on all GPUs, by one system call.
+
+        Runs are not ordered: wait for one before the next, if that one uses its memory.
+        Of a prelaunched one, one run may be under way: BusyError. StaleError if memory was
+        unmapped.
+        """
+        raw = made("operation", lib.sluice_collective_run, self._raw)
+        return CollectiveRun(self._home, raw, self._ranks)
+
+    def release(self) -> None:
+        """Let a prelaunched run begin: a store to memory. What the CPU or a card writes to
+        video memory must be there before run()."""
+        checked(lib.sluice_collective_release(self._raw))
+
+    @property
+    def variant(self) -> Variant:
+        """Which it is; never AUTOMATIC."""
+        return Variant(checked(lib.sluice_collective_variant(self._raw)))
+
+    @property
+    def bytes(self) -> int:
+        """What a run moves, of all ranks: each destination counts, and swaps twice."""
+        return int(lib.sluice_collective_bytes(self._raw))
+
+
+class Group(OnRing):
+    """GPUs of this host, opened on one context: 1 to 8. The place of a GPU is its rank.
+
+    Each operation is prepared, and run by Collective.run(). Memory of any kind will do, and
+    is attached to the GPUs that use it. What is for a rank is in its place of a sequence. A
+    block is what one rank has for another; blocks are in the order of ranks.
+
+    how        UsageError if the operation does not have this variant
+    prelaunch  let the engines hold a run until Collective.release()
+    hold       seconds that they hold it at most, then DeadlineError; None: Limits.wait
+    UsageError: sizes that differ, memory that overlaps other than told; its index is the
+    rank at fault. UnsupportedError on a kernel that cannot prepare batches.
+    """
+
+    __slots__ = ()
+
+    def __init__(self, context: Context, gpus: Sequence[Device]) -> None:
+        handles = ffi.new("sluice_device *[]", [gpu._raw for gpu in gpus])
+        raw = made("group", lib.sluice_group_create, context._raw, handles, len(gpus))
+        self._own(context._home, raw, lib.sluice_group_free)
+
+    @property
+    def ranks(self) -> int:
+        """How many."""
+        return int(lib.sluice_group_ranks(self._raw))
+
+    def all_gather(self, to: Sequence[Memory], from_: Sequence[Memory], *,
+                   how: Variant = Variant.AUTOMATIC, prelaunch: bool = False,
+                   hold: float | None = None) -> Collective:
+        """Each rank's block to its place in the memory of each rank.
+        In place: from_[r] may be block r of to[r]. Variants PCPY, BCST, B2B."""
+        return self._prepare(lib.sluice_group_all_gather, self._each(to),
+                             self._each(from_), how=how, prelaunch=prelaunch, hold=hold)
+
+    def all_to_all(self, to: Sequence[Memory], from_: Sequence[Memory], *,
+                   how: Variant = Variant.AUTOMATIC, prelaunch: bool = False,
+                   hold: float | None = None) -> Collective:
+        """Block j of rank i to block i of rank j.
+        In place: both may be the same for all ranks, then SWAP; else PCPY, B2B."""
+        return self._prepare(lib.sluice_group_all_to_all, self._each(to),
+                             self._each(from_), how=how, prelaunch=prelaunch, hold=hold)
+
+    def broadcast(self, root: int, memory: Sequence[Memory], *,
+                  how: Variant = Variant.AUTOMATIC, prelaunch: bool = False,
+                  hold: float | None = None) -> Collective:
+        """What the root has in its memory to that of all others: always in place.
+        Variants PCPY, BCST, B2B."""
+        return self._prepare(lib.sluice_group_broadcast, root, self._each(memory),
+                             how=how, prelaunch=prelaunch, hold=hold)
+
+    def gather(self, root: int, to: Memory, from_: Sequence[Memory], *,
+               how: Variant = Variant.AUTOMATIC, prelaunch: bool = False,
+               hold: float | None = None) -> Collective:
+        """Each rank's block to its place in the memory of the root.
+        In place: from_[root] may be its block. Variants PCPY, B2B."""
+        return self._prepare(lib.sluice_group_gather, root, slice_of(to),
+                             self._each(from_), how=how, prelaunch=prelaunch, hold=hold)
+
+    def scatter(self, root: int, to: Sequence[Memory], from_: Memory, *,
+                how: Variant = Variant.AUTOMATIC, prelaunch: bool = False,
+                hold: float | None = None) -> Collective:
+        """Each block of the root's memory to its rank.
+        In place: to[root] may be its block. Variants PCPY, B2B."""
+        return self._prepare(lib.sluice_group_scatter, root, self._each(to),
+                             slice_of(from_), how=how, prelaunch=prelaunch, hold=hold)
+
+    def _each(self, memory: Sequence[Memory]) -> Any:
+        if len(memory) != self.ranks:
+            raise ValueError(f"memory of {len(memory)} ranks, the group has {self.ranks}")
+        return slices_of(memory)
+
+    def _prepare(self, function: Callable[..., int], *what: Any, how: Variant,
+                 prelaunch: bool, hold: float | None) -> Collective:
+        flags = lib.SLUICE_COLLECTIVE_PRELAUNCH if prelaunch else 0
+        wanted = options("collective_options", variant=how, flags=flags,
+                         hold_ns=nanoseconds(hold))
+        raw = made("collective", function, self._raw, *what, wanted)
+        return Collective(self._home, raw, self.ranks)
