@@ -66,6 +66,7 @@ vm: kernel ## boot it, with GPUS= emulated GPUs, and open a shell or run CMD=
 		--flavour $(FLAVOUR) $(if $(CMD),-- bash -c "$$CMD")
 
 cluster: kernel userspace ## boot NODES= guests (2), open a shell on the first or run CMD= on all
+	@$(ENTER) scripts/build/cluster-programs $(FLAVOUR)
 	@$(ENTER) scripts/boot/cluster --nodes $(or $(NODES),2) --gpus $(or $(GPUS),1) \
 		--engines $(or $(ENGINES),2) --flavour $(FLAVOUR) $(if $(CMD),-- all bash -c "$$CMD")
 
