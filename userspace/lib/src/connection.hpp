@@ -123,7 +123,7 @@ private:
 	void add(work w, wire::kind what = wire::kind::data) noexcept;
 	void describe(ibv_send_wr &wr, ibv_sge &part, const work &w) const noexcept;
 	void post() noexcept;
-	void gone(work w, const ibv_wc &how) noexcept;
+	void gone(const work &w, const ibv_wc &how) noexcept;
 	void finish_all(fifo<work> &which) noexcept;
 	void stop(op_state &op) noexcept;
 	void take_completions() noexcept;

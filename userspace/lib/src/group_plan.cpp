@@ -183,7 +183,7 @@ void add_swaps(plan &p, const transfers &all)
 
 		if (back == t)
 			continue;
-		bool near = 2 * (t->by - back->by) <= p.ranks.size();
+		bool near = t->by - back->by <= p.ranks.size() / 2;
 		p.ranks[near ? back->by : t->by].push_back({{t->to}, t->from, true});
 	}
 }
@@ -415,7 +415,7 @@ result<void> check_all_to_all(const host_place &at, std::span<const slice> to,
 	SLUICE_CHECK(check_all(kind, at.ranks, from, whole));
 	SLUICE_CHECK(check_all(kind, at.ranks, to, whole));
 	SLUICE_CHECK(check_blocks(kind, whole, at.hosts * at.ranks));
-	SLUICE_CHECK(check_size(kind, at.leader, staging, 2 * at.ranks * whole));
+	SLUICE_CHECK(check_size(kind, at.leader, staging, 2 * whole * at.ranks));
 	uses.push_back(use_of(staging, at.leader, true));
 	for (unsigned r = 0; r < at.ranks; r++) {
 		uses.push_back(use_of(to[r], r, true));
@@ -505,7 +505,7 @@ result<host_plan> plan_rooted(const rooted &c)
 			? plan_gather(c.at.ranks, c.rank(), c.blocks(), c.each, {})
 			: plan_scatter(c.at.ranks, c.rank(), c.each, c.blocks(), {});
 	if (!inside)
-		return std::unexpected(std::move(inside.error()));
+		return std::unexpected(inside.error());
 	(c.gathers() || c.here() ? made.before : made.after)
 		.push_back(*std::move(inside));
 	SLUICE_CHECK(

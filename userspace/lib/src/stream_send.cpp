@@ -15,7 +15,8 @@ public:
 	// The workers wait for operations that are ours.
 	~sending() { let_go(); }
 
-	result<void> prepare();
+	/// Make the memory of pieces, and register it: the card reads it.
+	result<void> prepare_pieces();
 	task<result<stream_report>> send(stream_source source);
 	task<result<void>> finish();
 
@@ -62,7 +63,7 @@ private:
 	std::optional<wire::accept_message> answer_;
 };
 
-result<void> sending::prepare()
+result<void> sending::prepare_pieces()
 {
 	SLUICE_CHECK(stream_end::prepare());
 	for (const piece_memory &piece : pieces_) {
@@ -417,7 +418,7 @@ result<sender> sender::make(context &in, endpoint &to, nic &card,
 {
 	auto s = std::make_unique<detail::sending>(in, to, card, options);
 
-	SLUICE_CHECK(s->prepare());
+	SLUICE_CHECK(s->prepare_pieces());
 	return sender(std::move(s));
 }
 

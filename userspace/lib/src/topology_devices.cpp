@@ -15,7 +15,7 @@ namespace {
 constexpr uint64_t svm_supported = 0x08000000;
 constexpr uint64_t xgmi_type = 11, weight_of_a_hop = 15;
 
-const std::string kfd_nodes = "sys/class/kfd/kfd/topology/nodes";
+constexpr const char *kfd_nodes = "sys/class/kfd/kfd/topology/nodes";
 
 /// "gfx942" of 90402: the last two digits count in hexadecimal.
 std::string target_name(uint64_t version)
@@ -75,14 +75,15 @@ void topology_reader::read_kfd(topology &to) const
 
 	for (const std::string &name : names) {
 		std::string properties =
-			files_.text(kfd_nodes + "/" + name + "/properties");
+			files_.text(std::format("{}/{}/properties", kfd_nodes, name));
 		auto of = [&properties](std::string_view key) {
 			return sysfs::value(properties, key).value_or(0);
 		};
 		auto gpu = std::ranges::find(
 			to.gpus_, address_of(of("domain"), of("location_id")),
 			[](const auto &g) { return g.pci.address; });
-		auto id = files_.number(kfd_nodes + "/" + name + "/gpu_id").value_or(0);
+		auto id = files_.number(std::format("{}/{}/gpu_id", kfd_nodes, name))
+				  .value_or(0);
 
 		// The first partition speaks for all.
 		if (!id || gpu == to.gpus_.end() || gpu->kfd_id)

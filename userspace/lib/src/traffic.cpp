@@ -345,7 +345,7 @@ void connection::sent(const ibv_wc &wc) noexcept
 	gone(posted_.pop(), wc);
 }
 
-void connection::gone(work w, const ibv_wc &how) noexcept
+void connection::gone(const work &w, const ibv_wc &how) noexcept
 {
 	if (w.what != action::send) {
 		transfers_--;
