@@ -127,7 +127,7 @@ private:
 	std::mutex lock_;
 	std::unordered_map<const ibv_mr *, pages> registered_;
 	device_counters seen_;
-	size_t moved_ = 0, bytes_ = 0, refused_ = 0, again_ = 0, left_ = 0;
+	size_t moved_ = 0, bytes_ = 0, refused_ = 0, left_ = 0;
 	uint64_t known_back_ = 0; // of seen_
 };
 
@@ -189,12 +189,9 @@ size_t mover::move_again()
 	for (const auto &[mr, what] : registered_) {
 		size_t back = misplaced_pages(what.start, what.size, true).value_or(0);
 
-		if (!back)
-			continue;
-		size_t still =
-			try_to_move(node_, what.start, what.size, true).value_or(back);
-		again_ += back - std::min(back, still); // the CPU may have fetched more
-		left += still;
+		if (back)
+			left += try_to_move(node_, what.start, what.size, true)
+					.value_or(back);
 	}
 	return left;
 }
@@ -266,11 +263,13 @@ std::string mover::report()
 
 	for (const auto &[mr, what] : registered_)
 		judge(what);
+	// What the CPU fetches while it goes, nobody sees go: all that is not there went.
+	const size_t back = seen_.migrated_out;
 	return std::format("{} times memory went to {}, {} bytes, {} times not; "
 			   "{} pages came back while it was registered, {} "
 			   "of them went again, {} were elsewhere at the end",
-			   moved_, node_.name(), bytes_, refused_, seen_.migrated_out,
-			   again_, left_);
+			   moved_, node_.name(), bytes_, refused_, back,
+			   back - std::min(back, left_), left_);
 }
 
 /// In a thread of its own, to which no signal of the program goes.
