@@ -263,13 +263,11 @@ std::string mover::report()
 
 	for (const auto &[mr, what] : registered_)
 		judge(what);
-	// What the CPU fetches while it goes, nobody sees go: all that is not there went.
-	const size_t back = seen_.migrated_out;
 	return std::format("{} times memory went to {}, {} bytes, {} times not; "
-			   "{} pages came back while it was registered, {} "
-			   "of them went again, {} were elsewhere at the end",
-			   moved_, node_.name(), bytes_, refused_, back,
-			   back - std::min(back, left_), left_);
+			   "{} pages came back while some was registered, {} were "
+			   "elsewhere at the end",
+			   moved_, node_.name(), bytes_, refused_, seen_.migrated_out,
+			   left_);
 }
 
 /// In a thread of its own, to which no signal of the program goes.

@@ -5,6 +5,7 @@
 
 #include "fake_machine.hpp"
 #include "sluice/topology.hpp"
+#include "sysfs.hpp"
 
 using namespace sluice;
 
@@ -77,6 +78,15 @@ bool mentions(const std::vector<std::string> &texts, std::string_view words)
 }
 
 } // namespace
+
+TEST(SysfsTest, ANumberAtTheBeginOfAText)
+{
+	EXPECT_EQ(sysfs::integer("-1\n", 7), -1);
+	EXPECT_EQ(sysfs::integer("23 and more", 7), 23);
+	EXPECT_EQ(sysfs::integer("", 7), 7);
+	EXPECT_EQ(sysfs::integer("node", 7), 7);
+	EXPECT_EQ(sysfs::integer("99999999999", 7), 7);
+}
 
 TEST_F(TopologyTest, WithoutSysfsIsAnError)
 {
