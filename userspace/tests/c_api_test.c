@@ -320,6 +320,8 @@ static void a_group_has_gpus(void)
 
 	FAILS(sluice_group_create(ring, none, 0, &group), EINVAL,
 	      "0 GPUs: a group has 1 to 8");
+	FAILS(sluice_group_create(ring, none, SLUICE_MAX_RANKS + 1, &group), EINVAL,
+	      "9 GPUs: a group has 1 to 8");
 	FAILS(sluice_group_create(ring, none, 2, &group), EINVAL, "gpus: one is NULL");
 	CHECK(sluice_last_error()->index == 0 && !group);
 	CHECK(!sluice_group_ranks(NULL) && !sluice_collective_bytes(NULL));

@@ -475,6 +475,8 @@ TEST_F(HostMistakeTest, StagingOfOtherSizes)
 	       "all_to_all: rank 0: 2399 bytes where 2400 are wanted");
 	expect(plan_all_to_all(at, from, from, block), errc::usage, none,
 	       "all_to_all: 100 bytes are not 6 blocks of one size");
+	expect(plan_all_to_all(at, slices(2), blocks, much), errc::usage, 0,
+	       "all_to_all: rank 0: memory outside of its buffer");
 	// the leader is the root, rank 2 of all; another rank is; one of another host
 	EXPECT_TRUE(plan_gather(at, 2, to[0], from, {}));
 	EXPECT_TRUE(plan_gather(at, 3, to[1], from, to[0]));

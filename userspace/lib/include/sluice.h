@@ -724,7 +724,7 @@ SLUICE_API int sluice_collective_run(sluice_collective *collective,
 				     sluice_operation **operation);
 
 /*
- * Let a prelaunched run begin; again, or if none is held, nothing happens. What the CPU or
+ * Let a prelaunched run begin. Does nothing if none is held, or it was released before. What the CPU or
  * a card writes to video memory must be there before the run is started.
  */
 SLUICE_API int sluice_collective_release(sluice_collective *collective);

@@ -294,11 +294,13 @@ template <class T> result<uint64_t> ring_operation<T>::wait(deadline until)
 			break;
 	}
 	auto done = it_.wait_until(until);
-	// Its own timeout and that of the wait differ.
-	if (!done && done.error().code() == errc::timeout && !it_.poll())
+	if (done || done.error().code() != errc::timeout)
+		return done;
+	// Its own timeout and that of the wait differ; and it may have ended since.
+	if (!it_.poll())
 		return fail(errc::timeout, done.error().where(),
 			    "not done by the deadline: it goes on", EINPROGRESS);
-	return done;
+	return it_.wait_until({});
 }
 
 } // namespace sluice::c

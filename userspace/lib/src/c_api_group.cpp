@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The C API: collectives of GPUs.
+#include <format>
+
 #include "c_api.hpp"
 #include "sluice/group.hpp"
 
@@ -94,6 +96,10 @@ int sluice_group_create(sluice_context *in, sluice_device *const *gpus, size_t c
 		std::vector<device *> all;
 
 		SLUICE_CHECK(all_given("context gpus group", in, gpus, to));
+		if (count > SLUICE_MAX_RANKS)
+			return fail(errc::usage, "group",
+				    std::format("{} GPUs: a group has 1 to {}", count,
+						SLUICE_MAX_RANKS));
 		for (uint32_t r = 0; r < count; r++) {
 			if (!gpus[r])
 				return std::unexpected(

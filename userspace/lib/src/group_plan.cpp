@@ -405,8 +405,7 @@ result<void> add_sends(std::vector<plan> &to, const host_place &at,
 }
 
 result<void> check_all_to_all(const host_place &at, std::span<const slice> to,
-			      std::span<const slice> from, const slice &staging,
-			      bool in_place)
+			      std::span<const slice> from, const slice &staging)
 {
 	const auto kind = pattern::all_to_all;
 	const size_t whole = size_of_first(from);
@@ -416,6 +415,7 @@ result<void> check_all_to_all(const host_place &at, std::span<const slice> to,
 	SLUICE_CHECK(check_all(kind, at.ranks, to, whole));
 	SLUICE_CHECK(check_blocks(kind, whole, at.hosts * at.ranks));
 	SLUICE_CHECK(check_size(kind, at.leader, staging, 2 * whole * at.ranks));
+	const bool in_place = std::ranges::equal(to, from, same_place);
 	uses.push_back(use_of(staging, at.leader, true));
 	for (unsigned r = 0; r < at.ranks; r++) {
 		uses.push_back(use_of(to[r], r, true));
@@ -549,12 +549,11 @@ result<host_plan> plan_all_gather(const host_place &at, std::span<const slice> t
 result<host_plan> plan_all_to_all(const host_place &at, std::span<const slice> to,
 				  std::span<const slice> from, const slice &staging)
 {
-	const bool in_place = std::ranges::equal(to, from, same_place);
 	const size_t whole = size_of_first(from), own = whole / at.hosts;
 	const size_t bytes = own / at.ranks, half = at.ranks * whole;
 	std::vector<message> out, in;
 
-	SLUICE_CHECK(check_all_to_all(at, to, from, staging, in_place));
+	SLUICE_CHECK(check_all_to_all(at, to, from, staging));
 	host_plan made{pattern::all_to_all, 0, whole, staging, {}, {}};
 	SLUICE_TRY(auto inside, plan_all_to_all(at.ranks, parts(to, at.host * own, own),
 						parts(from, at.host * own, own), {}));

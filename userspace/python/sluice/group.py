@@ -29,6 +29,12 @@ class Variant(enum.IntEnum):
     """copies back to back on one engine"""
 
 
+def _moved_by(raw: Any, rank: int) -> int:
+    moved = ffi.new("uint64_t *")
+    checked(lib.sluice_collective_of(raw, rank, moved))
+    return int(moved[0])
+
+
 class CollectiveRun(Operation[int]):
     """A collective under way: Collective.run(). Value: the bytes that all ranks have
     moved. It is done when all ranks are, and raises the error of the first rank that
@@ -38,25 +44,24 @@ class CollectiveRun(Operation[int]):
 
     def __init__(self, ring: Ring, raw: Any, ranks: int) -> None:
         """Of a handle of the C API: not for users."""
-        super().__init__(ring, raw, self._take_all)
+        moved: list[int] = []
+
+        def take(value: int) -> int:
+            # It is closed after this. That knows nothing of the run, which would
+            # keep itself.
+            moved.extend(_moved_by(raw, rank) for rank in range(ranks))
+            return value
+
+        super().__init__(ring, raw, take)
         self._ranks = ranks
-        self._moved: list[int] = []
+        self._moved = moved
 
     def of(self, rank: int) -> int:
         """The bytes that a rank has moved to others, or its error; InProgressError while
         it is under way."""
         if not 0 <= rank < self._ranks:
             raise ValueError(f"rank {rank}, it has {self._ranks}")
-        if self._taken:
-            return self._moved[rank]
-        moved = ffi.new("uint64_t *")
-        checked(lib.sluice_collective_of(self._raw, rank, moved))
-        return int(moved[0])
-
-    def _take_all(self, value: int) -> int:
-        """It is closed after this."""
-        self._moved = [self.of(rank) for rank in range(self._ranks)]
-        return value
+        return self._moved[rank] if self._taken else _moved_by(self._raw, rank)
 
 
 class Collective(OnRing):

@@ -7,6 +7,7 @@ import gc
 import os
 import tempfile
 import unittest
+import weakref
 
 import numpy
 import sluice
@@ -293,6 +294,17 @@ class Group(Test):
             held.run().wait(60)     # nobody releases it
         self.assertNotIsInstance(caught.exception, sluice.InProgressError)
         self.assertEqual(caught.exception.index, 0)
+
+    @series
+    def test_a_run_that_is_dropped_is_gone(self):
+        run = self.group.broadcast(0, self.to).run()
+        kept = weakref.ref(run)
+        gc.disable()
+        try:
+            del run
+            self.assertIsNone(kept())
+        finally:
+            gc.enable()
 
     @series
     def test_the_rank_at_fault_is_named(self):

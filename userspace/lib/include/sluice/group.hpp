@@ -93,7 +93,7 @@ public:
 
 	/// Are all ranks done? Does not wait.
 	bool poll() noexcept;
-	/// The same, of what was taken in before.
+	/// The same, but takes in no new completions.
 	bool done() noexcept;
 	/// Wait until all ranks are done, also if some fail. The bytes that all of them
 	/// have moved; or the error of the first rank that has one, whose index() is
