@@ -3,6 +3,7 @@
 #include <format>
 
 #include "c_api.hpp"
+#include "group_plan.hpp"
 #include "sluice/group.hpp"
 
 using namespace sluice;
@@ -96,10 +97,7 @@ int sluice_group_create(sluice_context *in, sluice_device *const *gpus, size_t c
 		std::vector<device *> all;
 
 		SLUICE_CHECK(all_given("context gpus group", in, gpus, to));
-		if (count > SLUICE_MAX_RANKS)
-			return fail(errc::usage, "group",
-				    std::format("{} GPUs: a group has 1 to {}", count,
-						SLUICE_MAX_RANKS));
+		SLUICE_CHECK(detail::check_gpus(count));
 		for (uint32_t r = 0; r < count; r++) {
 			if (!gpus[r])
 				return std::unexpected(

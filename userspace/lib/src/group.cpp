@@ -166,10 +166,7 @@ result<group> group::make(context &in, std::span<device *const> gpus)
 {
 	group made(in);
 
-	if (gpus.empty() || gpus.size() > most_ranks)
-		return fail(errc::usage, "group",
-			    std::format("{} GPUs: a group has 1 to {}", gpus.size(),
-					most_ranks));
+	SLUICE_CHECK(detail::check_gpus(gpus.size()));
 	for (device *gpu : gpus)
 		SLUICE_CHECK(check_context(*gpu, *made.ring_));
 	made.gpus_.assign(gpus.begin(), gpus.end());

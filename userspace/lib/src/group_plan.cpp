@@ -379,6 +379,15 @@ result<void> check_place(const host_place &at)
 	return {};
 }
 
+result<void> check_gpus(size_t count)
+{
+	if (!count || count > group::most_ranks)
+		return fail(errc::usage, "group",
+			    std::format("{} GPUs: a group has 1 to {}", count,
+					group::most_ranks));
+	return {};
+}
+
 namespace {
 
 /// Parts of what has @p own bytes for each host, by offset and length: those before this

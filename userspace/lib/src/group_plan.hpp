@@ -78,6 +78,9 @@ struct host_place {
 /// errc::usage, if there is no such place.
 result<void> check_place(const host_place &at);
 
+/// Are so many GPUs a group?
+result<void> check_gpus(size_t count);
+
 /// What one host does in a collective over all: plans of its GPUs before the leaders
 /// exchange, and after that. Those of a phase run in any order and in parallel.
 struct host_plan {
