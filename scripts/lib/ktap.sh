@@ -28,3 +28,23 @@ skip()
 }
 
 fails() { ! "$@"; }
+
+# boot_result STATUS LOG: the boot of a guest, or a program of the host, as a test
+boot_result()
+{
+	local what
+	case $1 in
+	98) what="the guest died or hung" ;;
+	97) what="the emulator complains" ;;
+	99) what="the kernel log holds a warning" ;;
+	*)  what="the command's exit status is $1" ;;
+	esac
+	echo "KTAP version 1"
+	echo "1..1"
+	[ "$1" != 0 ] || { echo "ok 1 boot"; return; }
+	{ echo "$what"; reason_in "$2"; } | sed 's/^/# /'
+	echo "not ok 1 boot"
+}
+
+# What boot/splat shows of the kernel's log, or else how LOG ends.
+reason_in() { grep -m 1 -A 15 '^kernel log: ' "$1" || tail -n 8 "$1"; }
