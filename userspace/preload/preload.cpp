@@ -143,6 +143,9 @@ result<void> mover::put(pages what)
 {
 	SLUICE_CHECK(populate(what));
 	SLUICE_CHECK(prefer_gpu(node_, what.start, what.size));
+	// A buffer of the heap has neighbours there, which the CPU may use all the time.
+	for (uint64_t edge : {what.start, what.start + what.size - page_size})
+		SLUICE_CHECK(return_by_page(node_, edge, page_size));
 	return move_pages(node_, what.start, what.size, true);
 }
 

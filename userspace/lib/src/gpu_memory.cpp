@@ -291,6 +291,14 @@ result<void> prefer_gpu(gpu_node &node, uint64_t address, size_t size) noexcept
 	return set_svm(node, address, size, attributes);
 }
 
+result<void> return_by_page(gpu_node &node, uint64_t address, size_t size) noexcept
+{
+	const std::array<kfd_ioctl_svm_attribute, 1> attributes{
+		{{KFD_IOCTL_SVM_ATTR_GRANULARITY, 0}}};
+
+	return set_svm(node, address, size, attributes);
+}
+
 result<buffer> make_svm(gpu_node &node, size_t size)
 {
 	SLUICE_CHECK(can_share(node));

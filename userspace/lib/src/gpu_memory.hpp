@@ -77,6 +77,9 @@ const gem_mapping *object_of(gpu_node &node, memory_block &block) noexcept;
 result<void> can_share(const gpu_node &node) noexcept;
 /// Have the GPU share memory of the process, which prefers to be there from now on.
 result<void> prefer_gpu(gpu_node &node, uint64_t address, size_t size) noexcept;
+/// Of shared memory only the pages come back that the CPU touches. By default amdkfd
+/// brings all of a range that are in the same 2 MiB.
+result<void> return_by_page(gpu_node &node, uint64_t address, size_t size) noexcept;
 
 /// Move pages to the GPU, or to the host: how many are elsewhere after it.
 /// @param address, size whole pages
