@@ -47,4 +47,4 @@ boot_result()
 }
 
 # What boot/splat shows of the kernel's log, or else how LOG ends.
-reason_in() { grep -m 1 -A 15 '^kernel log: ' "$1" || tail -n 8 "$1"; }
+reason_in() { grep -a -m 1 -A 15 '^kernel log: ' "$1" || tail -n 8 "$1"; }

@@ -60,6 +60,22 @@ pages pages_of(const void *at, size_t length)
 	return {start, round_to_pages(address + length) - start};
 }
 
+/// The first page, those between, and the last. In the first and the last the CPU may use
+/// other things all the time, such as neighbours of a buffer in the heap.
+std::array<pages, 3> parts_of(pages what)
+{
+	size_t middle = what.size - std::min(what.size, 2 * page_size);
+
+	return {{{what.start, page_size},
+		 {what.start + page_size, middle},
+		 {what.start + what.size - page_size, page_size}}};
+}
+
+size_t elsewhere(pages what)
+{
+	return misplaced_pages(what.start, what.size, true).value_or(0);
+}
+
 void say(std::string_view words)
 {
 	std::fputs(std::format("libsluice-preload: {}\n", words).c_str(), stderr);
@@ -141,11 +157,13 @@ result<std::unique_ptr<mover>> mover::open(const std::string &gpu)
 
 result<void> mover::put(pages what)
 {
+	auto [first, middle, last] = parts_of(what);
+
 	SLUICE_CHECK(populate(what));
+	// A hint, and before the GPU maps anything of it, which would have to be split.
+	for (pages edge : {first, last})
+		(void)return_by_page(node_, edge.start, edge.size);
 	SLUICE_CHECK(prefer_gpu(node_, what.start, what.size));
-	// A buffer of the heap has neighbours there, which the CPU may use all the time.
-	for (uint64_t edge : {what.start, what.start + what.size - page_size})
-		SLUICE_CHECK(return_by_page(node_, edge, page_size));
 	return move_pages(node_, what.start, what.size, true);
 }
 
@@ -189,13 +207,12 @@ size_t mover::move_again()
 	std::lock_guard guard(lock_);
 	size_t left = 0;
 
-	for (const auto &[mr, what] : registered_) {
-		size_t back = misplaced_pages(what.start, what.size, true).value_or(0);
-
-		if (back)
-			left += try_to_move(node_, what.start, what.size, true)
-					.value_or(back);
-	}
+	// To move what is there already would take it from the card for a moment.
+	for (const auto &[mr, what] : registered_)
+		for (pages part : parts_of(what))
+			if (size_t back = elsewhere(part))
+				left += try_to_move(node_, part.start, part.size, true)
+						.value_or(back);
 	return left;
 }
 
@@ -235,7 +252,7 @@ void mover::await_quiet(preload::pace::duration quiet)
 void mover::judge(pages what)
 {
 	look();
-	left_ += misplaced_pages(what.start, what.size, true).value_or(0);
+	left_ += elsewhere(what);
 }
 
 // What comes back while nobody has registered memory is of no interest.

@@ -91,7 +91,7 @@ public:
 	/// overtakes the refusal of its card.
 	operation write(const slice &from, const registration &local,
 			const remote_memory &to, uint64_t offset);
-	/// Read into @p to.
+	/// Read into @p to. Errors as write() has.
 	operation read(const slice &to, const registration &local,
 		       const remote_memory &from, uint64_t offset);
 
