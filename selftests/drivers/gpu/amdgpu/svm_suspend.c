@@ -25,6 +25,9 @@ static int suspend(void)
 	return write_file("/sys/power/state", "freeze");
 }
 
+/* To fill memory, or move it to swap, takes minutes on an emulated debug kernel. */
+#define PATIENCE 600
+
 FIXTURE(suspend) {
 	struct svm svm;
 	struct svm_gpu *gpu;
@@ -181,7 +184,7 @@ static int suspend_on(int node)
  * If there is no memory for the pages, a suspend says so, and soon. One node
  * has none: if all had none, the next who asks would wake the OOM killer.
  */
-TEST_F_TIMEOUT(suspend, no_memory, 120) {
+TEST_F_TIMEOUT(suspend, no_memory, PATIENCE) {
 	const size_t len = 256 * MIB;
 	int node = small_node();
 	char *large, *hog;
@@ -262,7 +265,7 @@ static void check_lost(struct __test_metadata *_metadata,
  * A process that keeps memory which a reset has lost does not keep the system
  * from being suspended. It has its lost memory afterwards, too.
  */
-TEST_F_TIMEOUT(suspend, lost, 120) {
+TEST_F_TIMEOUT(suspend, lost, PATIENCE) {
 	struct svm_alias before = svm_alias(self->gpu);
 	struct svm_gpu *other = &self->svm.gpu[1];
 	char *lost = svm_map(LEN);
@@ -298,7 +301,7 @@ TEST_F_TIMEOUT(suspend, lost, 120) {
 }
 
 /* The process that kept it ends. */
-TEST_F_TIMEOUT(suspend, lost_by_others, 120) {
+TEST_F_TIMEOUT(suspend, lost_by_others, PATIENCE) {
 	struct svm_gpu *other = &self->svm.gpu[1];
 	int status, go[2], ready[2];
 	struct svm svm;
