@@ -3,6 +3,7 @@
  * odp-touch PAGES PAGE: registers so many pages on demand with the first RDMA device, and
  * writes to one of them. What libsluice-preload does to them, it tells by itself.
  */
+#define _GNU_SOURCE
 #include <infiniband/verbs.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -43,8 +44,9 @@ int main(int argc, char **argv)
 	pd = ibv_alloc_pd(card);
 	if (!pd)
 		return give_up("ibv_alloc_pd");
-	memory = mmap(NULL, pages * page, PROT_READ | PROT_WRITE,
-		      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	/* From the start of 2 MiB: what comes back at once lies in the same. */
+	memory = mmap((void *)(1UL << 44), pages * page, PROT_READ | PROT_WRITE,
+		      MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
 	if (memory == MAP_FAILED)
 		return give_up("mmap");
 	mr = ibv_reg_mr(pd, memory, pages * page,
