@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck disable=SC2154	# who sources this has set work
-# Sourced by scripts that are tests themselves: results as KTAP. $work is a directory for
-# what a test writes.
+# Results of shell scripts as KTAP: sourced by those that are tests themselves, whose $work
+# is a directory for what a test writes, and by test/run, for what it boots.
 
 n=0 failed=0
 

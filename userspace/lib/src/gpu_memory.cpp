@@ -293,10 +293,9 @@ result<void> prefer_gpu(gpu_node &node, uint64_t address, size_t size) noexcept
 
 result<void> return_by_page(gpu_node &node, uint64_t address, size_t size) noexcept
 {
-	const std::array<kfd_ioctl_svm_attribute, 1> attributes{
-		{{KFD_IOCTL_SVM_ATTR_GRANULARITY, 0}}};
+	const kfd_ioctl_svm_attribute one_page{KFD_IOCTL_SVM_ATTR_GRANULARITY, 0};
 
-	return set_svm(node, address, size, attributes);
+	return set_svm(node, address, size, {&one_page, 1});
 }
 
 result<buffer> make_svm(gpu_node &node, size_t size)
