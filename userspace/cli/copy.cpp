@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // `sluice copy`: a file to another one on this machine, through the memory of a GPU if
-// one is named. Each piece is a chain of the ring: it is read, copied to the GPU and
-// back, and written, and nobody wakes up in between.
+// one is named. Each piece is read, copied to the GPU and back, and written. Where batches
+// are requests of the ring, that is one chain, and nobody wakes up in between.
 #include <cstring>
 #include <fcntl.h>
 #include <filesystem>
@@ -31,6 +31,11 @@ struct copy_slot {
 	batch through{2};
 };
 
+/// What became of the steps of a piece; nobody looks at those behind one that failed.
+struct piece_end {
+	result<size_t> read, through, written;
+};
+
 class copier {
 public:
 	copier(context &in, device *gpu, int from, int to, uint64_t size)
@@ -47,6 +52,9 @@ public:
 private:
 	task<result<void>> worker(copy_slot &slot);
 	task<result<void>> piece(copy_slot &slot, uint64_t at, size_t length);
+	task<piece_end> chained(copy_slot &slot, uint64_t at, size_t length);
+	task<piece_end> in_turn(copy_slot &slot, uint64_t at, size_t length);
+	task<result<size_t>> gpu_copy(copy_slot &slot, slice to, slice from);
 
 	context &context_;
 	device *gpu_;
@@ -60,10 +68,6 @@ private:
 result<void> copier::prepare(const copy_options &o)
 {
 	most_ = o.piece;
-	if (gpu_ && !gpu_->limits().ring)
-		return fail(errc::unsupported, gpu_->info().address,
-			    "its batches are no requests of a ring on this kernel; "
-			    "leave out --gpu");
 	for (unsigned i = 0; i < o.pieces; i++) {
 		copy_slot slot;
 		auto host = buffer::host(gpu_ ? 2 * o.piece : o.piece);
@@ -84,7 +88,7 @@ result<void> copier::prepare(const copy_options &o)
 	return {};
 }
 
-task<result<void>> copier::piece(copy_slot &slot, uint64_t at, size_t length)
+task<piece_end> copier::chained(copy_slot &slot, uint64_t at, size_t length)
 {
 	const slice in = slot.read.part(0, length), out = slot.written.part(0, length);
 	operation read, through, write;
@@ -102,7 +106,41 @@ task<result<void>> copier::piece(copy_slot &slot, uint64_t at, size_t length)
 	}
 	auto got = co_await read;
 	result<size_t> went = gpu_ ? co_await through : result<size_t>(0);
-	auto put = co_await write;
+
+	co_return piece_end{got, went, co_await write};
+}
+
+task<result<size_t>> copier::gpu_copy(copy_slot &slot, slice to, slice from)
+{
+	slot.through.clear();
+	slot.through.copy(to, from);
+	co_return co_await gpu_->submit(slot.through);
+}
+
+// Without the series: batches by AMDGPU_CS are no requests of the ring and know no
+// barrier.
+task<piece_end> copier::in_turn(copy_slot &slot, uint64_t at, size_t length)
+{
+	const slice in = slot.read.part(0, length), out = slot.written.part(0, length);
+	const slice video = slot.video.part(0, length);
+	piece_end end{0, 0, 0};
+
+	end.read = co_await context_.read(from_, in, at);
+	if (!end.read || *end.read < length)
+		co_return end;
+	end.through = co_await gpu_copy(slot, video, in);
+	if (end.through)
+		end.through = co_await gpu_copy(slot, out, video);
+	if (end.through)
+		end.written = co_await context_.write(to_, out, at);
+	co_return end;
+}
+
+task<result<void>> copier::piece(copy_slot &slot, uint64_t at, size_t length)
+{
+	bool chains = !gpu_ || gpu_->limits().ring;
+	auto [got, went, put] = chains ? co_await chained(slot, at, length)
+				       : co_await in_turn(slot, at, length);
 
 	if (!got)
 		co_return std::unexpected(got.error());
@@ -116,7 +154,7 @@ task<result<void>> copier::piece(copy_slot &slot, uint64_t at, size_t length)
 		co_return std::unexpected(put.error());
 	if (*put < length)
 		co_return fail(errc::output, "TO", "it takes no more bytes");
-	if (gpu_ && std::memcmp(in.data(), out.data(), length) != 0)
+	if (gpu_ && std::memcmp(slot.read.data(), slot.written.data(), length) != 0)
 		co_return fail(
 			errc::corrupt, gpu_->info().address,
 			std::format("what came back of the bytes at {} differs", at));

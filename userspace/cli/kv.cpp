@@ -98,7 +98,8 @@ result<cache> cache::make(session &s, const kv_options &o)
 	if (!s.gpu)
 		return c;
 	c.gpu_ = &*s.gpu;
-	auto memory = s.gpu->svm(size);
+	// Without the series, nothing reaches video memory in place, and no batch SVM.
+	auto memory = s.gpu->limits().svm ? s.gpu->svm(size) : s.gpu->vram(size);
 	if (!memory)
 		return std::unexpected(memory.error());
 	c.memory_ = *memory;
