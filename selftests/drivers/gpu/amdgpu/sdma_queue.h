@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What was before the kernel's own jobs on a ring that one file floods, by the
- * trace of the scheduler.
+ * What jobs of other files were before the kernel's own jobs on their rings, or
+ * before those of a file, by the trace of the scheduler.
  */
 #ifndef _SELFTEST_SDMA_QUEUE_H
 #define _SELFTEST_SDMA_QUEUE_H
@@ -17,13 +17,14 @@ static const char * const queue_events[] = {
 	"gpu_scheduler/drm_sched_job_done",
 };
 
-/* Jobs of the kernel, by what it calls its clients: amdgpu_job.h. */
-enum queue_kind { UPDATES, MOVES };
+/* Of the kernel, by what it calls its clients (amdgpu_job.h), or of a file. */
+enum queue_kind { UPDATES, MOVES, OF_A_FILE };
 
 struct queue {
 	enum queue_kind kind;
+	unsigned long long client;	/* OF_A_FILE: see drm_client() */
 	long jobs;	/* of this kind, on all rings */
-	long before;	/* most jobs of the flood before one of them */
+	long before;	/* most jobs of other files before one of them */
 };
 
 /* A job, as the trace tells of it. */
@@ -31,18 +32,44 @@ struct queue_job {
 	char event[8];
 	unsigned long long context, seqno, client;
 	char ring[32];
-	/* how much of the flood had ended when this job could have run */
-	unsigned long long ended;
+	/* how many of others had ended on its ring when this job could have run */
+	long ended;
 };
 
 #define QUEUE_MOST	1024
 
-struct queue_state {
-	struct queue_job flood;		/* that the ring got last */
-	unsigned long long ended;	/* of the flood */
-	struct queue_job waiting[QUEUE_MOST];	/* the kernel's, queued */
+struct queue_jobs {
+	struct queue_job job[QUEUE_MOST];
 	unsigned int num;
 };
+
+/* What other files had on a ring. */
+struct queue_ring {
+	char name[32];
+	long run, ended;
+};
+
+struct queue_state {
+	struct queue_ring rings[32];
+	struct queue_jobs waiting;	/* of this kind, queued */
+	struct queue_jobs running;	/* of other files, on a ring */
+};
+
+/* What the kernel calls the file @fd; 0: it does not say. */
+static inline unsigned long long drm_client(int fd)
+{
+	unsigned long long client = 0;
+	char line[256];
+	FILE *f;
+
+	snprintf(line, sizeof(line), "/proc/self/fdinfo/%d", fd);
+	f = fopen(line, "r");
+	while (f && !client && fgets(line, sizeof(line), f))
+		sscanf(line, "drm-client-id: %llu", &client);
+	if (f)
+		fclose(f);
+	return client;
+}
 
 /* One trace at a time, at @dir. */
 static inline int queue_begin(const char *dir)
@@ -51,6 +78,8 @@ static inline int queue_begin(const char *dir)
 
 	rmdir(dir);
 	ret = trace_begin(dir, queue_events, 3);
+	if (!ret)
+		ret = trace_write(dir, "buffer_size_kb", "8192");
 	/* of all CPUs, in order */
 	return ret ? ret : trace_write(dir, "trace_clock", "mono");
 }
@@ -75,61 +104,98 @@ static inline bool queue_parse_done(const char *line, struct queue_job *job)
 			    &job->context, &job->seqno) == 2;
 }
 
-static inline bool queue_of_kind(enum queue_kind kind, unsigned long long client)
+static inline bool queue_wants(const struct queue *q, unsigned long long client)
 {
 	const unsigned long long n = -client;
 
-	if (kind == UPDATES)	/* VM_UPDATE to VM_PT_CLEAR */
+	if (q->kind == OF_A_FILE)
+		return client == q->client;
+	if (q->kind == UPDATES)	/* VM_UPDATE to VM_PT_CLEAR */
 		return n >= 1 && n <= 4;
 	/* TTM_MAP_BUFFER, MOVE_BLIT: clears of new memory use all engines */
 	return n == 5 || n == 9;
 }
 
-/* The ring takes a job of the kernel: what of the flood it had to take before? */
-static inline void queue_run(struct queue *q, struct queue_state *s,
-			     const struct queue_job *job)
+static inline int queue_push(struct queue_jobs *to, const struct queue_job *job)
 {
-	struct queue_job *w;
-	long before;
+	if (to->num == QUEUE_MOST)
+		return -E2BIG;
+	to->job[to->num++] = *job;
+	return 0;
+}
 
-	for (w = s->waiting; w < s->waiting + s->num; w++) {
+/* NULL if there are more rings than a GPU has. */
+static inline struct queue_ring *queue_ring(struct queue_state *s,
+					    const char *name)
+{
+	struct queue_ring *r;
+
+	for (r = s->rings; r < s->rings + 32; r++) {
+		if (!r->name[0])
+			strcpy(r->name, name);
+		if (!strcmp(r->name, name))
+			return r;
+	}
+	return NULL;
+}
+
+/* The ring takes one of our jobs: what of others had it to take before? */
+static inline void queue_run(struct queue *q, struct queue_state *s,
+			     const struct queue_job *job,
+			     const struct queue_ring *ring)
+{
+	struct queue_jobs *all = &s->waiting;
+	struct queue_job *w;
+
+	for (w = all->job; w < all->job + all->num; w++) {
 		if (w->context != job->context)
 			continue;
 		if (w->seqno == job->seqno) {
-			before = s->flood.seqno - w->ended;
-			if (!strcmp(job->ring, s->flood.ring) &&
-			    before > q->before)
-				q->before = before;
-			*w-- = s->waiting[--s->num];
+			if (ring->run - w->ended > q->before)
+				q->before = ring->run - w->ended;
+			*w-- = all->job[--all->num];
 			continue;
 		}
 		/* it was behind this one */
-		w->ended = s->ended;
+		w->ended = ring->ended;
 	}
 }
 
 static inline int queue_event(struct queue *q, struct queue_state *s,
 			      struct queue_job *job)
 {
+	struct queue_ring *ring = queue_ring(s, job->ring);
 	const bool run = !strcmp(job->event, "run");
 
-	if (job->client < 1ULL << 63) {
-		if (run)
-			s->flood = *job;
-		return 0;
-	}
-	if (!queue_of_kind(q->kind, job->client))
-		return 0;
-	if (run) {
-		queue_run(q, s, job);
-		return 0;
-	}
-	if (s->num == QUEUE_MOST)
+	if (!ring)
 		return -E2BIG;
-	job->ended = s->ended;
-	s->waiting[s->num++] = *job;
-	q->jobs++;
-	return 0;
+	if (queue_wants(q, job->client)) {
+		if (run) {
+			queue_run(q, s, job, ring);
+			return 0;
+		}
+		q->jobs++;
+		job->ended = ring->ended;
+		return queue_push(&s->waiting, job);
+	}
+	if (job->client >= 1ULL << 63 || !run)
+		return 0;
+	ring->run++;
+	return queue_push(&s->running, job);
+}
+
+static inline void queue_done(struct queue_state *s, const struct queue_job *job)
+{
+	struct queue_jobs *all = &s->running;
+	struct queue_job *r;
+
+	for (r = all->job; r < all->job + all->num; r++) {
+		if (r->context != job->context || r->seqno != job->seqno)
+			continue;
+		queue_ring(s, r->ring)->ended++;
+		*r = all->job[--all->num];
+		return;
+	}
 }
 
 /*
@@ -151,9 +217,8 @@ static inline int queue_read(const char *dir, struct queue *q)
 			ret = kept == all ? 0 : -EOVERFLOW;
 		else if (queue_parse(line, &job))
 			ret = queue_event(q, s, &job);
-		else if (queue_parse_done(line, &job) &&
-			 job.context == s->flood.context)
-			s->ended = job.seqno;
+		else if (queue_parse_done(line, &job))
+			queue_done(s, &job);
 	}
 	if (f)
 		fclose(f);

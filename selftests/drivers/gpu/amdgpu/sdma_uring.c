@@ -134,7 +134,7 @@ TEST_F(uring, inline_error)
  * What would have to wait for earlier batches: a worker does, or with NONBLOCK
  * the command says so.
  */
-TEST_F(uring, blocks_in_a_worker)
+TEST_F_TIMEOUT(uring, blocks_in_a_worker, 120)
 {
 	const struct drm_amdgpu_sdma_desc d = part(0);
 	struct drm_amdgpu_sdma_batch full = batch_of(&self->gpu, &d, 1), batch;
