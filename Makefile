@@ -11,7 +11,7 @@ KERNEL  ?= series
 export MIRROR JOBS CMD
 
 # These work on all series only.
-not-series := $(filter export demo docs bench fuzz faults mutations mutants install deb check-deb test-deb deb-kernel,$(MAKECMDGOALS))
+not-series := $(filter export demo docs bench fuzz faults mutations mutants install deb check-deb test-deb deb-kernel test-deb-kernel,$(MAKECMDGOALS))
 ifneq ($(and $(SERIES),$(not-series)),)
 $(error make $(not-series): do without SERIES=)
 endif
@@ -36,7 +36,7 @@ endif
 .NOTPARALLEL:
 .PHONY: help buildroot whole-tree demo vm cluster docs tree kernel userspace export apply \
 	check-series check-bisect clean test test-debug lint sanitize fuzz faults mutations \
-	mutants bench install deb check-deb test-deb deb-kernel mbox
+	mutants bench install deb check-deb test-deb deb-kernel test-deb-kernel mbox
 
 help: ## list the targets
 	@sed -n 's/^##@ /\n/p; s/^\([a-z-]*\):.*## /  \1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -146,6 +146,9 @@ test-deb: deb kernel ## the examples in a guest, built and run with these packag
 
 deb-kernel: kernel ## a Debian package of the kernel of the lab: build/deb-kernel/
 	@$(WHOLE) scripts/fetch/deb-tools scripts/package/deb-kernel
+
+test-deb-kernel: deb-kernel ## boot what that package installs, and run batches
+	@$(WHOLE) scripts/test/run test deb-kernel
 
 mbox: ## mailboxes to send, of all series or SERIES=: build/mbox/
 	@scripts/series/mbox $(SERIES)
