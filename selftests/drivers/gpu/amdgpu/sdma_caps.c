@@ -404,6 +404,38 @@ TEST_F_TIMEOUT(caps, packets_behind_one_that_waits, 200)
 	free(d);
 }
 
+/*
+ * Somebody waits for the first batch's memory, and uses it as it is: to unmap it
+ * would take until all the others have ended.
+ */
+TEST_F_TIMEOUT(caps, packets_are_used_again, 200)
+{
+	struct drm_amdgpu_sdma_batch batch = self->batch;
+	struct drm_amdgpu_sdma_fence out = { };
+	struct hold first;
+	struct caller c;
+
+	ASSERT_EQ(0, hold_open(&self->gpu, &first));
+	hold_batch(&first, &batch);
+	ASSERT_EQ(0, batch_submit(&self->gpu, &batch));
+	ASSERT_EQ(MAX_BATCHES - 1,
+		  hold_many(&self->gpu, &self->hold, &self->batch));
+	batch = self->batch;
+	ASSERT_EQ(0, gpu_context(&self->gpu, &batch.ctx_id));
+	ASSERT_EQ(0, syncobj_new(&self->gpu, &out.handle));
+	batch.out_fences = (uintptr_t)&out;
+	batch.num_out_fences = 1;
+	ASSERT_EQ(0, caller_start(&c, &self->gpu, &batch));
+	usleep(100000);
+	EXPECT_FALSE(returned(&c));
+	hold_release(&first);
+	ASSERT_EQ(0, pthread_join(c.thread, NULL));
+	EXPECT_EQ(0, c.ret);
+	EXPECT_EQ(0, syncobj_wait(&self->gpu, out.handle, 0, WAIT_SECONDS));
+	EXPECT_EQ(2, count(self));
+	hold_release(&self->hold);
+}
+
 /* What the same mappings show costs no lookups, also where bytes are counted. */
 TEST_F(caps, lookups)
 {

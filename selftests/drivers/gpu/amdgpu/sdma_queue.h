@@ -31,7 +31,7 @@ struct queue {
 struct queue_job {
 	char event[8];
 	unsigned long long context, seqno, client;
-	char ring[32];
+	char ring[80];	/* and its device */
 	/* how many of others had ended on its ring when this job could have run */
 	long ended;
 };
@@ -45,7 +45,7 @@ struct queue_jobs {
 
 /* What other files had on a ring. */
 struct queue_ring {
-	char name[32];
+	char name[80];
 	long run, ended;
 };
 
@@ -80,20 +80,26 @@ static inline int queue_begin(const char *dir)
 	ret = trace_begin(dir, queue_events, 3);
 	if (!ret)
 		ret = trace_write(dir, "buffer_size_kb", "8192");
-	/* of all CPUs, in order */
-	return ret ? ret : trace_write(dir, "trace_clock", "mono");
+	if (!ret)	/* of all CPUs, in order */
+		ret = trace_write(dir, "trace_clock", "mono");
+	if (ret)
+		rmdir(dir);
+	return ret;
 }
 
 static inline bool queue_parse(const char *line, struct queue_job *job)
 {
 	const char *at = strstr(line, "drm_sched_job_");
 	const char *client = strstr(line, "client_id:");
+	char dev[32], ring[32];
 
 	memset(job, 0, sizeof(*job));
-	return at && client &&
-	       sscanf(at, "drm_sched_job_%7[a-z]: dev=%*[^,], fence=%llu:%llu, ring=%31[^,]",
-		      job->event, &job->context, &job->seqno, job->ring) == 4 &&
-	       sscanf(client, "client_id:%llu", &job->client) == 1;
+	if (!at || !client ||
+	    sscanf(at, "drm_sched_job_%7[a-z]: dev=%31[^,], fence=%llu:%llu, ring=%31[^,]",
+		   job->event, dev, &job->context, &job->seqno, ring) != 5)
+		return false;
+	snprintf(job->ring, sizeof(job->ring), "%s %s", dev, ring);
+	return sscanf(client, "client_id:%llu", &job->client) == 1;
 }
 
 static inline bool queue_parse_done(const char *line, struct queue_job *job)
@@ -132,7 +138,7 @@ static inline struct queue_ring *queue_ring(struct queue_state *s,
 
 	for (r = s->rings; r < s->rings + 32; r++) {
 		if (!r->name[0])
-			strcpy(r->name, name);
+			snprintf(r->name, sizeof(r->name), "%s", name);
 		if (!strcmp(r->name, name))
 			return r;
 	}

@@ -302,6 +302,11 @@ static int arena_give_back(struct amdgpu_device *adev,
 	return r;
 }
 
+static bool chunk_fits(const struct amdgpu_sdma_chunk *chunk, u64 size, u32 max)
+{
+	return chunk->size >= size && chunk->size <= max;
+}
+
 static bool chunk_idle(struct amdgpu_sdma_chunk *chunk)
 {
 	return !chunk->fence || dma_fence_is_signaled(chunk->fence);
@@ -315,7 +320,7 @@ static struct amdgpu_sdma_chunk *chunk_take(struct amdgpu_sdma_arena *arena,
 
 	lockdep_assert_held(&arena->lock);
 	list_for_each_entry(chunk, &arena->chunks, node) {
-		if (chunk->size < size || chunk->size > max ||
+		if (!chunk_fits(chunk, size, max) ||
 		    (best && best->size <= chunk->size))
 			continue;
 		if (!chunk_idle(chunk))
@@ -358,9 +363,13 @@ static bool has_uncleared(struct amdgpu_sdma_arena *arena)
 	return !list_empty_careful(&arena->uncleared);
 }
 
-/* The arena is full: wait for a batch to end and free what it used. */
+/*
+ * The arena is full: wait for a batch to end, and free what it used, unless the
+ * caller can take that. To unmap it, the GPU has to wait for all that the file has
+ * on its way, and so have the batches that follow.
+ */
 static int arena_shrink(struct amdgpu_device *adev, struct amdgpu_fpriv *fpriv,
-			struct amdgpu_sdma_arena *arena, u64 size,
+			struct amdgpu_sdma_arena *arena, u64 size, u32 max,
 			bool nonblock)
 {
 	struct amdgpu_sdma_chunk *chunk;
@@ -370,8 +379,9 @@ static int arena_shrink(struct amdgpu_device *adev, struct amdgpu_fpriv *fpriv,
 		return arena_give_back(adev, fpriv, arena, NULL, nonblock);
 	if (nonblock) {
 		chunk = chunk_oldest(arena, true);
-		return chunk ? arena_give_back(adev, fpriv, arena, chunk, true) :
-			       -EAGAIN;
+		if (!chunk)
+			return -EAGAIN;
+		goto idle;
 	}
 	/* If all are being built in, each of those threads puts one back. */
 	r = wait_event_interruptible(arena->freed,
@@ -391,7 +401,12 @@ static int arena_shrink(struct amdgpu_device *adev, struct amdgpu_fpriv *fpriv,
 			return r;
 		}
 	}
-	return arena_give_back(adev, fpriv, arena, chunk, false);
+idle:
+	if (chunk_fits(chunk, size, max)) {
+		amdgpu_sdma_chunk_put(fpriv, chunk, NULL);
+		return 0;
+	}
+	return arena_give_back(adev, fpriv, arena, chunk, nonblock);
 }
 
 static int vram_create(struct amdgpu_device *adev, struct amdgpu_fpriv *fpriv,
@@ -485,7 +500,7 @@ chunk_get(struct amdgpu_device *adev, struct amdgpu_fpriv *fpriv,
 			chunk = chunk_create(adev, fpriv, arena, size);
 		if (chunk)
 			return chunk;
-		r = arena_shrink(adev, fpriv, arena, size, nonblock);
+		r = arena_shrink(adev, fpriv, arena, size, max, nonblock);
 		if (r)
 			return ERR_PTR(r);
 	}
