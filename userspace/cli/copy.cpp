@@ -2,6 +2,7 @@
 // `sluice copy`: a file to another one on this machine, through the memory of a GPU if
 // one is named. Each piece is read, copied to the GPU and back, and written. Where batches
 // are requests of the ring, that is one chain, and nobody wakes up in between.
+#include <algorithm>
 #include <cstring>
 #include <fcntl.h>
 #include <filesystem>
@@ -67,8 +68,11 @@ private:
 
 result<void> copier::prepare(const copy_options &o)
 {
+	const unsigned batches = gpu_ ? gpu_->limits().batches : 0;
+	const unsigned pieces = batches ? std::min(o.pieces, batches) : o.pieces;
+
 	most_ = o.piece;
-	for (unsigned i = 0; i < o.pieces; i++) {
+	for (unsigned i = 0; i < pieces; i++) {
 		copy_slot slot;
 		auto host = buffer::host(gpu_ ? 2 * o.piece : o.piece);
 		if (!host)

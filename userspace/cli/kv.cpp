@@ -98,7 +98,7 @@ result<cache> cache::make(session &s, const kv_options &o)
 	if (!s.gpu)
 		return c;
 	c.gpu_ = &*s.gpu;
-	// Without the series, nothing reaches video memory in place, and no batch SVM.
+	// Where batches know no SVM, as without the series, video memory is staged.
 	auto memory = s.gpu->limits().svm ? s.gpu->svm(size) : s.gpu->vram(size);
 	if (!memory)
 		return std::unexpected(memory.error());
@@ -111,14 +111,15 @@ result<cache> cache::make(session &s, const kv_options &o)
 // By the engines: what the CPU touches would leave the GPU.
 result<void> cache::move(const buffer &to, const buffer &from)
 {
-	batch copy(1);
+	for (size_t at = 0, n = 0; gpu_ && at < to.size(); at += n) {
+		batch copy(1);
 
-	if (!gpu_)
-		return {};
-	copy.copy(to, from).fault_in();
-	auto moved = gpu_->submit(copy).wait();
-	if (!moved)
-		return std::unexpected(moved.error());
+		n = std::min<uint64_t>(to.size() - at, gpu_->limits().bytes);
+		copy.copy(to.part(at, n), from.part(at, n)).fault_in();
+		auto moved = gpu_->submit(copy).wait();
+		if (!moved)
+			return std::unexpected(moved.error());
+	}
 	return {};
 }
 

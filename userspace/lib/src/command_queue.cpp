@@ -152,6 +152,7 @@ result<void> command_queue::ask_for_engines()
 	limits_.broadcast = 8;
 	limits_.engines = ip.available_rings;
 	limits_.fences = most_fences;
+	limits_.batches = slots;
 	limits_.bytes = most_bytes;
 	limits_.queued_bytes = most_bytes;
 	limits_.user_memory = true;

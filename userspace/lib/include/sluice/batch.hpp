@@ -29,6 +29,7 @@ struct batch_limits {
 	uint32_t operations = 0;   ///< in one batch
 	uint32_t broadcast = 0;	   ///< destinations of one broadcast
 	uint32_t fences = 0;	   ///< that a batch may begin after
+	uint32_t batches = 0;	   ///< under way at once; 0: no fixed number
 	uint32_t engines = 0;	   ///< mask of engines for batches
 	uint32_t wait_engines = 0; ///< of those, for batches with waits
 	uint64_t bytes = 0;	   ///< moved by one batch
