@@ -377,31 +377,25 @@ static int arena_shrink(struct amdgpu_device *adev, struct amdgpu_fpriv *fpriv,
 
 	if (has_uncleared(arena))
 		return arena_give_back(adev, fpriv, arena, NULL, nonblock);
-	if (nonblock) {
-		chunk = chunk_oldest(arena, true);
-		if (!chunk)
-			return -EAGAIN;
-		goto idle;
-	}
 	/* If all are being built in, each of those threads puts one back. */
-	r = wait_event_interruptible(arena->freed,
+	r = nonblock ? 0 :
+	    wait_event_interruptible(arena->freed,
 				     !list_empty_careful(&arena->chunks) ||
 				     has_uncleared(arena) ||
 				     READ_ONCE(arena->bytes) + size <=
 				     MAX_BYTES);
 	if (r)
 		return r;
-	chunk = chunk_oldest(arena, false);
-	if (!chunk)
-		return 0; /* somebody was quicker: look again */
-	if (chunk->fence) {
+	chunk = chunk_oldest(arena, nonblock);
+	if (!chunk) /* somebody was quicker: look again */
+		return nonblock ? -EAGAIN : 0;
+	if (!chunk_idle(chunk)) {
 		r = dma_fence_wait(chunk->fence, true);
 		if (r) {
 			amdgpu_sdma_chunk_put(fpriv, chunk, NULL);
 			return r;
 		}
 	}
-idle:
 	if (chunk_fits(chunk, size, max)) {
 		amdgpu_sdma_chunk_put(fpriv, chunk, NULL);
 		return 0;
