@@ -11,8 +11,8 @@ import sys
 
 import cffi
 
-# What is beside the C API: DLPack's structures (https://dmlc.github.io/dlpack), and the
-# end of what a consumer took.
+# What is beside the C API: DLPack's structures (https://dmlc.github.io/dlpack), the end of
+# what a consumer took, and the functions of a transport.
 DLPACK = """
 struct dl_tensor {
     void *data;
@@ -40,6 +40,12 @@ DECLARED = DLPACK + """
 void sluice_py_end_tensor(void *self);
 void sluice_py_end_capsule(void *capsule);
 extern "Python" void sluice_py_let_go(void *tensor);
+extern "Python" int sluice_py_all_gather(void *, const struct sluice_slice *);
+extern "Python" int sluice_py_all_to_all(void *, const struct sluice_slice *,
+                                         const struct sluice_slice *);
+extern "Python" int sluice_py_broadcast(void *, uint32_t, const struct sluice_slice *);
+extern "Python" int sluice_py_gather(void *, uint32_t, const struct sluice_slice *);
+extern "Python" int sluice_py_scatter(void *, uint32_t, const struct sluice_slice *);
 """
 
 SOURCE = """

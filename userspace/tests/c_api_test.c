@@ -30,6 +30,8 @@ SIZE(sluice_rectangle, 40);
 SIZE(sluice_record, 64);
 SIZE(sluice_outcome, 40);
 SIZE(sluice_collective_options, 24);
+SIZE(sluice_message, 56);
+SIZE(sluice_host_transport, 64);
 SIZE(sluice_nic_info, 208);
 SIZE(sluice_endpoint_options, 40);
 SIZE(sluice_stream_options, 56);
@@ -144,6 +146,7 @@ static void null_is_named(void)
 	struct sluice_slice all = part(0, SLUICE_TO_END);
 	struct sluice_slice none = {NULL, 0, 0};
 	sluice_collective *collective = NULL;
+	sluice_processes *processes = NULL;
 	sluice_operation *op = NULL;
 	sluice_batch *batch;
 	char *said;
@@ -163,6 +166,8 @@ static void null_is_named(void)
 	FAILS(sluice_operation_wait(NULL, 0, NULL), EINVAL, "operation");
 	FAILS(sluice_operation_cancel(NULL), EINVAL, "operation");
 	FAILS(sluice_buffer_host(1, NULL, NULL), EINVAL, "buffer");
+	FAILS(sluice_buffer_dup(NULL, &memory), EINVAL, "buffer");
+	FAILS(sluice_buffer_dup(memory, NULL), EINVAL, "again");
 	FAILS(sluice_buffer_map(NULL, (void *[1]){0}), EINVAL, "buffer");
 	FAILS(sluice_buffer_map(memory, NULL), EINVAL, "data");
 	FAILS(sluice_buffer_export(NULL, &fd), EINVAL, "buffer");
@@ -186,6 +191,25 @@ static void null_is_named(void)
 	      "group");
 	FAILS(sluice_group_scatter(NULL, 0, &all, &all, NULL, &collective), EINVAL,
 	      "group");
+	FAILS(sluice_group_send(NULL, NULL, 0, NULL, &collective), EINVAL, "group");
+	FAILS(sluice_group_create_shared(NULL, NULL, NULL), EINVAL, "device");
+	FAILS(sluice_processes_meet(ring, NULL, 0, 2, 0, NULL), EINVAL, "path");
+	FAILS(sluice_processes_meet(ring, "x", 2, 2, 0, &processes), EINVAL, "rank 2");
+	FAILS(sluice_processes_meet(ring, "x", 0, 2, -1, &processes), EINVAL,
+	      "patience_ns");
+	FAILS(sluice_processes_exchange(NULL, NULL, memory, &memory), EINVAL,
+	      "processes");
+	FAILS(sluice_processes_barrier(NULL), EINVAL, "processes");
+	FAILS(sluice_host_group_create(NULL, NULL, 0, NULL), EINVAL, "local");
+	FAILS(sluice_host_group_all_gather(NULL, &all, &all, NULL), EINVAL, "group");
+	FAILS(sluice_host_group_all_to_all(NULL, &all, &all, &all, NULL), EINVAL,
+	      "group");
+	FAILS(sluice_host_group_broadcast(NULL, 0, &all, NULL), EINVAL, "group");
+	FAILS(sluice_host_group_gather(NULL, 0, &all, &all, &all, NULL), EINVAL,
+	      "group");
+	FAILS(sluice_host_group_scatter(NULL, 0, &all, &all, &all, NULL), EINVAL,
+	      "group");
+	FAILS(sluice_host_collective_run(NULL, NULL), EINVAL, "collective");
 	FAILS(sluice_collective_run(NULL, &op), EINVAL, "collective");
 	FAILS(sluice_collective_release(NULL), EINVAL, "collective");
 	FAILS(sluice_collective_variant(NULL), EINVAL, "collective");
@@ -204,7 +228,9 @@ static void null_is_named(void)
 	FAILS(sluice_topology_read("/", NULL), EINVAL, "topology");
 	FAILS(sluice_topology_explain(NULL, "a", "b", SLUICE_TEXT, &said), EINVAL,
 	      "topology");
-	CHECK(!op && !collective);
+	CHECK(!op && !collective && !processes);
+	CHECK(!sluice_processes_rank(NULL) && !sluice_processes_ranks(NULL));
+	CHECK(!sluice_host_group_ranks(NULL) && !sluice_host_group_first_rank(NULL));
 	CHECK(!sluice_batch_create(0, &batch));
 	FAILS(sluice_batch_copy(batch, NULL, &all), EINVAL, "to");
 	FAILS(sluice_batch_copy(batch, &all, NULL), EINVAL, "from");
@@ -222,6 +248,9 @@ static void nothing_can_be_freed(void)
 	sluice_prepared_free(NULL);
 	sluice_group_free(NULL);
 	sluice_collective_free(NULL);
+	sluice_processes_free(NULL);
+	sluice_host_group_free(NULL);
+	sluice_host_collective_free(NULL);
 	sluice_nic_close(NULL);
 	sluice_listener_close(NULL);
 	sluice_endpoint_close(NULL);

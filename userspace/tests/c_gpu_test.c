@@ -517,7 +517,7 @@ static void the_rank_at_fault_is_named(void)
 	CHECK(sluice_last_error()->index == 1);
 	all_to[1].buffer = NULL;
 	FAILS(sluice_group_all_to_all(two.group, two.to, all_to, NULL, &none), EINVAL,
-	      "from: its buffer is NULL");
+	      "rank 1: no memory");
 	CHECK(sluice_last_error()->index == 1 && !none);
 	CHECK(!sluice_context_open(NULL, &apart));
 	FAILS(sluice_group_create(apart, &gpu, 1, &group_apart), EINVAL,

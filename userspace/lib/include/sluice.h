@@ -32,7 +32,7 @@
  * touches its memory any more.
  *
  * Threads. A context and all that was opened on it (operations, devices, prepared
- * batches, groups, collectives, cards, listeners, endpoints, streams) belong to one
+ * batches, groups, collectives, processes, cards, listeners, endpoints, streams) belong to one
  * thread at a time.
  * Buffers may be used by all threads, and so may topologies. Different contexts
  * have nothing to do with each other.
@@ -135,6 +135,9 @@ typedef struct sluice_batch sluice_batch;
 typedef struct sluice_prepared sluice_prepared;
 typedef struct sluice_group sluice_group;
 typedef struct sluice_collective sluice_collective;
+typedef struct sluice_processes sluice_processes;
+typedef struct sluice_host_group sluice_host_group;
+typedef struct sluice_host_collective sluice_host_collective;
 typedef struct sluice_nic sluice_nic;
 typedef struct sluice_listener sluice_listener;
 typedef struct sluice_endpoint sluice_endpoint;
@@ -303,6 +306,9 @@ SLUICE_API int sluice_buffer_host(uint64_t size,
 				  sluice_buffer **buffer);
 
 SLUICE_API void sluice_buffer_free(sluice_buffer *buffer);
+
+/* Another handle of the same memory, e.g. of what a function of yours is shown. Any thread. */
+SLUICE_API int sluice_buffer_dup(const sluice_buffer *buffer, sluice_buffer **again);
 
 /* Bytes, whole pages; 0 for NULL. */
 SLUICE_API uint64_t sluice_buffer_size(const sluice_buffer *buffer);
@@ -664,6 +670,20 @@ SLUICE_API int sluice_group_create(sluice_context *context, sluice_device *const
 				   size_t count, sluice_group **group);
 SLUICE_API void sluice_group_free(sluice_group *group);
 
+/*
+ * A group whose ranks are processes of this host, a GPU each. Each calls the same functions
+ * in the same order, with memory of the same sizes at the same places. What takes memory of
+ * a rank takes a part of what sluice_processes_exchange() has given for it. To prepare a
+ * collective waits for all; a run waits for nobody, and writes to the others' memory:
+ * sluice_processes_barrier() tells that they expect it. One run is under way at a time. A
+ * rank that ends is -ECONNRESET for the others, and one that cannot prepare is told to
+ * them. -EINVAL while a chain is open.
+ * @device: of this process, opened on the context of @processes
+ */
+SLUICE_API int sluice_group_create_shared(sluice_device *device,
+					  const sluice_processes *processes,
+					  sluice_group **group);
+
 /* How many; 0 for NULL. */
 SLUICE_API uint32_t sluice_group_ranks(const sluice_group *group);
 
@@ -713,6 +733,21 @@ SLUICE_API int sluice_group_scatter(sluice_group *group, uint32_t root,
 				    const struct sluice_collective_options *options,
 				    sluice_collective **collective);
 
+/* Data that one rank sends to another, or to itself. */
+struct sluice_message {
+	uint32_t from, to;		    /* ranks */
+	struct sluice_slice target, source; /* of the same size */
+};
+
+/*
+ * The same for any number of messages, which may have different sizes: sends, with their
+ * receives. PCPY, B2B.
+ */
+SLUICE_API int sluice_group_send(sluice_group *group,
+				 const struct sluice_message *messages, size_t count,
+				 const struct sluice_collective_options *options,
+				 sluice_collective **collective);
+
 /*
  * Begin on all GPUs, by one system call. The operation's value is the bytes that all ranks
  * have moved; its error is that of the first rank that has one, which is its index. It is
@@ -745,6 +780,150 @@ SLUICE_API uint64_t sluice_collective_bytes(const sluice_collective *collective)
 
 /* A run that is under way goes on. */
 SLUICE_API void sluice_collective_free(sluice_collective *collective);
+
+/* ------------------------------------------------------------- processes */
+
+/*
+ * Processes of this host that have a GPU each, the ranks of a group together. They are
+ * linked by a socket for each pair, and video memory goes by it as a dma-buf. What fails is
+ * said with the rank of the process at fault as the error's index: -ECONNRESET (it has
+ * ended), -ETIMEDOUT (it has not come), -EPROTO (it is at another call than this one), or
+ * the error that it had. -EINVAL while a chain is open.
+ *
+ * Wait for the others, which are processes of the same user, if they reach @path.
+ * @path: of a socket, which rank 0 makes, and removes in the end; there must be nothing yet
+ * @rank: of this process; 0 to @ranks - 1
+ * @ranks: how many processes there are, this one too; 2 to SLUICE_MAX_RANKS
+ * @patience_ns: so long this, and each later call, waits for others at most; 0: 30 s
+ * -EINVAL; -EACCES for another user's.
+ */
+SLUICE_API int sluice_processes_meet(sluice_context *context, const char *path,
+				     uint32_t rank, uint32_t ranks, int64_t patience_ns,
+				     sluice_processes **processes);
+
+/* Of this process, and how many; 0 for NULL. */
+SLUICE_API uint32_t sluice_processes_rank(const sluice_processes *processes);
+SLUICE_API uint32_t sluice_processes_ranks(const sluice_processes *processes);
+
+/*
+ * Give video memory to all, and get theirs. All must call this, each at its turn. If one
+ * cannot give or take, all hear it, and nobody has got anything.
+ * @device: reaches what it gets
+ * @mine: video memory of this process, which lives as long as somebody has it
+ * @all: as many handles as there are ranks, to free; this process's is @mine once more
+ * -EOPNOTSUPP if @mine is no video memory.
+ */
+SLUICE_API int sluice_processes_exchange(sluice_processes *processes,
+					 sluice_device *device,
+					 const sluice_buffer *mine,
+					 sluice_buffer **all);
+
+/* Wait until all have come here. */
+SLUICE_API int sluice_processes_barrier(sluice_processes *processes);
+
+SLUICE_API void sluice_processes_free(sluice_processes *processes);
+
+/* ----------------------------------------------------------------- hosts */
+
+/*
+ * How memory gets from host to host, by somebody else, such as MPI. All hosts make the same
+ * calls in the same order. A function returns when its memory is right here and may be used
+ * again: 0, or a negative number of errno, which is what the call of the library returns
+ * then. After that hosts may be at different calls: all make the group anew.
+ *
+ * Memory is the leader's, or some of the host. Its handle is there during the call: who keeps
+ * it calls sluice_buffer_dup(). Parts for each host are in the order of hosts, of one size. What is a host's own is where it
+ * should be, and need not be moved. Functions must not use the group.
+ */
+struct sluice_host_transport {
+	size_t size;
+	uint32_t hosts, host; /* how many; this one, 0 to hosts - 1 */
+	void *user;	      /* given to each function */
+	/* @all has a part for each host: each host's own to all others. */
+	int (*all_gather)(void *user, const struct sluice_slice *all);
+	/* Both have a part for each host: that of host h in @from to the part of this
+	 * host in @to there. */
+	int (*all_to_all)(void *user, const struct sluice_slice *to,
+			  const struct sluice_slice *from);
+	/* What host @root has in @memory to that of all others. */
+	int (*broadcast)(void *user, uint32_t root, const struct sluice_slice *memory);
+	/* @memory has a part for each host on host @root, and is one part on all others,
+	 * which goes to the root. */
+	int (*gather)(void *user, uint32_t root, const struct sluice_slice *memory);
+	/* The same the other way: each part of the root to its host. */
+	int (*scatter)(void *user, uint32_t root, const struct sluice_slice *memory);
+};
+
+/*
+ * The same number of GPUs on each of one host or more. SDMA engines move data inside of each
+ * host, and @transport moves it between one GPU of each, the leader. A rank among all is
+ * that of its host's group, behind those of the hosts before.
+ * @local: all GPUs of this process, which is its host's only one
+ * @transport: what it refers to stays as long as the group and its collectives; no other
+ *	group's
+ * @leader: rank of @local whose memory the transport works on
+ * -EINVAL: other hosts do not hear of that, and wait in their first call.
+ */
+SLUICE_API int sluice_host_group_create(sluice_group *local,
+					const struct sluice_host_transport *transport,
+					uint32_t leader, sluice_host_group **group);
+SLUICE_API void sluice_host_group_free(sluice_host_group *group);
+
+/* How many of all hosts, and the first of this one; 0 for NULL. */
+SLUICE_API uint32_t sluice_host_group_ranks(const sluice_host_group *group);
+SLUICE_API uint32_t sluice_host_group_first_rank(const sluice_host_group *group);
+
+/*
+ * Prepare a collective on all hosts. Arrays have a slice for each rank of this host, and all
+ * hosts have the same sizes. Operations are those of sluice_group_all_gather() and its
+ * neighbours, over the ranks of all hosts; variants are chosen automatically.
+ *
+ * @staging: memory of the leader, where what goes to other hosts and comes from them is in
+ *	between; no other memory of the operation may overlap it.
+ *	all_to_all	as large as all of @to and @from together
+ *	gather, scatter	on the root's host as large as the root's memory, and none (NULL)
+ *			if the root is its leader; on others as all ranks' memory there
+ * @root: rank among all; its memory (@to of gather, @from of scatter) may be NULL on other
+ *	hosts
+ * -EINVAL: a mistake in this call; the error's index is the rank of this host. All hosts
+ * hear of it: if another host has failed it is -EREMOTEIO, if it prepares something else
+ * -EPROTO, with that host as index. No host has the collective then.
+ */
+SLUICE_API int sluice_host_group_all_gather(sluice_host_group *group,
+					    const struct sluice_slice *to,
+					    const struct sluice_slice *from,
+					    sluice_host_collective **collective);
+SLUICE_API int sluice_host_group_all_to_all(sluice_host_group *group,
+					    const struct sluice_slice *to,
+					    const struct sluice_slice *from,
+					    const struct sluice_slice *staging,
+					    sluice_host_collective **collective);
+SLUICE_API int sluice_host_group_broadcast(sluice_host_group *group, uint32_t root,
+					   const struct sluice_slice *memory,
+					   sluice_host_collective **collective);
+SLUICE_API int sluice_host_group_gather(sluice_host_group *group, uint32_t root,
+					const struct sluice_slice *to,
+					const struct sluice_slice *from,
+					const struct sluice_slice *staging,
+					sluice_host_collective **collective);
+SLUICE_API int sluice_host_group_scatter(sluice_host_group *group, uint32_t root,
+					 const struct sluice_slice *to,
+					 const struct sluice_slice *from,
+					 const struct sluice_slice *staging,
+					 sluice_host_collective **collective);
+
+/*
+ * Do it, and wait for it: over when the GPUs of this host have what is for them. All hosts
+ * must call it.
+ * @bytes: what GPUs of this host have moved; or NULL
+ * An error of a GPU of this host has its rank as index. If it comes before the hosts
+ * exchange, all others say -EREMOTEIO with this host as index; after that they have what is
+ * for them, and do not hear of it. -EPROTO: a host runs another collective. Other errors are
+ * the transport's.
+ */
+SLUICE_API int sluice_host_collective_run(sluice_host_collective *collective,
+					  uint64_t *bytes);
+SLUICE_API void sluice_host_collective_free(sluice_host_collective *collective);
 
 /* ------------------------------------------------------------------- nic */
 

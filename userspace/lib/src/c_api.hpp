@@ -180,6 +180,11 @@ result<slice> slice_of(const sluice_slice *s, std::string_view name);
 result<std::vector<slice>> slices_of(const sluice_slice *s, size_t count,
 				     std::string_view name);
 
+/// For what judges its memory itself, so that others hear of a mistake. NULL: no memory.
+slice unchecked(const sluice_slice *s);
+/// The same for an array; NULL: of none.
+std::vector<slice> unchecked_all(const sluice_slice *s, size_t count);
+
 /// Make a handle. What it keeps is built where it stays.
 template <class Handle, class T> void hand_out(Handle **to, T &&inside)
 {

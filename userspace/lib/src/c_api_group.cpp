@@ -2,9 +2,8 @@
 // The C API: collectives of GPUs.
 #include <format>
 
-#include "c_api.hpp"
+#include "c_api_group.hpp"
 #include "group_plan.hpp"
-#include "sluice/group.hpp"
 
 using namespace sluice;
 using namespace sluice::c;
@@ -12,16 +11,6 @@ using namespace sluice::c;
 static_assert(static_cast<int>(variant::swap) == SLUICE_VARIANT_SWAP &&
 	      static_cast<int>(variant::b2b) == SLUICE_VARIANT_B2B);
 static_assert(group::most_ranks == SLUICE_MAX_RANKS);
-
-struct sluice_group {
-	/// Destroyed in reverse: the GPUs go after what names them.
-	struct inside {
-		std::shared_ptr<ring> in;
-		std::vector<std::shared_ptr<gpu>> gpus;
-		group it;
-	};
-	std::shared_ptr<inside> it;
-};
 
 struct sluice_collective {
 	struct inside {
@@ -62,8 +51,9 @@ int prepare(sluice_group *in, const sluice_collective_options *options,
 {
 	return guarded([&]() -> result<void> {
 		SLUICE_CHECK(all_given("group collective", in, to));
-		SLUICE_TRY(auto how, options_of(options));
-		SLUICE_TRY(auto made, make(in->it->it, how));
+		group &by = in->it->it;
+		const auto how = options_of(options);
+		SLUICE_TRY(auto made, how ? make(by, *how) : by.refuse(how.error()));
 		hand_out(to, std::make_shared<sluice_collective::inside>(
 				     in->it, std::move(made)));
 		return {};
@@ -79,11 +69,9 @@ int prepare_all(sluice_group *in, const sluice_slice *to, const sluice_slice *fr
 		const sluice_collective_options *options, sluice_collective **out,
 		all_to_others what) noexcept
 {
-	return prepare(in, options, out,
-		       [&](group &g, auto &how) -> result<collective> {
-		SLUICE_TRY(auto there, slices_of(to, g.ranks(), "to"));
-		SLUICE_TRY(auto here, slices_of(from, g.ranks(), "from"));
-		return (g.*what)(there, here, how);
+	return prepare(in, options, out, [&](group &g, auto &how) {
+		return (g.*what)(unchecked_all(to, g.ranks()),
+				 unchecked_all(from, g.ranks()), how);
 	});
 }
 
@@ -110,6 +98,20 @@ int sluice_group_create(sluice_context *in, sluice_device *const *gpus, size_t c
 		SLUICE_TRY(auto made, group::make(in->it->it, ranks));
 		hand_out(to, std::make_shared<sluice_group::inside>(
 				     in->it, std::move(kept), std::move(made)));
+		return {};
+	});
+}
+
+int sluice_group_create_shared(sluice_device *gpu, const sluice_processes *with,
+			       sluice_group **to)
+{
+	return guarded([&]() -> result<void> {
+		SLUICE_CHECK(all_given("device processes group", gpu, with, to));
+		SLUICE_TRY(auto made,
+			   group::make(gpu->it->in->it, gpu->it->it, with->it->it));
+		hand_out(to,
+			 std::make_shared<sluice_group::inside>(
+				 gpu->it->in, std::vector{gpu->it}, std::move(made)));
 		return {};
 	});
 }
@@ -145,10 +147,8 @@ int sluice_group_broadcast(sluice_group *in, uint32_t root,
 			   const struct sluice_collective_options *options,
 			   sluice_collective **out)
 {
-	return prepare(in, options, out,
-		       [&](group &g, auto &how) -> result<collective> {
-		SLUICE_TRY(auto all, slices_of(memory, g.ranks(), "memory"));
-		return g.broadcast(root, all, how);
+	return prepare(in, options, out, [&](group &g, auto &how) {
+		return g.broadcast(root, unchecked_all(memory, g.ranks()), how);
 	});
 }
 
@@ -157,11 +157,9 @@ int sluice_group_gather(sluice_group *in, uint32_t root, const struct sluice_sli
 			const struct sluice_collective_options *options,
 			sluice_collective **out)
 {
-	return prepare(in, options, out,
-		       [&](group &g, auto &how) -> result<collective> {
-		SLUICE_TRY(auto all, slice_of(to, "to"));
-		SLUICE_TRY(auto each, slices_of(from, g.ranks(), "from"));
-		return g.gather(root, all, each, how);
+	return prepare(in, options, out, [&](group &g, auto &how) {
+		return g.gather(root, unchecked(to), unchecked_all(from, g.ranks()),
+				how);
 	});
 }
 
@@ -170,11 +168,26 @@ int sluice_group_scatter(sluice_group *in, uint32_t root, const struct sluice_sl
 			 const struct sluice_collective_options *options,
 			 sluice_collective **out)
 {
+	return prepare(in, options, out, [&](group &g, auto &how) {
+		return g.scatter(root, unchecked_all(to, g.ranks()), unchecked(from),
+				 how);
+	});
+}
+
+int sluice_group_send(sluice_group *in, const struct sluice_message *messages,
+		      size_t count, const struct sluice_collective_options *options,
+		      sluice_collective **out)
+{
 	return prepare(in, options, out,
 		       [&](group &g, auto &how) -> result<collective> {
-		SLUICE_TRY(auto each, slices_of(to, g.ranks(), "to"));
-		SLUICE_TRY(auto all, slice_of(from, "from"));
-		return g.scatter(root, each, all, how);
+		std::vector<message> all;
+
+		if (!messages && count)
+			return g.refuse(given(messages, "messages").error());
+		for (const sluice_message &m : std::span(messages, count))
+			all.push_back({m.from, m.to, unchecked(&m.target),
+				       unchecked(&m.source)});
+		return g.send(all, how);
 	});
 }
 

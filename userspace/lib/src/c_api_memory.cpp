@@ -5,22 +5,38 @@
 using namespace sluice;
 using namespace sluice::c;
 
+slice c::unchecked(const sluice_slice *s)
+{
+	if (!s || !s->buffer)
+		return {};
+	const buffer &of = s->buffer->it;
+	uint64_t length = s->length;
+	if (length == SLUICE_TO_END)
+		length = of.size() - std::min<uint64_t>(of.size(), s->offset);
+	return {of, s->offset, length};
+}
+
+std::vector<slice> c::unchecked_all(const sluice_slice *s, size_t count)
+{
+	std::vector<slice> all;
+
+	for (size_t i = 0; s && i < count; i++)
+		all.push_back(unchecked(&s[i]));
+	return all;
+}
+
 result<slice> c::slice_of(const sluice_slice *s, std::string_view name)
 {
 	SLUICE_CHECK(given(s, name));
 	if (!s->buffer)
 		return fail(errc::usage, name, "its buffer is NULL");
-	const buffer &of = s->buffer->it;
-	uint64_t length = s->length;
-	if (length == SLUICE_TO_END)
-		length = of.size() - std::min<uint64_t>(of.size(), s->offset);
-	slice part(of, s->offset, length);
+	slice part = unchecked(s);
 	if (!part.valid())
 		return fail(
 			errc::usage, name,
 			std::format(
 				"{} bytes at {} are outside of its buffer of {} bytes",
-				length, s->offset, of.size()));
+				part.size(), part.offset(), part.of().size()));
 	return part;
 }
 
@@ -60,6 +76,15 @@ int sluice_buffer_host(uint64_t size, const struct sluice_host_options *options,
 					    .huge_pages = !(o.flags &
 							    SLUICE_HOST_SMALL_PAGES)}));
 		hand_out(to, std::move(memory));
+		return {};
+	});
+}
+
+int sluice_buffer_dup(const sluice_buffer *memory, sluice_buffer **to)
+{
+	return guarded([&]() -> result<void> {
+		SLUICE_CHECK(all_given("buffer again", memory, to));
+		hand_out(to, buffer(memory->it));
 		return {};
 	});
 }

@@ -226,6 +226,11 @@ result<collective> group::send(std::span<const message> all,
 	return prepare(detail::plan_send(ranks(), all, how), how);
 }
 
+result<collective> group::refuse(const error &why)
+{
+	return prepare(std::unexpected(why), {});
+}
+
 result<clock::duration> group::longest_hold(clock::duration wanted) const
 {
 	using milliseconds = std::chrono::duration<double, std::milli>;

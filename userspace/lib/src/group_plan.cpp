@@ -38,7 +38,9 @@ bool same_place(const slice &a, const slice &b)
 
 result<void> check_size(pattern kind, unsigned rank, const slice &memory, size_t wanted)
 {
-	if (!memory.of() || !memory.valid())
+	if (!memory.of())
+		return wrong(kind, rank, "no memory");
+	if (!memory.valid())
 		return wrong(kind, rank, "memory outside of its buffer");
 	if (memory.size() != wanted)
 		return wrong(kind, rank,
@@ -354,8 +356,8 @@ result<plan> plan_send(unsigned ranks, std::span<const message> all,
 				std::format(
 					"from rank {} to rank {}, the group has {} ranks",
 					m.from, m.to, ranks));
-		SLUICE_CHECK(check_block(kind, m.source.size()));
 		SLUICE_CHECK(check_size(kind, m.from, m.source, m.source.size()));
+		SLUICE_CHECK(check_block(kind, m.source.size()));
 		SLUICE_CHECK(check_size(kind, m.to, m.target, m.source.size()));
 		moved.push_back({m.from, m.to, m.target, m.source});
 	}

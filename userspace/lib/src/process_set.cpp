@@ -249,6 +249,11 @@ result<process_set::values> process_set::agree(note::kind what,
 	values all{};
 	result<uint64_t> first = mine;
 
+	// It would wait behind what is not given to the kernel yet. The call was not made.
+	if (ring_.chaining())
+		return fail(errc::usage, where(rank_),
+			    "a chain is open, and this waits");
+
 	note_of_mine.number = ++calls_;
 	for (unsigned r = 0; r < ranks_; r++)
 		if (r != rank_)

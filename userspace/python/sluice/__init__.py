@@ -20,10 +20,12 @@ from .errors import (BusyError, CorruptError, DeadlineError, DeniedError, Device
                      OperationCancelledError, OutputError, PeerError, PeerLostError,
                      ProtocolError, StaleError, SystemCallError, UnsupportedError,
                      UsageError)
-from .group import Collective, CollectiveRun, Group, Variant
+from .group import Collective, CollectiveRun, Group, Message, Variant
+from .hosts import HostCollective, HostGroup, HostTransport
 from .kv import KVLayout
 from .memory import Buffer, Memory, MemoryKind, Slice
 from .net import MAX_MESSAGE, Endpoint, Listener, Nic, NicInfo, nics
+from .processes import Processes
 from .stream import DataPath, Offer, Progress, Receiver, Report, Sender
 from .topology import Topology
 
@@ -33,11 +35,11 @@ __all__ = [
     "MAX_MESSAGE", "Batch", "Buffer", "BusyError", "Collective", "CollectiveRun",
     "Compare", "Context", "CorruptError", "Counters", "DataPath", "DeadlineError",
     "DeniedError", "Device", "DeviceError", "DeviceInfo", "Endpoint", "Error", "Group",
-    "InProgressError", "InputError", "KVLayout", "Limits", "Listener", "Memory",
-    "MemoryKind", "Nic", "NicInfo", "NoPathError", "Offer", "Operation",
-    "OperationCancelledError", "Outcome", "OutputError", "PeerError", "PeerLostError",
-    "Place", "Prepared", "Progress", "ProtocolError", "Receiver", "Record",
-    "RecordStatus", "Report", "Sender", "Slice", "StaleError", "SystemCallError",
-    "Topology", "UnsupportedError", "UsageError", "Variant", "devices", "nics",
-    "version",
+    "HostCollective", "HostGroup", "HostTransport", "InProgressError", "InputError",
+    "KVLayout", "Limits", "Listener", "Memory", "MemoryKind", "Message", "Nic", "NicInfo",
+    "NoPathError", "Offer", "Operation", "OperationCancelledError", "Outcome",
+    "OutputError", "PeerError", "PeerLostError", "Place", "Prepared", "Processes",
+    "Progress", "ProtocolError", "Receiver", "Record", "RecordStatus", "Report", "Sender",
+    "Slice", "StaleError", "SystemCallError", "Topology", "UnsupportedError",
+    "UsageError", "Variant", "devices", "nics", "version",
 ]

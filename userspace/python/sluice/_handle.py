@@ -144,10 +144,14 @@ class Ring(Home):
         """Give the kernel what was started."""
         checked(lib.sluice_context_submit(self.raw))
 
-    def wait(self, done: Callable[[], bool], timeout: float | None) -> bool:
-        """Sleep until @done, in Python: so signals are handled. False: not in time."""
+    def end_chain_first(self) -> None:
+        """First in each call that waits."""
         if self.chaining:
             raise RuntimeError("sluice: a chain is open: end it before you wait")
+
+    def wait(self, done: Callable[[], bool], timeout: float | None) -> bool:
+        """Sleep until @done, in Python: so signals are handled. False: not in time."""
+        self.end_chain_first()
         until = None if timeout is None else time.monotonic() + timeout
         while not done():
             left = None if until is None else until - time.monotonic()
@@ -160,8 +164,7 @@ class Ring(Home):
 
     async def until(self, done: Callable[[], bool]) -> None:
         """The same for a task of asyncio: the loop waits for the ring's descriptor."""
-        if self.chaining:
-            raise RuntimeError("sluice: a chain is open: end it before you wait")
+        self.end_chain_first()
         future = self._running_loop().create_future()
         self._awaited[future] = done
         self._look_soon()

@@ -3,14 +3,16 @@
 
 import enum
 from collections.abc import Callable, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Self
 
 from ._binding import ffi, lib
 from ._handle import OnRing, Ring, made, nanoseconds, options
 from .context import Context, Operation
 from .device import Device
 from .errors import checked
-from .memory import Memory, slice_of, slices_of
+from .memory import Memory, plain_slice, slice_of, slices_of
+from .processes import Processes
 
 
 class Variant(enum.IntEnum):
@@ -27,6 +29,18 @@ class Variant(enum.IntEnum):
     """two ranks exchange memory in place, by one packet"""
     B2B = lib.SLUICE_VARIANT_B2B
     """copies back to back on one engine"""
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """Data that one rank sends to another, or to itself: memory of one size."""
+
+    from_: int
+    """rank"""
+    to: int
+    """rank"""
+    target: Memory
+    source: Memory
 
 
 def _moved_by(raw: Any, rank: int) -> int:
@@ -122,6 +136,25 @@ class Group(OnRing):
         raw = made("group", lib.sluice_group_create, context._raw, handles, len(gpus))
         self._own(context._home, raw, lib.sluice_group_free)
 
+    @classmethod
+    def shared(cls, gpu: Device, processes: Processes) -> Self:
+        """A group whose ranks are processes.
+
+        Each calls the same methods in the same order, with memory of the same sizes at the
+        same places. What takes memory of a rank takes a part of what Processes.exchange()
+        has given for it. To prepare a collective waits for all; run() waits for nobody, and
+        writes to the others' memory: Processes.barrier() tells that they expect it. One run
+        is under way at a time. A rank that ends is PeerLostError for the others, and one that
+        cannot prepare is told to them. Of ValueError, which tells of a wrong number of
+        ranks, the others do not hear.
+
+        gpu: of this process, opened on the context of `processes`.
+        """
+        group = cls.__new__(cls)
+        raw = made("group", lib.sluice_group_create_shared, gpu._raw, processes._raw)
+        group._own(gpu._home, raw, lib.sluice_group_free)
+        return group
+
     @property
     def ranks(self) -> int:
         """How many."""
@@ -167,6 +200,16 @@ class Group(OnRing):
         return self._prepare(lib.sluice_group_scatter, root, self._each(to),
                              slice_of(from_), how=how, prelaunch=prelaunch, hold=hold)
 
+    def send(self, messages: Sequence[Message], *, how: Variant = Variant.AUTOMATIC,
+             prelaunch: bool = False, hold: float | None = None) -> Collective:
+        """Any number of messages, which may have different sizes: sends, with their
+        receives. Variants PCPY, B2B."""
+        all_ = ffi.new("struct sluice_message[]", [
+            (m.from_, m.to, plain_slice(m.target), plain_slice(m.source))
+            for m in messages])
+        return self._prepare(lib.sluice_group_send, all_, len(messages), how=how,
+                             prelaunch=prelaunch, hold=hold)
+
     def _each(self, memory: Sequence[Memory]) -> Any:
         if len(memory) != self.ranks:
             raise ValueError(f"memory of {len(memory)} ranks, the group has {self.ranks}")
@@ -174,6 +217,7 @@ class Group(OnRing):
 
     def _prepare(self, function: Callable[..., int], *what: Any, how: Variant,
                  prelaunch: bool, hold: float | None) -> Collective:
+        self._home.end_chain_first()    # other processes are waited for
         flags = lib.SLUICE_COLLECTIVE_PRELAUNCH if prelaunch else 0
         wanted = options("collective_options", variant=how, flags=flags,
                          hold_ns=nanoseconds(hold))

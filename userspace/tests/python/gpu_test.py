@@ -5,6 +5,10 @@ import asyncio
 import contextlib
 import gc
 import os
+import pathlib
+import socket
+import subprocess
+import sys
 import tempfile
 import unittest
 import weakref
@@ -323,3 +327,30 @@ class Group(Test):
         run.wait(60)
         with self.assertRaisesRegex(ValueError, "rank 2, it has 2"):
             run.of(2)
+
+
+class TwoProcesses(unittest.TestCase):
+    """Each has a GPU: group_member.py."""
+
+    def in_two(self, part):
+        member = pathlib.Path(__file__).with_name("group_member.py")
+        ends = socket.socketpair()
+        with tempfile.TemporaryDirectory() as folder:
+            both = [subprocess.Popen(
+                [sys.executable, member, part, str(rank), str(end.fileno()),
+                 f"{folder}/socket"],
+                pass_fds=[end.fileno()], stderr=subprocess.PIPE, text=True)
+                for rank, end in enumerate(ends)]
+            for end in ends:
+                end.close()
+            for rank, one in enumerate(both):
+                _, said = one.communicate(timeout=300)
+                self.assertEqual(one.returncode, 0, f"rank {rank}: {said}")
+
+    @series
+    def test_processes_are_ranks(self):
+        self.in_two("processes")
+
+    @series
+    def test_hosts_have_ranks(self):
+        self.in_two("hosts")

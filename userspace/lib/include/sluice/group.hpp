@@ -227,6 +227,9 @@ public:
 	/// receives. Variants pcpy, b2b.
 	result<collective> send(std::span<const message> all,
 				const collective_options &how = {});
+	/// For who is to prepare a collective with other processes and cannot: they hear
+	/// so, as of a mistake in the call. @p why is what it gives.
+	result<collective> refuse(const error &why);
 
 private:
 	friend class host_group;
