@@ -48,13 +48,14 @@ private:
 	std::vector<moving<operation>> under_way_;
 };
 
-/// The same by a submission for each block. Some are under way at once, and each is
-/// waited for.
+/// The same by a submission for each block. Some are under way at once, as many as the
+/// kernel takes, and each is waited for.
 class each_work : public bench_work {
 public:
 	each_work(device &gpu, const slice &to, const slice &from, uint64_t block,
 		  unsigned blocks)
-		: gpu_(gpu), batches_(blocks), under_way_(std::min(blocks, 64u))
+		: gpu_(gpu), batches_(blocks),
+		  under_way_(std::min(blocks, at_once(gpu)))
 	{
 		for (unsigned n = 0; n < blocks; n++)
 			batches_[n]
@@ -80,6 +81,13 @@ public:
 	}
 
 private:
+	static unsigned at_once(const device &gpu)
+	{
+		const unsigned most = gpu.limits().batches;
+
+		return most ? std::min(most, 64u) : 64;
+	}
+
 	device &gpu_;
 	std::vector<batch> batches_;
 	std::vector<moving<operation>> under_way_;
