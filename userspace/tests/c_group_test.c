@@ -221,9 +221,18 @@ static void processes_send(void)
 
 static void who_has_gone_is_named(void)
 {
+	sluice_processes *none = NULL;
+
+	CHECK(!sluice_chain_begin(me.ring, 1));
+	FAILS(sluice_processes_meet(me.ring, me.path, me.rank, RANKS, 0, &none), EINVAL,
+	      "a chain is open");
+	CHECK(!sluice_chain_end(me.ring));
 	meet();
 	if (bad)
 		return;
+	CHECK(!sluice_chain_begin(me.ring, 1));
+	FAILS(sluice_processes_barrier(me.all), EINVAL, "a chain is open");
+	CHECK(!sluice_chain_end(me.ring));
 	CHECK(!sluice_processes_barrier(me.all));
 	if (me.rank == 1)
 		return;
@@ -363,6 +372,8 @@ static void hosts_exchange(void)
 	/* a collective keeps what it needs */
 	sluice_host_group_free(me.hosts);
 	sluice_group_free(me.group);
+	me.hosts = NULL;
+	me.group = NULL;
 	CHECK(!run_on_hosts(all) && got(0, 0, 0) && got(1, 1, 0));
 	make_hosts();
 	if (bad)

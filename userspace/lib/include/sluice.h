@@ -677,7 +677,7 @@ SLUICE_API void sluice_group_free(sluice_group *group);
  * collective waits for all; a run waits for nobody, and writes to the others' memory:
  * sluice_processes_barrier() tells that they expect it. One run is under way at a time. A
  * rank that ends is -ECONNRESET for the others, and one that cannot prepare is told to
- * them. -EINVAL while a chain is open.
+ * them. To prepare or to run is -EINVAL while a chain is open.
  * @device: of this process, opened on the context of @processes
  */
 SLUICE_API int sluice_group_create_shared(sluice_device *device,
@@ -831,9 +831,10 @@ SLUICE_API void sluice_processes_free(sluice_processes *processes);
  * again: 0, or a negative number of errno, which is what the call of the library returns
  * then. After that hosts may be at different calls: all make the group anew.
  *
- * Memory is the leader's, or some of the host. Its handle is there during the call: who keeps
- * it calls sluice_buffer_dup(). Parts for each host are in the order of hosts, of one size. What is a host's own is where it
- * should be, and need not be moved. Functions must not use the group.
+ * Memory is the leader's, or host memory of the library. Its handle is there during the call:
+ * who keeps it calls sluice_buffer_dup(). Parts for each host are in the order of hosts, of
+ * one size. What is a host's own is where it should be, and need not be moved. Functions must
+ * not use the group.
  */
 struct sluice_host_transport {
 	size_t size;
@@ -918,8 +919,8 @@ SLUICE_API int sluice_host_group_scatter(sluice_host_group *group, uint32_t root
  * @bytes: what GPUs of this host have moved; or NULL
  * An error of a GPU of this host has its rank as index. If it comes before the hosts
  * exchange, all others say -EREMOTEIO with this host as index; after that they have what is
- * for them, and do not hear of it. -EPROTO: a host runs another collective. Other errors are
- * the transport's.
+ * for them, and do not hear of it. -EINVAL while a chain is open. -EPROTO: a host runs
+ * another collective. Other errors are the transport's.
  */
 SLUICE_API int sluice_host_collective_run(sluice_host_collective *collective,
 					  uint64_t *bytes);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "sluice/hosts.hpp"
 
+#include "engine.hpp"
 #include "group_plan.hpp"
 #include "host_set.hpp"
 #include "try.hpp"
@@ -28,7 +29,10 @@ result<size_t> run_all(std::vector<collective> &what)
 
 result<size_t> host_collective::run()
 {
-	auto before = run_all(before_);
+	// In a chain it would wait for what the kernel has not got yet.
+	auto before = ring_->chaining() ? fail(errc::usage, "host_collective",
+					       "a chain is open, and this waits")
+					: run_all(before_);
 
 	SLUICE_CHECK(set_->exchange(call_, shared_, before));
 	SLUICE_TRY(size_t after, run_all(after_));
@@ -113,6 +117,7 @@ result<host_collective> host_group::prepare_own(const detail::host_plan &what)
 
 	SLUICE_TRY(made.before_, prepare_all(what.before));
 	SLUICE_TRY(made.after_, prepare_all(what.after));
+	made.ring_ = local_->ring_;
 	made.set_ = set_;
 	made.shared_ = what.shared;
 	made.call_.kind = static_cast<uint64_t>(what.kind);

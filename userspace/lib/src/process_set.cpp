@@ -251,8 +251,7 @@ result<process_set::values> process_set::agree(note::kind what,
 
 	// It would wait behind what is not given to the kernel yet. The call was not made.
 	if (ring_.chaining())
-		return fail(errc::usage, where(rank_),
-			    "a chain is open, and this waits");
+		return wrong(errc::usage, rank_, "a chain is open, and this waits");
 
 	note_of_mine.number = ++calls_;
 	for (unsigned r = 0; r < ranks_; r++)

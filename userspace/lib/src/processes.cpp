@@ -277,8 +277,11 @@ result<processes> processes::meet(context &in, const std::string &path, unsigned
 		return fail(errc::usage, "processes",
 			    std::format("rank {} of {}: there are 2 to {}, from 0 on",
 					rank, ranks, most));
-	processes made(std::make_shared<process_set>(detail::engine_of(in), rank, ranks,
-						     patience));
+	detail::engine &ring = detail::engine_of(in);
+	if (ring.chaining())
+		return fail(errc::usage, "processes",
+			    "a chain is open, and this waits");
+	processes made(std::make_shared<process_set>(ring, rank, ranks, patience));
 	const deadline until = made.set_->limit();
 	SLUICE_CHECK(rank ? come_to(in, *made.set_, path, until)
 			  : bring_together(in, *made.set_, path, until));

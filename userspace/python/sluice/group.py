@@ -145,8 +145,8 @@ class Group(OnRing):
         has given for it. To prepare a collective waits for all; run() waits for nobody, and
         writes to the others' memory: Processes.barrier() tells that they expect it. One run
         is under way at a time. A rank that ends is PeerLostError for the others, and one that
-        cannot prepare is told to them. Of ValueError, which tells of a wrong number of
-        ranks, the others do not hear.
+        cannot prepare is told to them. What Python itself finds wrong (a number of ranks,
+        closed memory, an open chain), they do not hear of: they wait.
 
         gpu: of this process, opened on the context of `processes`.
         """

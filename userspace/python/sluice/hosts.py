@@ -21,9 +21,9 @@ class HostTransport(abc.ABC):
     right here and may be used again. What it raises, the call of the library raises. After
     that hosts may be at different calls: all make the group anew.
 
-    Memory is the leader's, or some of the host. Parts for each host are in the order of
-    hosts, of one size. What is a host's own is where it should be, and need not be moved.
-    Methods must not use the group.
+    Memory is the leader's, or host memory of the library. Parts for each host are in the
+    order of hosts, of one size. What is a host's own is where it should be, and need not be
+    moved. Methods must not use the group.
     """
 
     @property
@@ -85,7 +85,8 @@ class _Calls:
         returned = function(*args)
         raised, self._raised = self._raised, None
         if returned < 0 and raised is not None:
-            raise raised from last_error()
+            raised.add_note(f"The library says: {last_error()}")
+            raise raised
         return checked(returned)
 
 
@@ -149,8 +150,9 @@ class HostGroup(OnRing):
     overlap it.
     UsageError: a mistake in this call; its index is the rank of this host. All hosts hear of
     it: if another host has failed it is PeerError, if it prepares something else
-    ProtocolError, with that host as index. No host has the collective then. Of ValueError,
-    which tells of a wrong number of ranks, the others do not hear.
+    ProtocolError, with that host as index. No host has the collective then. What Python
+    itself finds wrong (a number of ranks, closed memory, an open chain), the others do not
+    hear of: they wait.
     """
 
     __slots__ = ("_calls", "_local")

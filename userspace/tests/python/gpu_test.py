@@ -343,9 +343,12 @@ class TwoProcesses(unittest.TestCase):
                 for rank, end in enumerate(ends)]
             for end in ends:
                 end.close()
-            for rank, one in enumerate(both):
-                _, said = one.communicate(timeout=300)
-                self.assertEqual(one.returncode, 0, f"rank {rank}: {said}")
+            try:
+                said = [one.communicate(timeout=300)[1] for one in both]
+            finally:
+                for one in both:
+                    one.kill()
+            self.assertEqual([one.returncode for one in both], [0, 0], "\n".join(said))
 
     @series
     def test_processes_are_ranks(self):

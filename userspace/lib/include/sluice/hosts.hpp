@@ -36,7 +36,7 @@ struct host_call {
 /// hosts make the same calls in the same order. A call is over when its memory is right
 /// here and may be used again.
 ///
-/// The memory is the leader's, or some of the host, and stays where it is if the transport
+/// The memory is the leader's, or host memory of the library, and stays where it is if the transport
 /// leaves it there. Errors are the transport's own; one about another host, such as
 /// errc::peer_lost, has that host as index(). After one, hosts may be at different calls:
 /// all make the transport and the group anew. A transport has one group, as groups do not
@@ -82,6 +82,7 @@ private:
 	friend class host_group;
 	host_collective() noexcept = default;
 
+	detail::engine *ring_ = nullptr;
 	std::shared_ptr<detail::host_set> set_;
 	std::vector<collective> before_, after_; ///< the leaders exchange
 	slice shared_;				 ///< by them
