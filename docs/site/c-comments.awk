@@ -25,6 +25,7 @@ NR == 1 || /^#endif/ { print; next }
 	names = substr($0, RSTART, RLENGTH - 1)
 	gsub(/[@ ]/, "", names)
 	text = substr($0, RSTART + RLENGTH)
+	gsub(/@/, "\\p ", text)
 	n = split(names, name, ",")
 	for (i = 1; i <= n; i++)
 		print " * @param " name[i] text

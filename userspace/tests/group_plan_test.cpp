@@ -216,8 +216,9 @@ TEST_F(GroupMistakeTest, NoBytesAndNoMemory)
 	const message nothing[] = {{0, 1, from[0], from[1]}};
 	expect(plan_send(4, nothing, {}), none, "send: blocks of 0 bytes");
 	to[3] = slice();
-	expect(plan_broadcast(4, 0, to, {}), 3,
-	       "broadcast: rank 3: memory outside of its buffer");
+	expect(plan_broadcast(4, 0, to, {}), 3, "broadcast: rank 3: no memory");
+	const message of_nowhere[] = {{1, 0, to[0], slice()}};
+	expect(plan_send(4, of_nowhere, {}), 1, "send: rank 1: no memory");
 	to[3] = slice(to[0].of(), to[0].of().size(), 400);
 	expect(plan_broadcast(4, 0, to, {}), 3,
 	       "broadcast: rank 3: memory outside of its buffer");

@@ -879,13 +879,16 @@ SLUICE_API uint32_t sluice_host_group_first_rank(const sluice_host_group *group)
  * hosts have the same sizes. Operations are those of sluice_group_all_gather() and its
  * neighbours, over the ranks of all hosts; variants are chosen automatically.
  *
- * @staging: memory of the leader, where what goes to other hosts and comes from them is in
- *	between; no other memory of the operation may overlap it.
- *	all_to_all	as large as all of @to and @from together
- *	gather, scatter	on the root's host as large as the root's memory, and none (NULL)
- *			if the root is its leader; on others as all ranks' memory there
- * @root: rank among all; its memory (@to of gather, @from of scatter) may be NULL on other
- *	hosts
+ * The staging memory is the leader's. What goes to other hosts and comes from them is there in
+ * between; no other memory of the operation may overlap it. How large it is:
+ *
+ *	all_to_all	as all of @to and @from together
+ *	gather, scatter	on the root's host as the root's memory, and none (NULL) if the
+ *			root is its leader; on others as all ranks' memory there
+ *
+ * The root is a rank among all. Its memory, to gather in or to scatter from, may be NULL on
+ * other hosts.
+ *
  * -EINVAL: a mistake in this call; the error's index is the rank of this host. All hosts
  * hear of it: if another host has failed it is -EREMOTEIO, if it prepares something else
  * -EPROTO, with that host as index. No host has the collective then.

@@ -161,6 +161,8 @@ class Coverage(unittest.TestCase):
         for kind in "sender", "receiver":
             for what in "create", "free", "report", "progress":
                 used += f"sluice_{kind}_{what} "
+        for what in "all_gather", "all_to_all", "broadcast", "gather", "scatter":
+            used += f"sluice_py_{what} "
         missing = {name for name in dir(lib)
                    if name.startswith("sluice_") and name not in used}
         self.assertEqual(missing, {
