@@ -43,6 +43,13 @@ class Message:
     source: Memory
 
 
+def slices_of_ranks(memory: Sequence[Memory], ranks: int, of: str) -> Any:
+    """Slices for C, one for each rank of `of`."""
+    if len(memory) != ranks:
+        raise ValueError(f"memory of {len(memory)} ranks, {of} has {ranks}")
+    return slices_of(memory)
+
+
 def _moved_by(raw: Any, rank: int) -> int:
     moved = ffi.new("uint64_t *")
     checked(lib.sluice_collective_of(raw, rank, moved))
@@ -146,7 +153,7 @@ class Group(OnRing):
         writes to the others' memory: Processes.barrier() tells that they expect it. One run
         is under way at a time. A rank that ends is PeerLostError for the others, and one that
         cannot prepare is told to them. What Python itself finds wrong (a number of ranks,
-        closed memory, an open chain), they do not hear of: they wait.
+        closed memory), they do not hear of: they wait. UsageError while a chain is open.
 
         gpu: of this process, opened on the context of `processes`.
         """
@@ -211,13 +218,10 @@ class Group(OnRing):
                              prelaunch=prelaunch, hold=hold)
 
     def _each(self, memory: Sequence[Memory]) -> Any:
-        if len(memory) != self.ranks:
-            raise ValueError(f"memory of {len(memory)} ranks, the group has {self.ranks}")
-        return slices_of(memory)
+        return slices_of_ranks(memory, self.ranks, "the group")
 
     def _prepare(self, function: Callable[..., int], *what: Any, how: Variant,
                  prelaunch: bool, hold: float | None) -> Collective:
-        self._home.end_chain_first()    # other processes are waited for
         flags = lib.SLUICE_COLLECTIVE_PRELAUNCH if prelaunch else 0
         wanted = options("collective_options", variant=how, flags=flags,
                          hold_ns=nanoseconds(hold))

@@ -10,8 +10,8 @@ from typing import Any
 from ._binding import ffi, lib
 from ._handle import OnRing, Ring, made, options
 from .errors import checked, last_error
-from .group import Group
-from .memory import Buffer, Memory, Slice, slice_of, slices_of
+from .group import Group, slices_of_ranks
+from .memory import Buffer, Memory, Slice, slice_of
 
 
 class HostTransport(abc.ABC):
@@ -128,9 +128,8 @@ class HostCollective(OnRing):
         An error of a GPU of this host has its rank as index. If it comes before the hosts
         exchange, all others raise PeerError with this host as index; after that they have
         what is for them, and do not hear of it. ProtocolError: a host runs another
-        collective. Other errors are the transport's.
+        collective. UsageError while a chain is open. Other errors are the transport's.
         """
-        self._home.end_chain_first()
         moved = ffi.new("uint64_t *")
         self._calls.checked(lib.sluice_host_collective_run, self._raw, moved)
         return int(moved[0])
@@ -151,8 +150,8 @@ class HostGroup(OnRing):
     UsageError: a mistake in this call; its index is the rank of this host. All hosts hear of
     it: if another host has failed it is PeerError, if it prepares something else
     ProtocolError, with that host as index. No host has the collective then. What Python
-    itself finds wrong (a number of ranks, closed memory, an open chain), the others do not
-    hear of: they wait.
+    itself finds wrong (a number of ranks, closed memory), the others do not hear of: they
+    wait.
     """
 
     __slots__ = ("_calls", "_local")
@@ -209,15 +208,12 @@ class HostGroup(OnRing):
                              _maybe(from_), _maybe(staging))
 
     def _each(self, memory: Sequence[Memory]) -> Any:
-        if len(memory) != self._local:
-            raise ValueError(f"memory of {len(memory)} ranks, this host has {self._local}")
-        return slices_of(memory)
+        return slices_of_ranks(memory, self._local, "this host")
 
     def _made(self, kind: str, function: Callable[..., int], *args: Any) -> Any:
         return made(kind, lambda *all_: self._calls.checked(function, *all_), *args)
 
     def _prepare(self, function: Callable[..., int], *what: Any) -> HostCollective:
-        self._home.end_chain_first()
         raw = self._made("host_collective", function, self._raw, *what)
         return HostCollective(self._home, raw, self._calls)
 

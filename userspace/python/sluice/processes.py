@@ -25,15 +25,14 @@ class Processes(OnRing):
     patience  seconds that this, and each later call, waits for others at most
     What fails is said with the rank of the process at fault as index. PeerLostError: it has
     ended. DeadlineError: it has not come. ProtocolError: it is at another call than this
-    one. DeniedError: it is another user's. Else it is the error that it had. Calls wait in
-    C: Ctrl-C is heard when they are over.
+    one. DeniedError: it is another user's. Else it is the error that it had. UsageError
+    while a chain is open. Calls wait in C: Ctrl-C is heard when they are over.
     """
 
     __slots__ = ()
 
     def __init__(self, context: Context, path: str | os.PathLike[str], rank: int, ranks: int,
                  *, patience: float = 30.0) -> None:
-        context._home.end_chain_first()
         if patience <= 0:
             raise ValueError(f"patience of {patience} seconds: there must be some")
         raw = made("processes", lib.sluice_processes_meet, context._raw, os.fsencode(path),
@@ -58,12 +57,10 @@ class Processes(OnRing):
         gpu: reaches what it gets.
         UnsupportedError if `mine` is no video memory.
         """
-        self._home.end_chain_first()
         all_ = ffi.new("sluice_buffer *[]", self.ranks)
         checked(lib.sluice_processes_exchange(self._raw, gpu._raw, mine._raw, all_))
         return [Buffer(raw) for raw in all_]
 
     def barrier(self) -> None:
         """Wait until all have come here."""
-        self._home.end_chain_first()
         checked(lib.sluice_processes_barrier(self._raw))

@@ -15,14 +15,11 @@ import weakref
 
 import numpy
 import sluice
+from group_member import BLOCK, WHOLE, uint8
 
 SIZE = 1 << 20
 STOCK = os.environ.get("KERNEL") == "stock"
 series = unittest.skipIf(STOCK, "the base's kernel has no batches and no alias")
-
-
-def uint8(memory):
-    return numpy.frombuffer(memory, numpy.uint8)
 
 
 class Test(unittest.TestCase):
@@ -213,10 +210,6 @@ class Device(Test):
             self.gpu.vram(1 << 50)
         with self.assertRaisesRegex(sluice.UsageError, "size of 0"):
             self.gpu.vram(0)
-
-
-BLOCK = 1003
-WHOLE = 2 * BLOCK
 
 
 class Group(Test):
