@@ -55,7 +55,7 @@ public:
 	each_work(device &gpu, const slice &to, const slice &from, uint64_t block,
 		  unsigned blocks)
 		: gpu_(gpu), batches_(blocks),
-		  under_way_(std::min(blocks, at_once(gpu)))
+		  under_way_(gpu.limits().at_once(std::min(blocks, 64u)))
 	{
 		for (unsigned n = 0; n < blocks; n++)
 			batches_[n]
@@ -81,13 +81,6 @@ public:
 	}
 
 private:
-	static unsigned at_once(const device &gpu)
-	{
-		const unsigned most = gpu.limits().batches;
-
-		return most ? std::min(most, 64u) : 64;
-	}
-
 	device &gpu_;
 	std::vector<batch> batches_;
 	std::vector<moving<operation>> under_way_;

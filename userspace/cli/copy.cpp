@@ -2,7 +2,6 @@
 // `sluice copy`: a file to another one on this machine, through the memory of a GPU if
 // one is named. Each piece is read, copied to the GPU and back, and written. Where batches
 // are requests of the ring, that is one chain, and nobody wakes up in between.
-#include <algorithm>
 #include <cstring>
 #include <fcntl.h>
 #include <filesystem>
@@ -68,8 +67,7 @@ private:
 
 result<void> copier::prepare(const copy_options &o)
 {
-	const unsigned batches = gpu_ ? gpu_->limits().batches : 0;
-	const unsigned pieces = batches ? std::min(o.pieces, batches) : o.pieces;
+	const unsigned pieces = gpu_ ? gpu_->limits().at_once(o.pieces) : o.pieces;
 
 	most_ = o.piece;
 	for (unsigned i = 0; i < pieces; i++) {

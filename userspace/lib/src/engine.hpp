@@ -177,6 +177,14 @@ public:
 	void begin_chain(unsigned length) noexcept;
 	void end_chain() noexcept;
 	bool chaining() const noexcept { return chaining_; }
+	/// For a call that waits. In a chain it would wait for what the kernel has not
+	/// got yet: errc::usage.
+	result<void> may_wait(std::string_view where) const
+	{
+		if (!chaining_)
+			return {};
+		return fail(errc::usage, where, "a chain is open, and this waits");
+	}
 
 private:
 	template <class Prepare>

@@ -29,10 +29,9 @@ result<size_t> run_all(std::vector<collective> &what)
 
 result<size_t> host_collective::run()
 {
-	// In a chain it would wait for what the kernel has not got yet.
-	auto before = ring_->chaining() ? fail(errc::usage, "host_collective",
-					       "a chain is open, and this waits")
-					: run_all(before_);
+	auto before = ring_->may_wait("host_collective").and_then([&] {
+		return run_all(before_);
+	});
 
 	SLUICE_CHECK(set_->exchange(call_, shared_, before));
 	SLUICE_TRY(size_t after, run_all(after_));

@@ -249,9 +249,9 @@ result<process_set::values> process_set::agree(note::kind what,
 	values all{};
 	result<uint64_t> first = mine;
 
-	// It would wait behind what is not given to the kernel yet. The call was not made.
-	if (ring_.chaining())
-		return wrong(errc::usage, rank_, "a chain is open, and this waits");
+	// The call was not made.
+	if (auto may = ring_.may_wait(where(rank_)); !may)
+		return std::unexpected(std::move(may.error()).at(rank_));
 
 	note_of_mine.number = ++calls_;
 	for (unsigned r = 0; r < ranks_; r++)

@@ -278,9 +278,7 @@ result<processes> processes::meet(context &in, const std::string &path, unsigned
 			    std::format("rank {} of {}: there are 2 to {}, from 0 on",
 					rank, ranks, most));
 	detail::engine &ring = detail::engine_of(in);
-	if (ring.chaining())
-		return fail(errc::usage, "processes",
-			    "a chain is open, and this waits");
+	SLUICE_CHECK(ring.may_wait("processes"));
 	processes made(std::make_shared<process_set>(ring, rank, ranks, patience));
 	const deadline until = made.set_->limit();
 	SLUICE_CHECK(rank ? come_to(in, *made.set_, path, until)

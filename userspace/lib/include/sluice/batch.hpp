@@ -36,6 +36,12 @@ struct batch_limits {
 	uint64_t queued_bytes = 0; ///< under way on one engine
 	clock::duration wait{};	   ///< all waits of a batch together
 	bool prepared = false, ring = false, user_memory = false, svm = false;
+
+	/// How many batches may be under way for who wants @p wanted.
+	unsigned at_once(unsigned wanted) const noexcept
+	{
+		return batches && batches < wanted ? batches : wanted;
+	}
 };
 
 enum class place : uint8_t {
