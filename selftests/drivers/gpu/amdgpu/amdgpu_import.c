@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * A buffer of one GPU moves between video and system memory, while two processes'
+ * worth of page tables of another GPU show it: two files have imported it there. The
+ * driver locks each of their VMs as it moves it, with the ticket of the job that
+ * wants it moved. A kernel with CONFIG_DEBUG_WW_MUTEX_SLOWPATH refuses one of a
+ * ticket's first 16 locks, as if somebody else were about to have it, and the number
+ * of the ticket says which.
+ */
+#include "../../../kselftest_harness.h"
+#include "amdgpu_test.h"
+
+#define SIZE	(256UL * 1024)
+
+/* A file of another GPU that has imported the buffer. */
+struct importer {
+	struct gpu gpu;
+	struct buffer ib, shared, out;
+};
+
+FIXTURE(import) {
+	char gpus[MAX_GPUS][32];
+	struct gpu gpu;
+	struct buffer ib, shared;
+	struct importer importer[2];
+	int kmsg;
+};
+
+static int import(struct gpu *from, const struct buffer *b, struct gpu *to,
+		  struct buffer *theirs)
+{
+	struct drm_prime_handle arg = {
+		.handle = b->handle, .flags = DRM_CLOEXEC | DRM_RDWR,
+	};
+	int ret = do_ioctl(from->fd, DRM_IOCTL_PRIME_HANDLE_TO_FD, &arg);
+
+	if (ret)
+		return ret;
+	ret = do_ioctl(to->fd, DRM_IOCTL_PRIME_FD_TO_HANDLE, &arg);
+	close(arg.fd);
+	*theirs = (struct buffer){ .handle = arg.handle, .size = b->size };
+	return ret ? ret : map_gpu(to, theirs);
+}
+
+FIXTURE_SETUP(import)
+{
+	struct gpu *gpu = &self->gpu;
+
+	if (find_gpus(self->gpus) < 2)
+		SKIP(return, "needs two GPUs");
+	if (gpu_linked(self->gpus[0]))
+		SKIP(return, "XGMI links the GPUs: such a buffer stays where it is");
+	self->kmsg = kmsg_open();
+	ASSERT_EQ(0, open_gpu(gpu, self->gpus[0]));
+	ASSERT_EQ(0, new_mapped_buffer(gpu, &self->ib, 4096,
+				       AMDGPU_GEM_DOMAIN_GTT));
+	ASSERT_EQ(0, new_mapped_buffer(gpu, &self->shared, SIZE,
+				       AMDGPU_GEM_DOMAIN_VRAM));
+	for (int i = 0; i < 2; i++) {
+		struct importer *to = &self->importer[i];
+
+		ASSERT_EQ(0, open_gpu(&to->gpu, self->gpus[1]));
+		ASSERT_EQ(0, new_mapped_buffer(&to->gpu, &to->ib, 4096,
+					       AMDGPU_GEM_DOMAIN_GTT));
+		ASSERT_EQ(0, new_mapped_buffer(&to->gpu, &to->out, SIZE,
+					       AMDGPU_GEM_DOMAIN_GTT));
+		ASSERT_EQ(0, import(gpu, &self->shared, &to->gpu, &to->shared));
+	}
+}
+
+FIXTURE_TEARDOWN(import)
+{
+	if (self->kmsg >= 0)
+		EXPECT_EQ(0, kmsg_complaints(self->kmsg));
+}
+
+static uint64_t bytes_moved(struct gpu *gpu)
+{
+	uint64_t bytes = 0;
+	struct drm_amdgpu_info arg = {
+		.return_pointer = (uintptr_t)&bytes,
+		.return_size = sizeof(bytes),
+		.query = AMDGPU_INFO_NUM_BYTES_MOVED,
+	};
+
+	do_ioctl(gpu->fd, DRM_IOCTL_AMDGPU_INFO, &arg);
+	return bytes;
+}
+
+/* The next job that has it in its list has it moved there. */
+static int wants_in(struct gpu *gpu, struct buffer *b, uint64_t domain)
+{
+	struct drm_amdgpu_gem_op arg = {
+		.handle = b->handle,
+		.op = AMDGPU_GEM_OP_SET_PLACEMENT,
+		.value = domain,
+	};
+
+	return do_ioctl(gpu->fd, DRM_IOCTL_AMDGPU_GEM_OP, &arg);
+}
+
+static int run(struct gpu *gpu, struct buffer **all, unsigned int count)
+{
+	uint64_t fence;
+	int ret = submit(gpu, all, count, 8, &fence);
+
+	return ret ? ret : wait_fence(gpu, fence, 30);
+}
+
+static int move(FIXTURE_DATA(import) *self, uint64_t domain, int tickets)
+{
+	struct buffer *all[] = { &self->ib, &self->shared };
+	int ret;
+
+	/* each takes a ticket, so the job's has another number each time */
+	do
+		ret = wants_in(&self->gpu, &self->shared, domain);
+	while (!ret && tickets--);
+	memset(self->ib.cpu, 0, 32);
+	return ret ? ret : run(&self->gpu, all, 2);
+}
+
+/* What the other GPU reads there, wherever it is now. */
+static int read_there(struct importer *to)
+{
+	struct buffer *all[] = { &to->ib, &to->shared, &to->out };
+	const uint32_t packet[8] = {
+		1, SIZE - 1, 0, LO(to->shared.va), HI(to->shared.va),
+		LO(to->out.va), HI(to->out.va),
+	};
+
+	memcpy(to->ib.cpu, packet, sizeof(packet));
+	return run(&to->gpu, all, 3);
+}
+
+TEST_F_TIMEOUT(import, moves_under_two_importers, 120)
+{
+	const int rounds = 100;
+	uint64_t before = bytes_moved(&self->gpu);
+	uint32_t *words = self->shared.cpu;
+
+	for (int round = 0; round < rounds; round++) {
+		for (size_t i = 0; i < SIZE / 4; i++)
+			words[i] = (uint32_t)(i * 2654435761U) + round;
+		ASSERT_EQ(0, move(self, round % 2 ? AMDGPU_GEM_DOMAIN_VRAM :
+						    AMDGPU_GEM_DOMAIN_GTT,
+				  round % 16));
+		for (int i = 0; i < 2; i++) {
+			struct importer *to = &self->importer[i];
+
+			ASSERT_EQ(0, read_there(to));
+			ASSERT_EQ(0, memcmp(words, to->out.cpu, SIZE));
+		}
+	}
+	EXPECT_LE(rounds / 2 * SIZE, bytes_moved(&self->gpu) - before);
+}
+
+TEST_HARNESS_MAIN
