@@ -110,6 +110,7 @@ test-debug: tree ## the same under KASAN, lockdep and friends, with fault inject
 	@$(ENTER) scripts/test/run debug $(SUITE)
 
 lint: $(if $(TIDY),userspace,buildroot) ## mistakes in scripts, layout of C++ (TIDY=1: defects in C++, slow)
+	@$(if $(TIDY),$(ENTER) scripts/build/emulator)
 	@$(ENTER) scripts/check/lint $(if $(TIDY),--tidy)
 
 sanitize: SUITE = $(foreach kind,address thread,userspace-$(kind) library-$(kind))

@@ -98,11 +98,11 @@ private:
 	bool by_message(u64 address, std::byte *at, u64 n, bool write);
 
 	template <class Step>
-	void engine_loop(std::stop_token stop, Chaos *chaos, const EngineFaults *faults,
-			 Step step);
+	void engine_loop(const std::stop_token &stop, Chaos *chaos,
+			 const EngineFaults *faults, Step step);
 	void start_engines();
 	void wait_for_work(u64 seen, unsigned idle_rounds, bool blocked,
-			   std::stop_token stop);
+			   const std::stop_token &stop);
 
 	EndpointConfig config_;
 	vfio::Fabric &fabric_;

@@ -120,7 +120,7 @@ void Endpoint::kick()
 // An engine that waits for memory to change must look again by itself, more
 // rarely the longer it waits; an idle one sleeps until somebody kicks.
 void Endpoint::wait_for_work(u64 seen, unsigned rounds, bool blocked,
-			     std::stop_token stop)
+			     const std::stop_token &stop)
 {
 	std::unique_lock guard(wake_lock_);
 	auto kicked = [&] { return kicks_ != seen; };
@@ -134,7 +134,7 @@ void Endpoint::wait_for_work(u64 seen, unsigned rounds, bool blocked,
 }
 
 template <class Step>
-void Endpoint::engine_loop(std::stop_token stop, Chaos *chaos,
+void Endpoint::engine_loop(const std::stop_token &stop, Chaos *chaos,
 			   const EngineFaults *faults, Step step)
 {
 	unsigned rounds = 0;
@@ -163,12 +163,12 @@ void Endpoint::engine_loop(std::stop_token stop, Chaos *chaos,
 void Endpoint::start_engines()
 {
 	for (unsigned i = 0; i < gpu_.engines(); i++)
-		threads_.emplace_back([this, i](std::stop_token stop) {
+		threads_.emplace_back([this, i](const std::stop_token &stop) {
 			SdmaEngine &e = gpu_.engine(i);
 			engine_loop(stop, &e.chaos(), &e.faults(),
 				    [&e] { return e.step(); });
 		});
-	threads_.emplace_back([this](std::stop_token stop) {
+	threads_.emplace_back([this](const std::stop_token &stop) {
 		engine_loop(stop, nullptr, nullptr,
 			    [this] { return gpu_.kiq().step(); });
 	});

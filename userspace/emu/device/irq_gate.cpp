@@ -5,7 +5,7 @@ namespace sluice::emu {
 
 IrqGate::IrqGate(std::function<void()> deliver)
 	: deliver_(std::move(deliver)),
-	  thread_([this](std::stop_token stop) { run(stop); })
+	  thread_([this](const std::stop_token &stop) { run(stop); })
 {
 }
 
@@ -34,7 +34,7 @@ void IrqGate::raise()
 		deliver_();
 }
 
-void IrqGate::run(std::stop_token stop)
+void IrqGate::run(const std::stop_token &stop)
 {
 	std::unique_lock guard(lock_);
 

@@ -24,7 +24,7 @@ public:
 
 private:
 	using Clock = std::chrono::steady_clock;
-	void run(std::stop_token stop);
+	void run(const std::stop_token &stop);
 	static bool spend(std::atomic<u32> &budget);
 
 	std::function<void()> deliver_;

@@ -132,7 +132,7 @@ Control::Endpoints make_endpoints(const Options &o, vfio::Fabric &fabric, Hive &
 		if (o.xgmi)
 			e.gpu.member = {&hive, i};
 		if (e.gpu.seed)
-			e.gpu.seed += 1000 * i;
+			e.gpu.seed += u64{1000} * i;
 		endpoints.push_back(std::make_unique<Endpoint>(e, fabric));
 	}
 	return endpoints;

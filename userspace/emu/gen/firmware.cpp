@@ -161,7 +161,7 @@ std::vector<u8> words(std::initializer_list<u32> values, unsigned total)
 	Writer w;
 
 	w.u32s(values);
-	return w.zeros(4 * total - w.data.size()).data;
+	return w.zeros(std::size_t{4} * total - w.data.size()).data;
 }
 
 } // namespace
@@ -180,7 +180,7 @@ std::vector<u8> make_discovery(unsigned engines)
 		body.add(t);
 		offset += size;
 	}
-	list.zeros(tables * 8 - list.data.size());
+	list.zeros(std::size_t{8} * tables - list.data.size());
 	Writer summed;
 	summed.u16s({offset}).add(list.data).add(body.data);
 	out.u32s({binary_magic}).u16s({1, 0, checksum(summed.data)});

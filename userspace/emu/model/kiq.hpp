@@ -54,7 +54,7 @@ private:
 	std::vector<VmHub *> mm_;
 	Timeline &timeline_;
 	MemoryPort port_;
-	std::array<std::atomic<u32>, queues * words> hqd_{};
+	std::array<std::atomic<u32>, std::size_t{queues} * words> hqd_{};
 	std::atomic<bool> on_{false};
 	std::atomic<u64> wptr_{0}, rptr_{0}; // in words, never wrapped
 	bool started_ = false;		     // the side effect of a packet that waits

@@ -10,8 +10,8 @@ namespace {
 plan_desc block(u32 i, u64 bytes)
 {
 	// no two blocks are neighbours, or the planner would join them
-	return {PLAN_COPY, gpu_memory(0) + 2 * i * bytes,
-		host_memory + own_memory / 2 + 2 * i * bytes, 0, bytes};
+	return {PLAN_COPY, gpu_memory(0) + u64{2} * i * bytes,
+		host_memory + own_memory / 2 + u64{2} * i * bytes, 0, bytes};
 }
 
 // What a runtime does that submits each copy by itself, in a stream's order.

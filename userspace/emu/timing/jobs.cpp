@@ -23,7 +23,7 @@ Place place_of(unsigned gpu, u64 address)
 // The word that a wait polls.
 u64 release_word(unsigned gpu)
 {
-	return host_memory + gpu * 64;
+	return host_memory + u64{64} * gpu;
 }
 
 void fill(Step &s, unsigned gpu, const sdma::Copy &p)
@@ -73,7 +73,7 @@ void Jobs::submit(unsigned gpu, std::vector<plan_desc> descs, const Placing &how
 		   host_engines,
 		   how.to_host,
 		   how.links,
-		   host_memory + own_memory + gpu * 65536,
+		   host_memory + own_memory + u64{65536} * gpu,
 		   gpu_memory(gpu) + own_memory,
 		   gpu_memory(gpu) + own_memory + 65536};
 	auto add = [&](u32 engine, std::span<const u32> words) {
