@@ -45,6 +45,8 @@ def on(node, *words, **options):
 
 def ends(send=(), receive=(), to="in", files=("file",), user=(), **streams):
     """Start both ends: (sender, receiver)."""
+    send, receive = (end if "--timeout" in end else (*end, *patience(30))
+                     for end in (send, receive))
     (WORK / "in").mkdir(exist_ok=True)
     receiver = on("b", *user, SLUICE, "recv", WORK / to if to != "-" else to,
                   "--nic", "rxe-b", "--quiet", "--report", WORK / "recv.json",
