@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A buffer of one GPU moves between video and system memory while two files of
- * another GPU have imported it. The driver locks the VM of each to clear its page
+ * Buffers of one GPU that two files of another GPU have imported. One moves between
+ * video and system memory: the driver locks the VM of each file to clear its page
  * tables, with the ticket of the job that wants the buffer moved, and does without
  * those that it is refused. A kernel with CONFIG_DEBUG_WW_MUTEX_SLOWPATH refuses
  * some locks of a ticket by itself, and the number of the ticket says which; on
- * another kernel this tests only that the data are right.
+ * another kernel this tests only that the data are right. Jobs that name a buffer
+ * wait for those of the other GPU, or not, as its flags say.
  */
 #include "../../../kselftest_harness.h"
 #include "amdgpu_test.h"
@@ -170,6 +171,68 @@ TEST_F_TIMEOUT(import, moves_under_two_importers, 120)
 		}
 	}
 	EXPECT_LE(rounds / 2 * SIZE, bytes_moved(&self->gpu) - before);
+}
+
+static int new_shared(struct gpu *gpu, struct buffer *b, uint64_t flags)
+{
+	union drm_amdgpu_gem_create arg = {
+		.in.bo_size = SIZE,
+		.in.alignment = 4096,
+		.in.domains = AMDGPU_GEM_DOMAIN_GTT,
+		.in.domain_flags = flags,
+	};
+	int ret = do_ioctl(gpu->fd, DRM_IOCTL_AMDGPU_GEM_CREATE, &arg);
+
+	*b = (struct buffer){ .handle = arg.out.handle, .size = SIZE };
+	return ret ? ret : map_gpu(gpu, b);
+}
+
+/*
+ * A job of the first GPU that names the buffer waits for a word. Is a job of the
+ * other GPU that names it still busy after some seconds? 1: it is; 0: it has ended,
+ * while the first one waited.
+ */
+static int busy_meanwhile(FIXTURE_DATA(import) *self, struct buffer *shared,
+			  struct buffer *theirs, double seconds)
+{
+	struct importer *to = &self->importer[0];
+	struct buffer *mine[] = { &self->ib, shared };
+	struct buffer *others[] = { &to->ib, theirs };
+	uint32_t *word = self->ib.cpu + 2048;
+	uint64_t held, fence;
+	int busy, ret;
+
+	ret = submit_endless(&self->gpu, mine, 2, &held);
+	if (ret)
+		return ret;
+	memset(to->ib.cpu, 0, 32);
+	ret = submit(&to->gpu, others, 2, 8, &fence);
+	if (ret)
+		return ret;
+	busy = wait_fence(&to->gpu, fence, seconds);
+	/* It may have ended as the first one was given up. */
+	ret = wait_fence(&self->gpu, held, 0) == 1 ? 0 : -ESTALE;
+	__atomic_store_n(word, 1, __ATOMIC_RELEASE);
+	if (!ret)
+		ret = wait_fence(&self->gpu, held, 30);
+	if (!ret)
+		ret = wait_fence(&to->gpu, fence, 30);
+	return ret ? ret : busy;
+}
+
+TEST_F(import, explicit_sync_stays)
+{
+	struct importer *to = &self->importer[0];
+	struct buffer mine, theirs;
+
+	ASSERT_EQ(0, new_shared(&self->gpu, &mine, 0));
+	ASSERT_EQ(0, import(&self->gpu, &mine, &to->gpu, &theirs));
+	EXPECT_EQ(1, busy_meanwhile(self, &mine, &theirs, 1));
+
+	ASSERT_EQ(0, new_shared(&self->gpu, &mine,
+				AMDGPU_GEM_CREATE_EXPLICIT_SYNC));
+	ASSERT_EQ(0, import(&self->gpu, &mine, &to->gpu, &theirs));
+	EXPECT_EQ(0, busy_meanwhile(self, &mine, &theirs, 30));
 }
 
 TEST_HARNESS_MAIN
