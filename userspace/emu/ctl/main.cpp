@@ -15,16 +15,14 @@
 
 using namespace sluice::emu::vfio;
 
-static bool send_all(int fd, const std::string &text)
+static bool send_text(int fd, std::string text)
 {
-	for (size_t done = 0; done < text.size();) {
-		ssize_t n =
-			send(fd, text.data() + done, text.size() - done, MSG_NOSIGNAL);
-		if (n <= 0)
-			return false;
-		done += static_cast<size_t>(n);
-	}
-	return true;
+	iovec data{text.data(), text.size()};
+	msghdr message{};
+
+	message.msg_iov = &data;
+	message.msg_iovlen = 1;
+	return send_all(fd, message);
 }
 
 static int no_answer(ssize_t received, long seconds)
@@ -97,8 +95,8 @@ int main(int argc, char **argv)
 	for (int i = 2; i < argc; i++)
 		line += std::string(i > 2 ? " " : "") + argv[i];
 	try {
-		UniqueFd fd = connect_to(argv[1], std::chrono::seconds(seconds));
-		if (!send_all(fd.get(), line + "\n"))
+		unique_fd fd = connect_to(argv[1], std::chrono::seconds(seconds));
+		if (!send_text(fd.get(), line + "\n"))
 			return 1;
 		return print_answer(fd.get(), seconds);
 	} catch (const std::exception &e) {

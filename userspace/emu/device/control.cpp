@@ -309,13 +309,13 @@ Control::~Control()
 
 void Control::serve()
 {
-	while (vfio::UniqueFd socket = vfio::accept_at(listener_)) {
+	while (vfio::unique_fd socket = vfio::accept_at(listener_)) {
 		bury();
 		admit(std::move(socket));
 	}
 }
 
-void Control::admit(vfio::UniqueFd socket)
+void Control::admit(vfio::unique_fd socket)
 {
 	std::lock_guard guard(lock_);
 	Client &c = clients_.emplace_back(std::move(socket));

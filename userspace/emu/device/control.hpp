@@ -22,17 +22,17 @@ public:
 
 private:
 	struct Client {
-		vfio::UniqueFd socket; // under the lock; none: it is gone
+		vfio::unique_fd socket; // under the lock; none: it is gone
 		std::jthread thread;
 	};
 
 	void serve();
-	void admit(vfio::UniqueFd socket);
+	void admit(vfio::unique_fd socket);
 	void bury();
 	void serve_client(int fd);
 
 	Endpoints &endpoints_;
-	vfio::UniqueFd listener_;
+	vfio::unique_fd listener_;
 	std::mutex lock_;
 	std::list<Client> clients_;
 	std::jthread acceptor_;

@@ -115,7 +115,7 @@ void Endpoint::build_config()
 void Endpoint::serve()
 {
 	while (!stopping_) {
-		UniqueFd client = accept_at(listener_);
+		unique_fd client = accept_at(listener_);
 		if (!client)
 			return;
 		log(Log::info, "client connected");

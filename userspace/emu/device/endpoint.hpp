@@ -39,7 +39,7 @@ public:
 
 private:
 	u64 size_;
-	vfio::UniqueFd fd_;
+	vfio::unique_fd fd_;
 	std::byte *at_;
 };
 
@@ -120,7 +120,7 @@ private:
 
 	std::mutex session_lock_;
 	std::shared_ptr<vfio::Session> session_;
-	vfio::UniqueFd listener_;
+	vfio::unique_fd listener_;
 	Gpu gpu_;
 	std::vector<std::jthread> threads_; // last: they use all of the above
 };

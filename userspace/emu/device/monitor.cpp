@@ -56,7 +56,7 @@ std::string unplug(const std::string &monitor, const std::string &id,
 		   std::chrono::milliseconds patience)
 try {
 	Deadline deadline = std::chrono::steady_clock::now() + patience;
-	vfio::UniqueFd fd = vfio::connect_to(monitor, patience);
+	vfio::unique_fd fd = vfio::connect_to(monitor, patience);
 
 	if (answer(fd.get(), "\"QMP\"", "\"error\"", deadline).empty() ||
 	    !execute(fd.get(), "{\"execute\":\"qmp_capabilities\"}\n", deadline))

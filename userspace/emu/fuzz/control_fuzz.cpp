@@ -46,7 +46,7 @@ struct Server {
 // All of it fits into the socket, so the server need not read meanwhile.
 std::string ask(const std::string &path, std::string_view text)
 {
-	vfio::UniqueFd to = vfio::connect_to(path);
+	vfio::unique_fd to = vfio::connect_to(path);
 	std::string answers;
 	char some[4096];
 

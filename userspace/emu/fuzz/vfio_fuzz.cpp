@@ -15,7 +15,7 @@ extern "C" int LLVMFuzzerTestOneInput(const u8 *data, size_t size)
 
 	while (take(rest, h) && frame_size_ok(h.size) &&
 	       h.size - sizeof(h) <= rest.size()) {
-		std::vector<UniqueFd> fds;
+		std::vector<unique_fd> fds;
 		const_bytes payload = rest.first(h.size - sizeof(h));
 		Reply r = dispatcher.handle(h, payload, fds);
 		if (r.data.size() > max_message)

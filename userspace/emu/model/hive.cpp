@@ -9,11 +9,13 @@ void Hive::join(unsigned node, Vram &vram)
 {
 	std::unique_lock guard(lock_);
 	members_.at(node) = &vram;
+	left_.at(node) = false;
 }
 
 void Hive::leave(unsigned node)
 {
 	std::unique_lock guard(lock_);
+	left_.at(node) = members_.at(node);
 	members_.at(node) = nullptr;
 }
 
@@ -31,6 +33,14 @@ u64 Hive::room(u64 offset) const
 	u64 inside = offset % segment_;
 
 	return vram && inside < vram->size() ? vram->size() - inside : 0;
+}
+
+bool Hive::lost(u64 offset) const
+{
+	std::shared_lock guard(lock_);
+	u64 node = offset / segment_;
+
+	return node < left_.size() && left_[node];
 }
 
 bool Hive::use(u64 offset, u64 n, const Use &fn) const

@@ -17,7 +17,10 @@ public:
 	static constexpr unsigned most_nodes = 8;
 	using Use = std::function<void(std::byte *at)>;
 
-	Hive(unsigned nodes, u64 segment) : segment_(segment), members_(nodes) {}
+	Hive(unsigned nodes, u64 segment)
+		: segment_(segment), members_(nodes), left_(nodes)
+	{
+	}
 
 	unsigned nodes() const { return static_cast<unsigned>(members_.size()); }
 	u64 segment() const { return segment_; }
@@ -27,6 +30,8 @@ public:
 
 	// How much memory begins at this offset; 0: there is none.
 	u64 room(u64 offset) const;
+	// Is it in the segment of a GPU that was there once?
+	bool lost(u64 offset) const;
 	// Let fn work on these bytes; false: they are not one GPU's memory.
 	bool use(u64 offset, u64 n, const Use &fn) const;
 
@@ -36,6 +41,7 @@ private:
 	u64 segment_;
 	mutable std::shared_mutex lock_;
 	std::vector<Vram *> members_;
+	std::vector<bool> left_;
 };
 
 // A GPU's place in a hive, or in none.

@@ -73,10 +73,12 @@ Access MemoryPort::place(const Translation &t, u64 va, u64 n, Target &out)
 		place_memory(out.address, out);
 		return Access::ok;
 	}
-	hub_.host().log(Log::warning,
-			std::format("access outside video memory: va {:#x} "
-				    "offset {:#x}",
-				    va, out.address));
+	// That nobody is at the other end of a link is not the driver's fault.
+	if (!hub_.lost(out.address))
+		hub_.host().log(Log::warning,
+				std::format("access outside video memory: va {:#x} "
+					    "offset {:#x}",
+					    va, out.address));
 	out.kind = Target::zero;
 	return Access::ok;
 }

@@ -143,6 +143,13 @@ u64 VmHub::room(u64 offset) const
 	return m.hive ? m.hive->room(offset) : 0;
 }
 
+bool VmHub::lost(u64 offset) const
+{
+	const Hive *hive = member().hive;
+
+	return hive && hive->lost(offset);
+}
+
 u64 VmHub::frame_buffer_offset() const
 {
 	return static_cast<u64>(regs_.get(at(id_.layout.fb_offset))) << 24;

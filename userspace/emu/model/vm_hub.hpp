@@ -50,6 +50,8 @@ public:
 	// How much of one GPU's video memory begins at this offset of the frame
 	// buffer: that of the hive, or without one that of this GPU.
 	u64 room(u64 offset) const;
+	// Is it in a GPU of the hive that is gone?
+	bool lost(u64 offset) const;
 
 	Verdict fault(unsigned vmid, u64 va, bool write, bool permission, u64 entry);
 

@@ -101,9 +101,9 @@ static std::string talk(const std::string &path,
 			std::initializer_list<std::string_view> lines,
 			std::string &heard)
 {
-	vfio::UniqueFd listener = vfio::listen_at(path);
+	vfio::unique_fd listener = vfio::listen_at(path);
 	std::jthread monitor([&] {
-		vfio::UniqueFd fd(accept(listener.get(), nullptr, nullptr));
+		vfio::unique_fd fd(accept(listener.get(), nullptr, nullptr));
 		char text[256];
 		bool first = true;
 		for (std::string_view line : lines) {
@@ -142,7 +142,7 @@ TEST_F(DeviceTest, MonitorThatHangs)
 {
 	using namespace std::chrono_literals;
 	std::string path = std::format("{}emu-hung-{}", testing::TempDir(), getpid());
-	vfio::UniqueFd listener = vfio::listen_at(path);
+	vfio::unique_fd listener = vfio::listen_at(path);
 	auto ask = [&] {
 		auto answer = std::async(std::launch::async,
 					 [&] { return unplug(path, "gpu3", 200ms); });
@@ -156,9 +156,9 @@ TEST_F(DeviceTest, MonitorThatHangs)
 	EXPECT_EQ(ask(), "QEMU does not answer within 200 ms") << "nobody accepts";
 	fcntl(listener.get(), F_SETFL, O_NONBLOCK);
 	std::jthread chatter([&](std::stop_token stop) {
-		std::vector<vfio::UniqueFd> clients;
+		std::vector<vfio::unique_fd> clients;
 		while (!stop.stop_requested()) {
-			vfio::UniqueFd fd(accept(listener.get(), nullptr, nullptr));
+			vfio::unique_fd fd(accept(listener.get(), nullptr, nullptr));
 			if (fd)
 				clients.push_back(std::move(fd));
 			for (auto &c : clients)
@@ -170,7 +170,7 @@ TEST_F(DeviceTest, MonitorThatHangs)
 		<< "one that only chatters";
 	chatter.request_stop();
 	chatter.join();
-	std::vector<vfio::UniqueFd> waiting;
+	std::vector<vfio::unique_fd> waiting;
 	for (int i = 0; i < 5; i++) // as many as may wait, and one
 		waiting.push_back(vfio::connect_to(path));
 	EXPECT_NE(ask(), "") << "too many wait already";
@@ -251,7 +251,7 @@ public:
 
 private:
 	rlimit before_{};
-	std::vector<vfio::UniqueFd> fds_;
+	std::vector<vfio::unique_fd> fds_;
 };
 
 class SocketTest : public DeviceTest {
@@ -259,9 +259,9 @@ protected:
 	std::string path = std::format("{}emu-socket-{}", testing::TempDir(), getpid());
 
 	// A client that gives up rather than hang.
-	static vfio::UniqueFd client()
+	static vfio::unique_fd client()
 	{
-		vfio::UniqueFd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+		vfio::unique_fd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
 		timeval patience{10, 0};
 		setsockopt(fd.get(), SOL_SOCKET, SO_RCVTIMEO, &patience,
 			   sizeof(patience));
@@ -287,7 +287,7 @@ TEST_F(SocketTest, ClientsLeaveNothingBehind)
 	Control control(path, endpoints);
 	size_t fds = entries("/proc/self/fd"), threads = entries("/proc/self/task");
 	for (int i = 0; i < 100; i++) {
-		vfio::UniqueFd fd = client();
+		vfio::unique_fd fd = client();
 		ASSERT_TRUE(connect(fd.get(), path));
 		ASSERT_EQ(ask(fd.get(), "list\n"), "2\nok\n");
 	}
@@ -303,7 +303,7 @@ TEST_F(SocketTest, ClientsLeaveNothingBehind)
 
 TEST_F(SocketTest, EndsWithClientsThatStay)
 {
-	vfio::UniqueFd a = client(), b = client();
+	vfio::unique_fd a = client(), b = client();
 	{
 		Control control(path, endpoints);
 		ASSERT_TRUE(connect(a.get(), path));
@@ -317,7 +317,7 @@ TEST_F(SocketTest, EndsWithClientsThatStay)
 TEST_F(SocketTest, ControlOutlivesAFullTable)
 {
 	Control control(path, endpoints);
-	vfio::UniqueFd first = client(), second = client();
+	vfio::unique_fd first = client(), second = client();
 	{
 		FullTable full;
 		ASSERT_TRUE(connect(first.get(), path));
@@ -337,7 +337,7 @@ int ctl(const std::string &arguments)
 
 TEST_F(SocketTest, CtlGivesUp)
 {
-	vfio::UniqueFd silent = vfio::listen_at(path);
+	vfio::unique_fd silent = vfio::listen_at(path);
 	EXPECT_EQ(ctl(std::format("--timeout 1 {} list", path)), 1);
 	for (const char *seconds : {"0", "x", "1s", "-1", "86401", ""})
 		EXPECT_EQ(ctl(std::format("--timeout '{}' {} list", seconds, path)), 2)
@@ -352,7 +352,7 @@ TEST_F(SocketTest, CtlGivesUp)
 TEST_F(SocketTest, DeviceOutlivesAFullTable)
 {
 	std::jthread server;
-	vfio::UniqueFd fd = client();
+	vfio::unique_fd fd = client();
 	{
 		FullTable full;
 		server = std::jthread([this] { endpoints[0]->serve(); });

@@ -199,6 +199,20 @@ TEST(Hive, TimelineTellsWhoseMemory)
 		  std::string::npos);
 }
 
+TEST(Hive, WhatIsSentToAGpuThatHasLeftIsLost)
+{
+	Pair p;
+	u32 v = 77;
+
+	p.a.map_hive(1, va, segment + 0x5000);
+	p.hive.leave(1);
+	EXPECT_EQ(p.port.write(1, va, as_const_bytes(v)), Access::ok);
+	EXPECT_EQ(p.port.read(1, va, as_mutable_bytes(v)), Access::ok);
+	EXPECT_EQ(v, 0u);
+	EXPECT_EQ(p.b.vram<u32>(0x5000), 0u);
+	EXPECT_EQ(refused(p.a), 0);
+}
+
 TEST(Hive, OutsideEverySegmentIsRefused)
 {
 	Pair p;

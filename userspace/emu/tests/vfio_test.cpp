@@ -40,13 +40,13 @@ protected:
 	FakeDevice device;
 	Dispatcher dispatcher{device};
 
-	Reply send(Command c, const Payload &p, std::vector<UniqueFd> fds = {})
+	Reply send(Command c, const Payload &p, std::vector<unique_fd> fds = {})
 	{
 		Header h{1, static_cast<u16>(c),
 			 static_cast<u32>(sizeof(Header) + p.size()), 0, 0};
 		return dispatcher.handle(h, p, fds);
 	}
-	int error(Command c, const Payload &p, std::vector<UniqueFd> fds = {})
+	int error(Command c, const Payload &p, std::vector<unique_fd> fds = {})
 	{
 		return send(c, p, std::move(fds)).error;
 	}
@@ -62,16 +62,16 @@ Payload json(std::string_view text, bool terminated = true)
 	return p;
 }
 
-UniqueFd memory_file(u64 size)
+unique_fd memory_file(u64 size)
 {
-	UniqueFd fd(memfd_create("test", MFD_CLOEXEC));
+	unique_fd fd(memfd_create("test", MFD_CLOEXEC));
 	EXPECT_EQ(ftruncate(fd.get(), static_cast<off_t>(size)), 0);
 	return fd;
 }
 
-std::vector<UniqueFd> one(UniqueFd fd)
+std::vector<unique_fd> one(unique_fd fd)
 {
-	std::vector<UniqueFd> v;
+	std::vector<unique_fd> v;
 	v.push_back(std::move(fd));
 	return v;
 }
@@ -130,7 +130,7 @@ TEST_F(DispatcherTest, Versions)
 		Dispatcher other(device);
 		Payload p = json(text);
 		Header h{1, 1, static_cast<u32>(sizeof(Header) + p.size()), 0, 0};
-		std::vector<UniqueFd> none;
+		std::vector<unique_fd> none;
 		EXPECT_EQ(other.handle(h, p, none).error, 0);
 		return other.peer_transfer();
 	};
@@ -217,7 +217,7 @@ TEST_F(DispatcherTest, ReadReturnsWhatTheDeviceSays)
 
 TEST_F(DispatcherTest, DmaMapChecks)
 {
-	auto map = [&](DmaMapRequest q, std::vector<UniqueFd> fds = {}) {
+	auto map = [&](DmaMapRequest q, std::vector<unique_fd> fds = {}) {
 		return error(Command::dma_map, bytes_of(q), std::move(fds));
 	};
 	EXPECT_EQ(map({32, 3, 0, 0x10000, 0}), EINVAL);
@@ -232,7 +232,7 @@ TEST_F(DispatcherTest, DmaMapChecks)
 	EXPECT_EQ(map({32, 3, 0, 0xf000, 0x2000}), EEXIST);
 	EXPECT_EQ(map({32, 3, 0, 0x10000, 0x1000}), EEXIST);
 	EXPECT_EQ(map({32, 3, 0, 0x11000, 0x1000}), 0);
-	std::vector<UniqueFd> two;
+	std::vector<unique_fd> two;
 	two.push_back(memory_file(0x1000));
 	two.push_back(memory_file(0x1000));
 	EXPECT_EQ(map({32, 3, 0, 0x20000, 0x1000}, std::move(two)), EINVAL);
@@ -262,10 +262,10 @@ TEST_F(DispatcherTest, DmaUnmapChecks)
 TEST(DmaMapTest, UseStopsAtTheMappingsEnd)
 {
 	DmaMap m;
-	UniqueFd file = memory_file(0x4000);
-	EXPECT_EQ(m.map({32, 3, 0x1000, 0x10000, 0x2000}, UniqueFd(dup(file.get()))),
+	unique_fd file = memory_file(0x4000);
+	EXPECT_EQ(m.map({32, 3, 0x1000, 0x10000, 0x2000}, unique_fd(dup(file.get()))),
 		  0);
-	EXPECT_EQ(m.map({32, 1, 0, 0x12000, 0x1000}, UniqueFd(dup(file.get()))), 0);
+	EXPECT_EQ(m.map({32, 1, 0, 0x12000, 0x1000}, unique_fd(dup(file.get()))), 0);
 	EXPECT_EQ(m.map({32, 3, 0, 0x20000, 0x1000}, {}), 0);
 	u64 length = 0;
 	auto put = [](std::byte *at, u64) { *at = std::byte{5}; };
@@ -307,7 +307,7 @@ TEST(DmaMapTest, UnmapWaitsForUsers)
 	leave.notify_all();
 }
 
-u64 count_of(const UniqueFd &fd)
+u64 count_of(const unique_fd &fd)
 {
 	u64 v = 0;
 	return ::read(fd.get(), &v, sizeof(v)) == sizeof(v) ? v : 0;
@@ -315,13 +315,13 @@ u64 count_of(const UniqueFd &fd)
 
 TEST_F(DispatcherTest, Irqs)
 {
-	UniqueFd e(eventfd(0, EFD_NONBLOCK));
-	auto set = [&](IrqSet q, std::vector<UniqueFd> fds = {}, Payload data = {}) {
+	unique_fd e(eventfd(0, EFD_NONBLOCK));
+	auto set = [&](IrqSet q, std::vector<unique_fd> fds = {}, Payload data = {}) {
 		Payload p = bytes_of(q);
 		p.insert(p.end(), data.begin(), data.end());
 		return error(Command::set_irqs, p, std::move(fds));
 	};
-	auto copy = [&] { return one(UniqueFd(dup(e.get()))); };
+	auto copy = [&] { return one(unique_fd(dup(e.get()))); };
 
 	EXPECT_FALSE(device.irqs.raise(0));
 	EXPECT_EQ(set({20, 4 | 32, irq_msi, 0, 1}, copy()), 0);
@@ -443,8 +443,8 @@ protected:
 		int pair[2];
 		ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
 		raw = pair[1];
-		session = std::make_unique<Session>(UniqueFd(pair[0]), device);
-		client = std::make_unique<Transport>(UniqueFd(pair[1]));
+		session = std::make_unique<Session>(unique_fd(pair[0]), device);
+		client = std::make_unique<Transport>(unique_fd(pair[1]));
 		reader = std::jthread([this] { session->run(); });
 	}
 	void TearDown() override { session->stop(); }
@@ -483,7 +483,7 @@ TEST_F(SessionTest, PostedWritesGetNoReply)
 
 TEST_F(SessionTest, DescriptorsArriveWithTheirMessage)
 {
-	UniqueFd file = memory_file(0x2000);
+	unique_fd file = memory_file(0x2000);
 	DmaMapRequest q{32, 3, 0, 0x1000, 0x1000}, r{32, 3, 0, 0x8000, 0x1000};
 	client->send({1, 2, 0, 0, 0}, {as_const_bytes(q)}, file.get());
 	client->send({2, 2, 0, 0, 0}, {as_const_bytes(r)});

@@ -133,7 +133,7 @@ Reply Dispatcher::irq_info(const_bytes p)
 		IrqInfo{sizeof(q), irq.flags(q.index), q.index, irq.vectors(q.index)});
 }
 
-Reply Dispatcher::set_irqs(const_bytes p, std::vector<UniqueFd> &fds)
+Reply Dispatcher::set_irqs(const_bytes p, std::vector<unique_fd> &fds)
 {
 	IrqSet q;
 
@@ -142,13 +142,14 @@ Reply Dispatcher::set_irqs(const_bytes p, std::vector<UniqueFd> &fds)
 	return fail(device_.irq().set(q, p, fds));
 }
 
-Reply Dispatcher::map(const_bytes p, std::vector<UniqueFd> &fds)
+Reply Dispatcher::map(const_bytes p, std::vector<unique_fd> &fds)
 {
 	DmaMapRequest q;
 
 	if (!take(p, q) || !p.empty() || fds.size() > 1)
 		return fail(EINVAL);
-	return fail(device_.dma().map(q, fds.empty() ? UniqueFd() : std::move(fds[0])));
+	return fail(
+		device_.dma().map(q, fds.empty() ? unique_fd() : std::move(fds[0])));
 }
 
 Reply Dispatcher::unmap(const_bytes p)
@@ -194,7 +195,7 @@ Reply Dispatcher::write(const_bytes p)
 	return reply(a);
 }
 
-Reply Dispatcher::handle(const Header &h, const_bytes p, std::vector<UniqueFd> &fds)
+Reply Dispatcher::handle(const Header &h, const_bytes p, std::vector<unique_fd> &fds)
 {
 	switch (static_cast<Command>(h.command)) {
 	case Command::version: return version(p);

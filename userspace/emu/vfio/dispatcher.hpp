@@ -18,7 +18,7 @@ public:
 	explicit Dispatcher(Device &device) : device_(device) {}
 
 	Reply handle(const Header &header, const_bytes payload,
-		     std::vector<UniqueFd> &fds);
+		     std::vector<unique_fd> &fds);
 	// What the client said it takes in one message. From any thread: those
 	// that do DMA do not wait for the client to have said it.
 	u32 peer_transfer() const { return peer_transfer_; }
@@ -28,8 +28,8 @@ private:
 	Reply device_info(const_bytes payload);
 	Reply region_info(const_bytes payload);
 	Reply irq_info(const_bytes payload);
-	Reply set_irqs(const_bytes payload, std::vector<UniqueFd> &fds);
-	Reply map(const_bytes payload, std::vector<UniqueFd> &fds);
+	Reply set_irqs(const_bytes payload, std::vector<unique_fd> &fds);
+	Reply map(const_bytes payload, std::vector<unique_fd> &fds);
 	Reply unmap(const_bytes payload);
 	Reply read(const_bytes payload);
 	Reply write(const_bytes payload);

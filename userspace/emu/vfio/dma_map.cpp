@@ -47,7 +47,7 @@ bool DmaMap::overlaps(u64 address, u64 size) const
 	return covers(*std::prev(next), address);
 }
 
-int DmaMap::map(const DmaMapRequest &q, UniqueFd file)
+int DmaMap::map(const DmaMapRequest &q, unique_fd file)
 {
 	Entry e{q.size,
 		(q.flags & map_readable) != 0,

@@ -19,7 +19,7 @@ public:
 	using Use = std::function<void(std::byte *at, u64 length)>;
 
 	// Errors are errno values, 0 is success.
-	int map(const DmaMapRequest &request, UniqueFd file);
+	int map(const DmaMapRequest &request, unique_fd file);
 	// Returns when nobody uses the memory any more.
 	int unmap(const DmaUnmapRequest &request);
 	void clear();

@@ -33,13 +33,13 @@ u32 Irq::flags(u32 index) const
 }
 
 // Eventfds without descriptors de-assign.
-int Irq::set_eventfds(const IrqSet &q, std::vector<UniqueFd> &fds)
+int Irq::set_eventfds(const IrqSet &q, std::vector<unique_fd> &fds)
 {
 	if (!fds.empty() && fds.size() != q.count)
 		return EINVAL;
 	for (u32 i = 0; i < q.count; i++)
 		events_[q.index][q.start + i] =
-			i < fds.size() ? std::move(fds[i]) : UniqueFd();
+			i < fds.size() ? std::move(fds[i]) : unique_fd();
 	return 0;
 }
 
@@ -55,7 +55,7 @@ int Irq::trigger_some(const IrqSet &q, const_bytes data)
 	return 0;
 }
 
-int Irq::set(const IrqSet &q, const_bytes data, std::vector<UniqueFd> &fds)
+int Irq::set(const IrqSet &q, const_bytes data, std::vector<unique_fd> &fds)
 {
 	u32 kind = q.flags & data_all, action = q.flags & action_all;
 
@@ -72,8 +72,8 @@ int Irq::set(const IrqSet &q, const_bytes data, std::vector<UniqueFd> &fds)
 		return EINVAL;
 	if (kind == data_none && q.count == 0) {
 		std::lock_guard guard(lock_);
-		for (UniqueFd &e : events_[q.index])
-			e = UniqueFd();
+		for (unique_fd &e : events_[q.index])
+			e = unique_fd();
 		return 0;
 	}
 	if (kind != data_eventfd)
@@ -106,8 +106,8 @@ void Irq::clear()
 	std::lock_guard guard(lock_);
 
 	for (auto &index : events_)
-		for (UniqueFd &e : index)
-			e = UniqueFd();
+		for (unique_fd &e : index)
+			e = unique_fd();
 }
 
 } // namespace sluice::emu::vfio

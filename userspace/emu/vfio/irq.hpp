@@ -16,18 +16,18 @@ public:
 	u32 vectors(u32 index) const;
 	u32 flags(u32 index) const;
 	// SET_IRQS; data is what follows the request. An errno value.
-	int set(const IrqSet &request, const_bytes data, std::vector<UniqueFd> &fds);
+	int set(const IrqSet &request, const_bytes data, std::vector<unique_fd> &fds);
 	bool trigger(u32 index, u32 vector);
 	// MSI-X if the guest uses it, else MSI; vector 0 if it has no other.
 	bool raise(u32 vector);
 	void clear();
 
 private:
-	int set_eventfds(const IrqSet &q, std::vector<UniqueFd> &fds);
+	int set_eventfds(const IrqSet &q, std::vector<unique_fd> &fds);
 	int trigger_some(const IrqSet &q, const_bytes data);
 
 	std::mutex lock_;
-	std::array<std::vector<UniqueFd>, irq_count> events_;
+	std::array<std::vector<unique_fd>, irq_count> events_;
 };
 
 } // namespace sluice::emu::vfio

@@ -3,14 +3,14 @@
 // the only way this server looks into one: take(), which checks the length.
 #pragma once
 
+#include "sluice/unique_fd.hpp"
 #include "types.hpp"
 
-#include <utility>
 #include <vector>
 
-#include <unistd.h>
-
 namespace sluice::emu::vfio {
+
+using sluice::unique_fd;
 
 enum class Command : u16 {
 	version = 1,
@@ -93,29 +93,6 @@ constexpr bool frame_size_ok(u32 size)
 constexpr unsigned max_fds = 16;
 // QEMU hangs on a DMA_READ of 256 KiB; what it surely takes:
 constexpr u32 max_dma_message = 32 << 10;
-
-class UniqueFd {
-public:
-	UniqueFd() = default;
-	explicit UniqueFd(int fd) : fd_(fd) {}
-	UniqueFd(UniqueFd &&o) noexcept : fd_(std::exchange(o.fd_, -1)) {}
-	UniqueFd &operator=(UniqueFd &&o) noexcept
-	{
-		std::swap(fd_, o.fd_);
-		return *this;
-	}
-	~UniqueFd()
-	{
-		if (fd_ >= 0)
-			::close(fd_);
-	}
-
-	int get() const { return fd_; }
-	explicit operator bool() const { return fd_ >= 0; }
-
-private:
-	int fd_ = -1;
-};
 
 // Move a T from the front of the payload; false if it is not all there.
 template <class T> bool take(const_bytes &payload, T &out)

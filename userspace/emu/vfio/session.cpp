@@ -11,7 +11,7 @@ constexpr auto dma_timeout = std::chrono::seconds(20);
 thread_local bool reader_thread = false;
 } // namespace
 
-Session::Session(UniqueFd socket, Device &device)
+Session::Session(unique_fd socket, Device &device)
 	: transport_(std::move(socket)), dispatcher_(device)
 {
 }

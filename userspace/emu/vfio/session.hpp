@@ -13,7 +13,7 @@ namespace sluice::emu::vfio {
 
 class Session {
 public:
-	Session(UniqueFd socket, Device &device);
+	Session(unique_fd socket, Device &device);
 
 	// Until the client goes away.
 	void run();

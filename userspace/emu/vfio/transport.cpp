@@ -76,7 +76,7 @@ std::optional<Message> Transport::receive()
 	return m;
 }
 
-static bool send_all(int socket, msghdr msg)
+bool send_all(int socket, msghdr msg)
 {
 	while (msg.msg_iovlen) {
 		ssize_t n = sendmsg(socket, &msg, MSG_NOSIGNAL);
@@ -148,9 +148,9 @@ sockaddr_un address(const std::string &path)
 	return a;
 }
 
-UniqueFd unix_socket()
+unique_fd unix_socket()
 {
-	UniqueFd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+	unique_fd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
 
 	if (!fd)
 		throw std::system_error(errno, std::generic_category(), "socket");
@@ -159,10 +159,10 @@ UniqueFd unix_socket()
 
 } // namespace
 
-UniqueFd listen_at(const std::string &path)
+unique_fd listen_at(const std::string &path)
 {
 	sockaddr_un a = address(path);
-	UniqueFd fd = unix_socket();
+	unique_fd fd = unix_socket();
 
 	unlink(path.c_str());
 	if (bind(fd.get(), reinterpret_cast<sockaddr *>(&a), sizeof(a)) ||
@@ -171,10 +171,10 @@ UniqueFd listen_at(const std::string &path)
 	return fd;
 }
 
-UniqueFd connect_to(const std::string &path, std::chrono::milliseconds patience)
+unique_fd connect_to(const std::string &path, std::chrono::milliseconds patience)
 {
 	sockaddr_un a = address(path);
-	UniqueFd fd = unix_socket();
+	unique_fd fd = unix_socket();
 	timeval t{patience.count() / 1000, patience.count() % 1000 * 1000};
 
 	// of connect(), too: it waits while too many others do
@@ -184,12 +184,12 @@ UniqueFd connect_to(const std::string &path, std::chrono::milliseconds patience)
 	return fd;
 }
 
-UniqueFd accept_at(const UniqueFd &listener)
+unique_fd accept_at(const unique_fd &listener)
 {
 	constexpr auto pause = std::chrono::milliseconds(20);
 
 	for (;;) {
-		UniqueFd client(
+		unique_fd client(
 			accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
 		if (client)
 			return client;

@@ -10,17 +10,19 @@
 #include <optional>
 #include <string>
 
+#include <sys/socket.h>
+
 namespace sluice::emu::vfio {
 
 struct Message {
 	Header header{};
 	std::vector<std::byte> payload;
-	std::vector<UniqueFd> fds;
+	std::vector<unique_fd> fds;
 };
 
 class Transport {
 public:
-	explicit Transport(UniqueFd socket) : socket_(std::move(socket)) {}
+	explicit Transport(unique_fd socket) : socket_(std::move(socket)) {}
 
 	// The next message; nothing when the peer is gone or sends what cannot
 	// be a message.
@@ -34,17 +36,19 @@ private:
 	bool receive_header(Message &m);
 	bool receive_exactly(bytes out);
 
-	UniqueFd socket_;
+	unique_fd socket_;
 	std::mutex send_lock_;
 };
 
 // Both throw std::system_error. A server that does not accept is waited for as
 // long as that, 0: for ever.
-UniqueFd listen_at(const std::string &path);
-UniqueFd connect_to(const std::string &path, std::chrono::milliseconds patience = {});
+unique_fd listen_at(const std::string &path);
+unique_fd connect_to(const std::string &path, std::chrono::milliseconds patience = {});
 // The next client. While there is no descriptor or memory for it, wait for some.
 // None: the listener was shut down.
-UniqueFd accept_at(const UniqueFd &listener);
+unique_fd accept_at(const unique_fd &listener);
+// All that it names, whatever it takes; false: the other side is gone.
+bool send_all(int socket, msghdr what);
 // What is there to read, before a deadline; as recv() has it, with ETIMEDOUT.
 ssize_t receive_before(int socket, bytes out,
 		       std::chrono::steady_clock::time_point deadline);
