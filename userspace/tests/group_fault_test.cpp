@@ -79,14 +79,33 @@ struct GroupFaultTest : GroupTest {
 			GTEST_SKIP() << "nobody can disturb these GPUs";
 	}
 
-	/// A run that waits for release(), with a GPU that is told @p what meanwhile.
-	collective_run disturbed(collective &by, const std::string &what)
+	/// A run that the first GPU does not end.
+	collective_run hung(collective &by)
 	{
+		emulator_.tell(0, "engine all hang");
 		auto running = by.run();
 
-		emulator_.tell(0, what);
-		by.release();
+		EXPECT_FALSE(ends(running, 0, 100ms))
+			<< (running.of(0) ? "done" : running.of(0).error().message());
 		return running;
+	}
+	unsigned engines() const
+	{
+		return static_cast<unsigned>(std::popcount(gpus[0].limits().engines));
+	}
+	/// Is @p rank done, however it ended, @p within this time?
+	static bool ends(collective_run &running, unsigned rank, clock::duration within)
+	{
+		const deadline until = after(within);
+
+		do {
+			auto moved = running.of(rank);
+
+			if (moved || moved.error().number() != EINPROGRESS)
+				return true;
+			std::this_thread::sleep_for(1ms);
+		} while (clock::now() < until);
+		return false;
 	}
 	/// How many ranks have failed. All must be done.
 	unsigned failed(collective_run &running)
@@ -117,8 +136,6 @@ struct GroupFaultTest : GroupTest {
 TEST_F(GroupFaultTest, VariantsUseAsManyEnginesAsTheySay)
 {
 	const unsigned peers = ranks() - 1;
-	const auto engines =
-		static_cast<unsigned>(std::popcount(gpus[0].limits().engines));
 	const std::pair<variant, unsigned> each[] = {{variant::pcpy, peers},
 						     {variant::bcst, (peers + 1) / 2},
 						     {variant::b2b, 1}};
@@ -137,7 +154,7 @@ TEST_F(GroupFaultTest, VariantsUseAsManyEnginesAsTheySay)
 		ASSERT_GOOD(moved);
 		for (unsigned gpu = 0; gpu < ranks(); gpu++)
 			rung += emulator_.count(gpu, "engine_doorbells");
-		EXPECT_EQ(rung, ranks() * std::min(wanted, engines)) << name(how);
+		EXPECT_EQ(rung, ranks() * std::min(wanted, engines())) << name(how);
 	}
 }
 
@@ -148,10 +165,12 @@ TEST_F(GroupFaultTest, ASlowGpuOnlyTakesLonger)
 	for (variant how : {variant::pcpy, variant::bcst, variant::b2b}) {
 		world w(memory, 1);
 		auto made = good(do_collective(w, by, a_case(how, false)));
+		auto begun = clock::now();
 
-		emulator_.tell(0, "engine all slow 1000");
+		emulator_.tell(0, "engine all slow 20000");
 		auto moved = made.run().wait();
 		emulator_.tell(0, "engine all resume");
+		EXPECT_GE(clock::now() - begun, 20ms);
 		ASSERT_GOOD(moved);
 		EXPECT_TRUE(w.right());
 	}
@@ -160,14 +179,40 @@ TEST_F(GroupFaultTest, ASlowGpuOnlyTakesLonger)
 TEST_F(GroupFaultTest, ASlowEngineOnlyTakesLonger)
 {
 	group by = all();
-	world w(memory, 1);
-	auto made = good(do_collective(w, by, a_case(variant::pcpy, true)));
 
-	emulator_.tell(0, "engine 3 slow 1000");
-	auto moved = run_in_time(made);
-	emulator_.tell(0, "engine 3 resume");
-	ASSERT_GOOD(moved);
-	EXPECT_TRUE(w.right());
+	for (unsigned e = 0; e < engines(); e++) {
+		world w(memory, e);
+		auto made = good(do_collective(w, by, a_case(variant::pcpy, true)));
+
+		emulator_.tell(0, std::format("engine {} slow 1000", e));
+		auto moved = run_in_time(made);
+		emulator_.tell(0, std::format("engine {} resume", e));
+		ASSERT_GOOD(moved);
+		EXPECT_TRUE(w.right());
+	}
+}
+
+// One after the other. Those that the first rank uses hold it, and nobody else.
+TEST_F(GroupFaultTest, AnEngineThatHangsHoldsItsRankAlone)
+{
+	group by = all();
+	unsigned used = 0;
+
+	for (unsigned e = 0; e < engines(); e++) {
+		world w(memory, e);
+		auto made = good(do_collective(w, by, a_case(variant::pcpy, false)));
+
+		emulator_.tell(0, std::format("engine {} hang", e));
+		auto running = made.run();
+		for (unsigned r = 1; r < ranks(); r++)
+			EXPECT_TRUE(ends(running, r, 30s)) << r;
+		used += !ends(running, 0, 100ms);
+		emulator_.tell(0, std::format("engine {} resume", e));
+		auto moved = running.wait();
+		ASSERT_GOOD(moved);
+		EXPECT_TRUE(w.right());
+	}
+	EXPECT_GE(used, std::min(ranks() - 1, engines()));
 }
 
 // The driver resets a GPU whose engines hang; if xGMI links it, the others as well.
@@ -175,8 +220,8 @@ TEST_F(GroupFaultTest, AHungGpuIsToldOfItsRank)
 {
 	group by = all();
 	world w(memory, 1);
-	auto made = good(do_collective(w, by, a_case(variant::b2b, true)));
-	auto running = disturbed(made, "engine all hang");
+	auto made = good(do_collective(w, by, a_case(variant::b2b, false)));
+	auto running = hung(made);
 	auto moved = running.wait_until(after(120s));
 
 	ASSERT_FALSE(moved);
@@ -218,8 +263,10 @@ TEST_F(GroupFaultTest, ZAGpuThatIsPulledOutIsToldOfItsRank)
 {
 	group by = all();
 	world w(memory, 1);
-	auto made = good(do_collective(w, by, a_case(variant::b2b, true)));
-	auto running = disturbed(made, "remove");
+	auto made = good(do_collective(w, by, a_case(variant::b2b, false)));
+	auto running = hung(made);
+
+	emulator_.tell(0, "remove");
 	auto moved = running.wait_until(after(120s));
 
 	ASSERT_FALSE(moved);

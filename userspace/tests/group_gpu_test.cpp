@@ -4,6 +4,7 @@
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <thread>
 
 #include "group_test.hpp"
 
@@ -51,31 +52,87 @@ TEST_P(GroupOperationTest, DoesWhatItIsDefinedToDo)
 						     in_place, how, prelaunch});
 }
 
-// What automatic chooses for much.
-TEST_F(GroupTest, MovesMuch)
-{
-	constexpr size_t block = (1 << 20) + 3;
-	const auto noise = random_bytes(block, 1);
-	std::vector<buffer> all_memory;
-	slices to, from;
+namespace {
 
-	for (unsigned r = 0; r < ranks(); r++) {
-		all_memory.push_back(good(gpus[r].vram((ranks() + 1) * block + 1)));
-		to.push_back(all_memory[r].part(0, ranks() * block));
-		from.push_back(all_memory[r].part(ranks() * block + 1, block));
-		std::ranges::copy(noise, from[r].data());
-		from[r].data()[r] ^= std::byte{0xff};
+/// 64 MiB for each rank, in blocks of an odd size.
+struct GroupOfMuchTest : GroupTest {
+	void SetUp() override
+	{
+		GroupTest::SetUp();
+		if (IsSkipped())
+			return;
+		block = (64 << 20) / ranks() + 3;
+		noise = random_bytes(block + 1000, 1);
+		for (unsigned r = 0; r < ranks(); r++) {
+			much.push_back(good(gpus[r].vram((ranks() + 1) * block + 1)));
+			all_blocks.push_back(much[r].part(1, ranks() * block));
+			own.push_back(much[r].part(1 + ranks() * block, block));
+		}
 	}
-	auto gather = good(all().all_gather(to, from));
-	EXPECT_EQ(gather.how(), variant::pcpy);
-	auto moved = gather.run().wait();
-	ASSERT_GOOD(moved);
-	for (const slice &one : to)
-		for (unsigned r = 0; r < ranks(); r++)
-			EXPECT_EQ(std::memcmp(one.data() + r * block, from[r].data(),
-					      block),
-				  0)
-				<< r;
+	slice part(unsigned rank, unsigned which) const
+	{
+		return all_blocks[rank].part(which * block, block);
+	}
+	/// Each @p n stands for other bytes.
+	void fill(const slice &to, unsigned n) const
+	{
+		std::memcpy(to.data(), noise.data() + n, block);
+	}
+	bool holds(const slice &one, unsigned n) const
+	{
+		return !std::memcmp(one.data(), noise.data() + n, block);
+	}
+
+	size_t block;
+	std::vector<std::byte> noise;
+	std::vector<buffer> much;
+	slices all_blocks, own;
+};
+
+} // namespace
+
+TEST_F(GroupOfMuchTest, AllGather)
+{
+	unsigned first = 0;
+
+	for (variant how : {variant::automatic, variant::bcst, variant::b2b})
+		for (bool prelaunch : {false, true}) {
+			first += ranks();
+			for (unsigned r = 0; r < ranks(); r++)
+				fill(own[r], first + r);
+			auto made = good(all().all_gather(all_blocks, own,
+							  {how, prelaunch, {}}));
+			if (how == variant::automatic)
+				EXPECT_EQ(made.how(), variant::pcpy);
+			auto moved = run_in_time(made);
+			ASSERT_GOOD(moved);
+			for (unsigned r = 0; r < ranks(); r++)
+				for (unsigned from = 0; from < ranks(); from++)
+					EXPECT_TRUE(holds(part(r, from), first + from))
+						<< name(how) << ", " << from << " to "
+						<< r;
+		}
+}
+
+TEST_F(GroupOfMuchTest, AllToAllInPlace)
+{
+	const unsigned n = ranks();
+
+	for (bool prelaunch : {false, true}) {
+		const unsigned first = prelaunch * n * n;
+
+		for (unsigned r = 0; r < n; r++)
+			for (unsigned to = 0; to < n; to++)
+				fill(part(r, to), first + r * n + to);
+		auto made = good(all().all_to_all(all_blocks, all_blocks,
+						  {variant::swap, prelaunch, {}}));
+		auto moved = run_in_time(made);
+		ASSERT_GOOD(moved);
+		for (unsigned r = 0; r < n; r++)
+			for (unsigned from = 0; from < n; from++)
+				EXPECT_TRUE(holds(part(r, from), first + from * n + r))
+					<< from << " to " << r;
+	}
 }
 
 TEST_F(GroupTest, RunsAgain)
@@ -310,6 +367,22 @@ TEST_F(GroupTest, PrelaunchedHasOneRunAtATime)
 	ASSERT_GOOD(moved);
 	EXPECT_TRUE(w.right());
 	moved = run_in_time(made);
+	ASSERT_GOOD(moved);
+}
+
+TEST_F(GroupTest, ARunEndsWithTheRankThatIsAskedLast)
+{
+	group by = all();
+	world w(memory, 1);
+	auto made = good(do_collective(w, by, a_case(variant::b2b, true)));
+	auto first = made.run();
+
+	made.release();
+	for (unsigned r = 0; r < ranks(); r++)
+		while (!first.of(r) && first.of(r).error().number() == EINPROGRESS)
+			std::this_thread::sleep_for(1ms);
+	// first is still there
+	auto moved = run_in_time(made);
 	ASSERT_GOOD(moved);
 }
 

@@ -21,10 +21,10 @@ constexpr unsigned ranks = 2;
 
 /// What one process has: its GPU, its memory, and that of the other.
 struct member {
-	member(const std::string &path, unsigned own)
+	member(const std::string &path, unsigned own, clock::duration patience)
 		: rank(own),
 		  gpu(good(device::open(ring, list_devices().at(own).address))),
-		  all(good(processes::meet(ring, path, own, ranks, 60s))),
+		  all(good(processes::meet(ring, path, own, ranks, patience))),
 		  memory(good(all.exchange(gpu, good(gpu.vram(size))))),
 		  by(good(group::make(ring, gpu, all)))
 	{
@@ -185,6 +185,21 @@ void differs(member &m)
 	EXPECT_GOOD(m.all.barrier());
 }
 
+// Rank 1 comes to the barrier while rank 0 asks of nothing but the run.
+void asks_of_the_run(member &m)
+{
+	auto made = good(m.gather_to(20000, {}));
+	auto running = made.run();
+
+	if (m.rank)
+		EXPECT_GOOD(running.wait_until(after(30s)));
+	else
+		for (auto end = after(1s); clock::now() < end;)
+			running.poll();
+	EXPECT_GOOD(m.all.barrier());
+	EXPECT_GOOD(running.wait());
+}
+
 void expect_lost(const auto &got, unsigned rank)
 {
 	ASSERT_FALSE(got);
@@ -218,6 +233,23 @@ void is_killed(member &m)
 	EXPECT_BYTES(m.memory[1].part(0, 100).bytes(), random_bytes(100, 5));
 }
 
+// Rank 1 goes on when the test is over.
+void is_stopped(member &m)
+{
+	auto made = good(m.gather_to(20000, {}));
+	auto running = made.run();
+
+	if (m.rank) {
+		ASSERT_GOOD(m.ring.submit());
+		::raise(SIGSTOP);
+		return;
+	}
+	auto moved = running.wait();
+	ASSERT_FALSE(moved);
+	EXPECT_EQ(moved.error().code(), errc::timeout) << moved.error().message();
+	EXPECT_EQ(moved.error().index(), 1u);
+}
+
 // Rank 1 gives what is no memory of a GPU. It hears that rank 0 has not got it.
 void gives_a_file(member &m)
 {
@@ -240,14 +272,16 @@ const std::pair<const char *, void (*)(member &)> plays[] = {
 	{"broadcast", broadcast},
 	{"is_no_host", is_no_host},
 	{"one_run_at_a_time", one_run_at_a_time},
+	{"asks_of_the_run", asks_of_the_run},
 	{"differs", differs},
 	{"gives_a_file", gives_a_file},
+	{"is_stopped", is_stopped},
 	{"is_killed", is_killed},
 };
 
 void play(const std::string &name, const std::string &path, unsigned rank)
 {
-	member m(path, rank);
+	member m(path, rank, name == "is_stopped" ? 10s : 60s);
 
 	for (auto &[title, run] : plays)
 		if (title == name)
@@ -287,6 +321,7 @@ TEST_P(GroupProcessesTest, EndsWellForBoth)
 				const_cast<char **>(words), environ),
 		  0);
 	play(name, path, 0);
+	::kill(child, SIGCONT);
 	EXPECT_EQ(::waitpid(child, &status, 0), child);
 	if (name == "is_killed")
 		EXPECT_TRUE(WIFSIGNALED(status));

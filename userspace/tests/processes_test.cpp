@@ -380,6 +380,38 @@ TEST_F(ProcessesTest, RunsEndWhileAnotherCallIsMade)
 	});
 }
 
+TEST_F(ProcessesTest, ACallThatComesEarlyIsKept)
+{
+	beside([](processes &with, stranger &other) {
+		auto &set = *with.inside();
+
+		ASSERT_TRUE(set.begin_run());
+		other.say(note::kind::barrier, 0, 2);
+		EXPECT_FALSE(set.heard_of_run(1));
+		other.say(note::kind::run, 42, 1);
+		auto said = set.heard_of_run(1);
+		ASSERT_TRUE(said && *said);
+		EXPECT_EQ(**said, 42u);
+		set.end_run();
+		EXPECT_TRUE(with.barrier());
+	});
+}
+
+TEST_F(ProcessesTest, WhoIsTwoCallsAheadIsToldSo)
+{
+	beside([](processes &with, stranger &other) {
+		auto &set = *with.inside();
+
+		ASSERT_TRUE(set.begin_run());
+		other.say(note::kind::barrier, 0, 2);
+		other.say(note::kind::barrier, 0, 2);
+		auto said = set.heard_of_run(1);
+		ASSERT_TRUE(said);
+		expect_error(*said, errc::protocol, 1);
+		set.end_run();
+	});
+}
+
 TEST_F(ProcessesTest, WhoIsAtAnotherRunIsToldSo)
 {
 	patience = 500ms;

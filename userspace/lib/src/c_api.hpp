@@ -299,7 +299,7 @@ template <class T> result<uint64_t> ring_operation<T>::wait(deadline until)
 			break;
 	}
 	auto done = it_.wait_until(until);
-	if (done || done.error().code() != errc::timeout)
+	if (done || done.error().code() != errc::timeout || until == never)
 		return done;
 	// Its own timeout and that of the wait differ; and it may have ended since.
 	if (!it_.poll())

@@ -427,8 +427,23 @@ bool collective_run::done() noexcept
 	return all;
 }
 
+namespace {
+
+/// Nobody set a time but the processes' own patience.
+result<size_t> of_rank(unsigned rank, result<size_t> waited)
+{
+	if (waited.error().code() != errc::timeout)
+		return waited;
+	return std::unexpected(error(errc::timeout, std::format("rank {}", rank),
+				     "its process does not say how the run ended")
+				       .at(rank));
+}
+
+} // namespace
+
 result<size_t> collective_run::wait_until(deadline until) noexcept
 {
+	const bool for_ever = until == never;
 	const unsigned own = shared_.with() ? shared_.with()->rank() : 0;
 	size_t bytes = 0;
 
@@ -439,7 +454,11 @@ result<size_t> collective_run::wait_until(deadline until) noexcept
 		while (!over(r))
 			if (auto waited = parts_[r].wait_until(until);
 			    !parts_[r].done())
-				return waited;
+				return for_ever ? of_rank(r, std::move(waited))
+						: waited;
+		// An engine ends by itself, a process need not.
+		if (for_ever && !n && shared_.with())
+			until = shared_.with()->limit();
 	}
 	end();
 	for (unsigned r = 0; r < ranks_; r++) {
@@ -463,6 +482,8 @@ result<size_t> collective_run::of(unsigned rank) noexcept
 		return fail(errc::usage, "collective",
 			    std::format("rank {}, it has {}", rank, ranks_));
 	parts_[rank].poll();
+	// The run ends with the rank that is asked last.
+	(void)done();
 	if (!over(rank))
 		return std::unexpected(error(errc::timeout, "collective",
 					     std::format("rank {} is under way", rank),

@@ -165,10 +165,10 @@ std::unexpected<error> process_set::give_up(unsigned rank, int number) noexcept
 	return std::unexpected(*given_up_[rank]);
 }
 
-std::optional<result<note>> process_set::take(unsigned rank, unique_fd *with) noexcept
+std::optional<result<process_set::heard>> process_set::take(unsigned rank) noexcept
 {
-	note n;
-	iovec data{&n, sizeof(n)};
+	heard said;
+	iovec data{&said.what, sizeof(said.what)};
 	ancillary more{};
 	msghdr m = message_of(data, more);
 	ssize_t got;
@@ -186,17 +186,33 @@ std::optional<result<note>> process_set::take(unsigned rank, unique_fd *with) no
 	if (got <= 0)
 		return wrong(errc::peer_lost, rank,
 			     "it has ended, or has given this process up");
-	unique_fd came = attached_to(m);
+	said.with = attached_to(m);
 	if (m.msg_flags & MSG_CTRUNC)
-		return came ? wrong(errc::protocol, rank, "it gives too much")
-			    : wrong(errc::system, rank,
-				    "this process has too many files open to take "
-				    "what it gives");
-	if (got != sizeof(n) || m.msg_flags & MSG_TRUNC || !makes_sense(n))
+		return said.with ? wrong(errc::protocol, rank, "it gives too much")
+				 : wrong(errc::system, rank,
+					 "this process has too many files open to take "
+					 "what it gives");
+	if (got != sizeof(said.what) || m.msg_flags & MSG_TRUNC ||
+	    !makes_sense(said.what))
 		return wrong(errc::protocol, rank, "it says what makes no sense");
-	if (with)
-		*with = std::move(came);
-	return n;
+	return said;
+}
+
+std::optional<result<process_set::heard>> process_set::next(unsigned rank) noexcept
+{
+	if (rank < processes::most && early_[rank])
+		return *std::exchange(early_[rank], {});
+	return take(rank);
+}
+
+bool process_set::keep_early(unsigned rank, heard &said) noexcept
+{
+	const note &n = said.what;
+
+	if (early_[rank] || n.what == note::kind::run || n.number != calls_ + 1)
+		return false;
+	early_[rank] = std::move(said);
+	return true;
 }
 
 bool process_set::is_past(const note &n, uint32_t call) const noexcept
@@ -220,13 +236,16 @@ result<uint64_t> process_set::hear(unsigned rank, note::kind what, deadline unti
 				   unique_fd *with)
 {
 	do {
-		auto said = take(rank, with);
+		auto said = next(rank);
 
 		if (!said) {
 			SLUICE_CHECK(await(rank, until));
 			continue;
 		}
-		SLUICE_TRY(const note n, std::move(*said));
+		SLUICE_TRY(heard h, std::move(*said));
+		const note &n = h.what;
+		if (with)
+			*with = std::move(h.with);
 		if (is_past(n, calls_))
 			continue;
 		if (n.what == what && n.number == calls_)
@@ -351,15 +370,15 @@ std::optional<result<size_t>> process_set::heard_of_run(unsigned rank) noexcept
 	if (has_ended_run(rank))
 		return value_of(*std::exchange(ended_[rank], {}), rank);
 	for (;;) {
-		auto said = take(rank, nullptr);
+		auto said = take(rank);
 
 		if (!said)
 			return {};
 		if (!*said)
 			return std::unexpected(std::move(said->error()));
-		const note &n = **said;
+		const note &n = (*said)->what;
 		// all calls so far are over
-		if (is_past(n, calls_ + 1))
+		if (is_past(n, calls_ + 1) || keep_early(rank, **said))
 			continue;
 		if (n.what == note::kind::run && n.number == runs_)
 			return value_of(n, rank);

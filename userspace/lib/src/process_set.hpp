@@ -116,8 +116,17 @@ private:
 	bool is_past(const note &n, uint32_t call) const noexcept;
 	/// Wait until @p rank has something to say.
 	result<void> await(unsigned rank, deadline until);
+	/// A note, and the descriptor that came along, if any.
+	struct heard {
+		note what;
+		unique_fd with;
+	};
 	/// Without waiting; nothing: it says nothing.
-	std::optional<result<note>> take(unsigned rank, unique_fd *with) noexcept;
+	std::optional<result<heard>> take(unsigned rank) noexcept;
+	/// The same, but first what came early.
+	std::optional<result<heard>> next(unsigned rank) noexcept;
+	/// Is it of the call that comes next, and the first such? Then keep it.
+	bool keep_early(unsigned rank, heard &said) noexcept;
 
 	engine &ring_;
 	unsigned rank_, ranks_;
@@ -127,6 +136,8 @@ private:
 	std::array<std::optional<error>, processes::most + 1> given_up_;
 	/// How the run under way went for who has said so during another call.
 	std::array<std::optional<note>, processes::most> ended_;
+	/// What was said in the next call, while only of the run was asked.
+	std::array<std::optional<heard>, processes::most> early_;
 	uint32_t calls_ = 0; ///< the last one's number
 	uint32_t runs_ = 0;  ///< the same
 	bool running_ = false, told_ = false;

@@ -97,7 +97,8 @@ public:
 	bool done() noexcept;
 	/// Wait until all ranks are done, also if some fail. The bytes that all of them
 	/// have moved; or the error of the first rank that has one, whose index() is
-	/// the rank.
+	/// the rank. Other processes have the patience of processes::meet() from when
+	/// this one's rank is done; then theirs is errc::timeout, and goes on.
 	result<size_t> wait() noexcept { return wait_until(never); }
 	/// The same, or errc::timeout without an index() at @p until; it goes on then.
 	result<size_t> wait_until(deadline until) noexcept;
