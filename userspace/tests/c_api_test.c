@@ -334,6 +334,8 @@ static void bad_values_are_named(void)
 	CHECK(!sluice_chain_end(ring));
 	CHECK(!sluice_batch_create(4, &batch));
 	FAILS(sluice_batch_place(batch, 3, 0), EINVAL, "sluice_place");
+	FAILS(sluice_batch_hint(batch, 3), EINVAL, "sluice_hint");
+	FAILS(sluice_batch_hint(batch, -1), EINVAL, "sluice_hint");
 	FAILS(sluice_batch_wait(batch, &word, 4, 0, 0, 1), EINVAL, "sluice_compare");
 	FAILS(sluice_batch_broadcast(batch, &all, 1, &all), EINVAL, "2 to 8");
 	CHECK(sluice_batch_count(batch) == 0);

@@ -197,6 +197,18 @@ TEST_P(GpuCopyTest, CopiesALot)
 	EXPECT_BYTES(to.bytes().first(to.size() - 3), from.bytes().subspan(3));
 }
 
+TEST_P(GpuCopyTest, HintsChangeNoBytes)
+{
+	for (hint what : {hint::background, hint::bandwidth, hint::latency}) {
+		batch all;
+
+		put_random(host, static_cast<uint32_t>(what));
+		all.copy(out, host).hinted(what);
+		run(gpus[0], all);
+		EXPECT_BYTES(out.bytes(), host.bytes());
+	}
+}
+
 TEST_P(GpuCopyTest, Broadcasts)
 {
 	std::vector<buffer> all;
@@ -380,6 +392,74 @@ TEST_F(GpuBatchTest, FansOut)
 	all.copy(memory, host).placed(place::one_engine).engines(2);
 	run(gpus[0], all);
 	EXPECT_EQ(all.outcome().engines, 2u);
+}
+
+TEST_F(GpuBatchTest, HintsChooseEngines)
+{
+	batch all;
+
+	for (size_t at = 0; at < size; at += size / 64)
+		all.copy(out.part(at, size / 64), host.part(at, size / 64));
+	all.hinted(hint::bandwidth);
+	run(gpus[0], all);
+	EXPECT_EQ(all.outcome().engines, gpus[0].limits().engines);
+	all.hinted(hint::background);
+	run(gpus[0], all);
+	EXPECT_EQ(std::popcount(all.outcome().engines), 1);
+	all.placed(place::fan_out);
+	run(gpus[0], all);
+	EXPECT_EQ(all.outcome().engines, gpus[0].limits().engines);
+	// What has an order has no such placement; the hint is no mistake.
+	all.hinted(hint::bandwidth).barrier().copy(out.part(0, 4), host.part(0, 4));
+	run(gpus[0], all);
+	EXPECT_EQ(std::popcount(all.outcome().engines), 1);
+}
+
+// The engine waits until all are queued. What its ring has got already is two jobs.
+TEST_F(GpuBatchTest, BackgroundWorkIsBehindWhatComesLater)
+{
+	constexpr size_t behind = 8;
+	const auto &limits = gpus[0].limits();
+	const uint32_t engine = limits.wait_engines & -limits.wait_engines;
+	std::vector<batch> queued(behind + 1); // the last one is not in the background
+	auto note = [&](size_t i) {
+		batch_record one;
+
+		std::memcpy(&one, out.data() + 64 * i, sizeof(one));
+		return one;
+	};
+
+	for (size_t i = 0; i < queued.size(); i++)
+		queued[i]
+			.record(out.part(64 * i, 64))
+			.copy(out.part(page_size, page_size), host.part(0, page_size))
+			.hinted(i == behind ? hint::latency : hint::background)
+			.placed(place::one_engine)
+			.engines(engine);
+	for (int tries = 20; tries; tries--) {
+		batch hold;
+		std::vector<operation> running;
+
+		put_word(0, 0);
+		hold.wait(host.part(0, 4), compare::equal, 3, limits.wait / 2)
+			.placed(place::one_engine)
+			.engines(engine);
+		running.push_back(gpus[0].submit(hold));
+		for (batch &one : queued)
+			running.push_back(gpus[0].submit(one));
+		auto given = ring.submit();
+		put_word(0, 3);
+		ASSERT_GOOD(given);
+		bool held = bool(running[0].wait());
+		for (size_t i = 1; i < running.size(); i++)
+			ASSERT_GOOD(running[i].wait());
+		if (!held) // on a busy machine
+			continue;
+		for (size_t i = 2; i < behind; i++)
+			EXPECT_GT(note(i).start, note(behind).start) << i;
+		return;
+	}
+	FAIL() << "the engine never waited for all of them";
 }
 
 TEST_F(GpuBatchTest, ErrorsNameTheOperation)

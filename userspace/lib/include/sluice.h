@@ -10,7 +10,8 @@
  *
  *	-EINVAL		an argument makes no sense; the error names it
  *	-ENOMEM		there is not enough memory
- *	-EIO		a device failed or is missing
+ *	-EIO		a device failed or is missing; or there is no errno, as where
+ *			a file ends early
  *	-EOPNOTSUPP	the kernel, the device or this library cannot do it
  *	-ENOLINK	no path, or none as good as was required
  *	-EBUSY		too much is under way; the same may do later
@@ -583,6 +584,21 @@ enum sluice_place {
 
 /* @how: enum sluice_place. @engines: mask of those allowed; 0: all */
 SLUICE_API int sluice_batch_place(sluice_batch *batch, int how, uint32_t engines);
+
+/* What matters of a batch: where and when it runs, not what it does. */
+enum sluice_hint {
+	SLUICE_HINT_LATENCY, /* its end: the driver decides on how many engines */
+	SLUICE_HINT_BANDWIDTH, /* bytes per second: all engines, if nothing has an order */
+	SLUICE_HINT_BACKGROUND /* other batches: one engine, at low priority */
+};
+
+/*
+ * @how: enum sluice_hint; the first is the default. It chooses the placement, which
+ * sluice_batch_place() changes again, and the priority. An engine takes a background
+ * batch when no batch of another priority is ready, of any process; what it has begun
+ * it ends. Batches of both priorities are not ordered.
+ */
+SLUICE_API int sluice_batch_hint(sluice_batch *batch, int how);
 
 /*
  * It begins when the fence of @sync_file has signaled: that of work of another

@@ -2,6 +2,7 @@
 #include "sluice/batch.hpp"
 
 #include <algorithm>
+#include <array>
 #include <fcntl.h>
 #include <format>
 #include <linux/sync_file.h>
@@ -154,6 +155,7 @@ void put_word(batch_data &b, const char *what, uint32_t op, const slice &word,
 	if (word.size() < 8)
 		return mistake(b, what, "the word has less than 8 bytes");
 	keep(b, word);
+	b.ordered = true;
 	auto &d = put(b, op, 8);
 	d.dst = word.address();
 	d.value = value;
@@ -300,7 +302,7 @@ batch &batch::wait(const slice &word, compare how, uint32_t value,
 	d.mask = mask;
 	d.compare = static_cast<uint32_t>(how);
 	d.timeout_ns = static_cast<uint64_t>(std::chrono::nanoseconds(limit).count());
-	data_->run.waits = true;
+	data_->run.waits = data_->ordered = true;
 	return *this;
 }
 
@@ -319,6 +321,7 @@ batch &batch::add(const slice &word, uint64_t value)
 batch &batch::barrier()
 {
 	data_->next_flags |= AMDGPU_SDMA_DESC_BARRIER;
+	data_->ordered = true;
 	return *this;
 }
 
@@ -349,8 +352,23 @@ batch &batch::fault_in(bool yes)
 
 batch &batch::placed(place how)
 {
-	if (allows(*data_, "placed", {}))
-		data_->run.args.placement = static_cast<uint32_t>(how);
+	if (!allows(*data_, "placed", {}))
+		return *this;
+	data_->placed = how;
+	data_->wide = false;
+	return *this;
+}
+
+batch &batch::hinted(hint what)
+{
+	constexpr std::array places = {place::automatic, place::fan_out,
+				       place::one_engine};
+
+	if (!allows(*data_, "hinted", {}))
+		return *this;
+	placed(places[static_cast<size_t>(what)]);
+	data_->run.background = what == hint::background;
+	data_->wide = what == hint::bandwidth;
 	return *this;
 }
 
@@ -400,10 +418,11 @@ void batch::clear()
 	b.flags = b.next_flags = 0;
 	b.next_record = 0;
 	b.run.bytes = 0;
-	b.run.waits = b.run.faults = false;
+	b.run.waits = b.run.faults = b.run.background = false;
 	b.run.after.clear();
 	b.run.in.clear();
-	b.run.args.placement = AMDGPU_SDMA_PLACE_AUTO;
+	b.ordered = b.wide = false;
+	b.placed = place::automatic;
 	b.run.args.engine_mask = 0;
 	b.run.args.flags = AMDGPU_SDMA_BATCH_PATH;
 }

@@ -242,6 +242,17 @@ int sluice_batch_place(sluice_batch *what, int how, uint32_t engines)
 	});
 }
 
+int sluice_batch_hint(sluice_batch *what, int how)
+{
+	return change(what, [&](batch &b) -> result<void> {
+		if (how < SLUICE_HINT_LATENCY || how > SLUICE_HINT_BACKGROUND)
+			return fail(errc::usage, "how",
+				    std::format("{} is no enum sluice_hint", how));
+		b.hinted(static_cast<hint>(how));
+		return {};
+	});
+}
+
 int sluice_batch_after(sluice_batch *what, int sync_file)
 {
 	return set(what, [&](batch &b) { b.after(sync_file); });

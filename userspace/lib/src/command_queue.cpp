@@ -118,10 +118,9 @@ result<uint32_t *> put_operation(uint32_t *at, const uint32_t *end,
 	return fail(errc::unsupported, "operation", "wants a kernel with batches");
 }
 
-result<std::unique_ptr<command_queue>> command_queue::open(gpu_node &node,
-							   uint32_t context)
+result<std::unique_ptr<command_queue>> command_queue::open(gpu_node &node)
 {
-	std::unique_ptr<command_queue> made(new command_queue(node, context));
+	std::unique_ptr<command_queue> made(new command_queue(node));
 
 	SLUICE_CHECK(made->ask_for_engines());
 	SLUICE_CHECK(made->map());
@@ -259,7 +258,7 @@ int command_queue::submit(int slot, uint32_t bytes, const submission &run) noexc
 	std::ranges::transform(chunks, pointers, [](auto &chunk) {
 		return reinterpret_cast<uintptr_t>(&chunk);
 	});
-	args.in.ctx_id = context_;
+	args.in.ctx_id = run.args.ctx_id;
 	// The last one only if there is something in it.
 	args.in.num_chunks = static_cast<uint32_t>(std::size(chunks) - run.in.empty());
 	args.in.chunks = reinterpret_cast<uintptr_t>(pointers);

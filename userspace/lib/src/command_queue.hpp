@@ -23,9 +23,7 @@ result<uint32_t *> put_operation(uint32_t *at, const uint32_t *end,
 
 class command_queue {
 public:
-	/// @param context of the file, for AMDGPU_CS
-	static result<std::unique_ptr<command_queue>> open(gpu_node &node,
-							   uint32_t context);
+	static result<std::unique_ptr<command_queue>> open(gpu_node &node);
 	const batch_limits &limits() const noexcept { return limits_; }
 
 	/// Send the packets of a batch; its syncobj gets their fence.
@@ -34,10 +32,7 @@ public:
 	void release(int slot) noexcept { busy_ &= ~(uint64_t{1} << slot); }
 
 private:
-	command_queue(gpu_node &node, uint32_t context) noexcept
-		: node_(node), context_(context)
-	{
-	}
+	explicit command_queue(gpu_node &node) noexcept : node_(node) {}
 	result<void> map();
 	result<void> ask_for_engines();
 	uint32_t *slot_at(int slot) const noexcept;
@@ -51,7 +46,6 @@ private:
 	static constexpr uint64_t most_bytes = uint64_t{1} << 30;
 
 	gpu_node &node_;
-	uint32_t context_;
 	batch_limits limits_;
 	// Unmapped before the addresses are given back.
 	reserved_range range_;

@@ -87,6 +87,7 @@ operation device::submit(batch &what)
 		return gpu_->start_command(b, what.share());
 	b.run.args.descs = reinterpret_cast<uintptr_t>(b.descs.data());
 	b.run.args.num_descs = static_cast<uint32_t>(b.descs.size());
+	b.run.args.placement = b.placement();
 	return gpu_->start(b.run, what.share());
 }
 

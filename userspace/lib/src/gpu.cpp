@@ -125,30 +125,33 @@ gpu::gpu(engine &in, gpu_node &node) noexcept
 
 gpu::~gpu()
 {
-	drm_amdgpu_ctx args{};
+	for (uint32_t id : {context_, background_}) {
+		drm_amdgpu_ctx args{};
 
-	args.in.op = AMDGPU_CTX_OP_FREE_CTX;
-	args.in.ctx_id = context_;
-	if (context_)
-		(void)call(node_.file.get(), DRM_IOCTL_AMDGPU_CTX, &args);
+		args.in.op = AMDGPU_CTX_OP_FREE_CTX;
+		args.in.ctx_id = id;
+		if (id)
+			(void)call(node_.file.get(), DRM_IOCTL_AMDGPU_CTX, &args);
+	}
 }
 
-result<void> gpu::allocate_context()
+result<uint32_t> gpu::allocate_context(int priority)
 {
 	drm_amdgpu_ctx args{};
 
 	args.in.op = AMDGPU_CTX_OP_ALLOC_CTX;
+	args.in.priority = priority;
 	if (int err = call(node_.file.get(), DRM_IOCTL_AMDGPU_CTX, &args))
 		return fail_errno(name(), "DRM_AMDGPU_CTX", -err, errc::device);
-	context_ = args.out.alloc.ctx_id;
-	return {};
+	return args.out.alloc.ctx_id;
 }
 
 result<std::shared_ptr<gpu>> gpu::open(engine &in, gpu_node &node)
 {
 	auto made = std::make_shared<gpu>(in, node);
 
-	SLUICE_CHECK(made->allocate_context());
+	SLUICE_TRY(made->context_, made->allocate_context(AMDGPU_CTX_PRIORITY_NORMAL));
+	SLUICE_TRY(made->background_, made->allocate_context(AMDGPU_CTX_PRIORITY_LOW));
 	if (node.kfd >= 0) {
 		SLUICE_TRY(made->watch_, migration_watch::open(in, node));
 	}
@@ -163,7 +166,7 @@ result<void> gpu::use(way how)
 	how_ = how;
 	if (how != way::command)
 		return {};
-	SLUICE_TRY(commands_, command_queue::open(node_, context_));
+	SLUICE_TRY(commands_, command_queue::open(node_));
 	limits_ = commands_->limits();
 	return {};
 }
@@ -192,6 +195,7 @@ op_state *gpu::begin(submission &run, std::shared_ptr<const void> owner) noexcep
 	run.on = shared_from_this();
 	run.owner = std::move(owner);
 	run.stopped = false;
+	run.args.ctx_id = run.background ? background_ : context_;
 	run.args.engines_used = 0;
 	run.args.error_index = untouched;
 	run.args.error_array = AMDGPU_SDMA_ERROR_NONE;
@@ -254,7 +258,6 @@ operation gpu::start(submission &run, std::shared_ptr<const void> owner) noexcep
 	run.args.in_fences = reinterpret_cast<uintptr_t>(run.in.data());
 	run.args.num_in_fences = static_cast<uint32_t>(run.in.size());
 	run.out.handle = run.sync.handle();
-	run.args.ctx_id = context_;
 	run.args.out_fences = reinterpret_cast<uintptr_t>(&run.out);
 	run.args.num_out_fences = 1;
 	if (how_ == way::ring)

@@ -47,7 +47,7 @@ public:
 	int configure(drm_amdgpu_sdma_batch &args) noexcept;
 
 private:
-	result<void> allocate_context();
+	result<uint32_t> allocate_context(int priority);
 	operation no_chain() noexcept;
 	result<void> make_fences(submission &run) noexcept;
 	/// An operation that completes by finish_run() or await_fence().
@@ -56,7 +56,7 @@ private:
 
 	engine &ring_;
 	gpu_node &node_;
-	uint32_t context_ = 0;
+	uint32_t context_ = 0, background_ = 0; ///< by priority
 	way how_ = way::ring;
 	batch_limits limits_;
 	std::unique_ptr<migration_watch> watch_;

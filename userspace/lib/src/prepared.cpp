@@ -43,7 +43,7 @@ result<prepared_batch> device::prepare(const batch &what)
 	asked.args.descs = reinterpret_cast<uintptr_t>(b.descs.data());
 	asked.args.num_descs = static_cast<uint32_t>(b.descs.size());
 	asked.args.desc_stride = sizeof(b.descs[0]);
-	asked.args.placement = b.run.args.placement;
+	asked.args.placement = b.placement();
 	asked.args.engine_mask = b.run.args.engine_mask;
 	asked.faults = b.run.faults;
 	if (int err = gpu_->configure(asked.args))
@@ -57,6 +57,7 @@ result<prepared_batch> device::prepare(const batch &what)
 		run.bytes = b.run.bytes;
 		run.waits = b.run.waits;
 		run.faults = b.run.faults;
+		run.background = b.run.background;
 	}
 	// So that the first run, too, is nothing but a request of the ring.
 	if (int err = made->runs[0].sync.make(gpu_->node()))

@@ -57,6 +57,7 @@ struct submission {
 	uint64_t bytes = 0;		       ///< that it moves
 	bool waits = false;		       ///< it has waits
 	bool faults = false;	 ///< it brings shared memory where it can be reached
+	bool background = false; ///< it runs when nothing else does
 	bool stopped = false;	 ///< somebody asked to stop it
 	int commands = -1;	 ///< its slot of the command_queue, while it has one
 	std::shared_ptr<gpu> on; ///< while it is under way
@@ -81,7 +82,17 @@ struct batch_data {
 	result<void> right;		    ///< or the first mistake
 	uint32_t flags = 0, next_flags = 0; ///< of all, and of the next one
 	uint64_t next_record = 0;
+	bool ordered = false; ///< an operation begins behind others
+	bool wide = false;    ///< a hint wants all engines
+	place placed = place::automatic;
 	submission run;
+
+	/// A hint is no mistake: with an order, a fan-out would be.
+	uint32_t placement() const noexcept
+	{
+		return static_cast<uint32_t>(wide && ordered ? place::automatic
+							     : placed);
+	}
 };
 
 /// Runs of one prepared batch that may be under way at once.

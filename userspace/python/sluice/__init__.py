@@ -13,8 +13,8 @@ except ImportError as why:
     raise
 
 from .context import Context, Operation, version
-from .device import (Batch, Compare, Counters, Device, DeviceInfo, Limits, Outcome, Place,
-                     Prepared, Record, RecordStatus, devices)
+from .device import (Batch, Compare, Counters, Device, DeviceInfo, Hint, Limits, Outcome,
+                     Place, Prepared, Record, RecordStatus, devices)
 from .errors import (BusyError, CorruptError, DeadlineError, DeniedError, DeviceError,
                      Error, InProgressError, InputError, NoPathError,
                      OperationCancelledError, OutputError, PeerError, PeerLostError,
@@ -35,7 +35,7 @@ __all__ = [
     "MAX_MESSAGE", "Batch", "Buffer", "BusyError", "Collective", "CollectiveRun",
     "Compare", "Context", "CorruptError", "Counters", "DataPath", "DeadlineError",
     "DeniedError", "Device", "DeviceError", "DeviceInfo", "Endpoint", "Error", "Group",
-    "HostCollective", "HostGroup", "HostTransport", "InProgressError", "InputError",
+    "Hint", "HostCollective", "HostGroup", "HostTransport", "InProgressError", "InputError",
     "KVLayout", "Limits", "Listener", "Memory", "MemoryKind", "Message", "Nic", "NicInfo",
     "NoPathError", "Offer", "Operation", "OperationCancelledError", "Outcome",
     "OutputError", "PeerError", "PeerLostError", "Place", "Prepared", "Processes",

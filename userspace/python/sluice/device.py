@@ -109,6 +109,16 @@ class Place(enum.IntEnum):
     FAN_OUT = lib.SLUICE_PLACE_FAN_OUT
 
 
+class Hint(enum.IntEnum):
+    """What matters of a batch: its end, bytes per second, or other batches. BACKGROUND is
+    one engine at low priority: it gets the batch when no batch of another priority is
+    ready, of any process."""
+
+    LATENCY = lib.SLUICE_HINT_LATENCY
+    BANDWIDTH = lib.SLUICE_HINT_BANDWIDTH
+    BACKGROUND = lib.SLUICE_HINT_BACKGROUND
+
+
 class RecordStatus(enum.IntEnum):
     """What became of an operation of a batch. SKIPPED: behind a wait that gave up."""
 
@@ -258,6 +268,11 @@ class Batch(Bound):
     def place(self, how: Place, engines: int = 0) -> None:
         """How to spread it. engines: mask of those allowed; 0: all."""
         checked(lib.sluice_batch_place(self._raw, how, engines))
+
+    def hint(self, how: Hint) -> None:
+        """Choose the placement, which place() changes again, and the priority. Batches of
+        both priorities are not ordered."""
+        checked(lib.sluice_batch_hint(self._raw, how))
 
     def after(self, sync_file: File) -> None:
         """It begins when the fence of a sync_file has signaled, which may be closed

@@ -50,6 +50,13 @@ enum class place : uint8_t {
 	fan_out,    ///< in equal shares on all of engines()
 };
 
+/// What matters of a batch. It changes where and when the batch runs, not what it does.
+enum class hint : uint8_t {
+	latency,    ///< its end: the driver decides how many engines that wants
+	bandwidth,  ///< bytes per second: all of engines(), if nothing has an order
+	background, ///< other batches: one engine, behind what anybody else has queued
+};
+
 /// memory COMPARE value, of 32 bits
 enum class compare : uint8_t { equal, not_equal, greater_equal, less_equal };
 
@@ -133,6 +140,11 @@ public:
 	batch &fault_in(bool yes = true);
 
 	batch &placed(place how);
+	/// Choose the placement, which a later placed() changes again, and the priority.
+	/// A background batch has the low priority of AMDGPU_CTX: an engine takes it
+	/// when no batch of another priority is ready, of any process; what an engine
+	/// has begun it ends. Batches of both priorities are not ordered.
+	batch &hinted(hint what);
 	/// Engines that may be used: mask, 0 for all.
 	batch &engines(uint32_t mask);
 	/// Begin when the fence of @p sync_file has signaled: that of work of another
