@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 
 #include "../../../kselftest_harness.h"
+#include "emulator.h"
 #include "sdma_evict.h"
 #include "sdma_hold.h"
 #include "sdma_kfd.h"
@@ -202,6 +203,45 @@ TEST_F_TIMEOUT(kfd, nonblock, 120)
 	batch.flags = 0;
 	EXPECT_EQ(0, batch_run(&self->gpu, &batch));
 	EXPECT_EQ(0, memcmp(self->gtt.at, self->vram.at, SIZE));
+}
+
+static int to_system_memory(struct gpu *gpu, const struct buffer *b)
+{
+	struct drm_amdgpu_gem_op arg = {
+		.handle = b->handle,
+		.op = AMDGPU_GEM_OP_SET_PLACEMENT,
+		.value = AMDGPU_GEM_DOMAIN_GTT,
+	};
+
+	return gpu_ioctl(gpu, DRM_IOCTL_AMDGPU_GEM_OP, &arg);
+}
+
+/* Nor does it wait until a buffer has arrived. No engine moves it meanwhile. */
+TEST_F_TIMEOUT(kfd, nonblock_beside_a_move, 120)
+{
+	int port = emulator_open();
+	struct drm_amdgpu_sdma_desc d;
+	struct drm_amdgpu_sdma_batch batch;
+	struct buffer other;
+	uint8_t *at;
+
+	if (port < 0)
+		SKIP(return, "for an emulated GPU only: its engines hang");
+	at = mmap(NULL, SIZE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	ASSERT_NE(MAP_FAILED, at);
+	ASSERT_EQ(0, buffer_map(&self->gpu, &other, SIZE,
+				AMDGPU_GEM_DOMAIN_VRAM, (uintptr_t)at));
+	d = copy_desc((uintptr_t)self->gtt.at, (uintptr_t)at, SIZE);
+	batch = batch_of(&self->gpu, &d, 1);
+	ASSERT_EQ(0, batch_run(&self->gpu, &batch));
+	ASSERT_EQ(0, to_system_memory(&self->gpu, &other));
+	ASSERT_EQ(0, emulator_all(port, "engine all hang"));
+	batch = batch_of(&self->gpu, &d, 1);
+	batch.flags = AMDGPU_SDMA_BATCH_NONBLOCK;
+	EXPECT_EQ(-EAGAIN, batch_submit(&self->gpu, &batch));
+	ASSERT_EQ(0, emulator_all(port, "engine all resume"));
+	batch = batch_of(&self->gpu, &d, 1);
+	EXPECT_EQ(0, batch_run(&self->gpu, &batch));
 }
 
 TEST_F(kfd, stale)

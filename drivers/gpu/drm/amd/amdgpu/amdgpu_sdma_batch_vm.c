@@ -511,6 +511,19 @@ static int check_clears(const struct amdgpu_sdma_batch *b,
 	       -EAGAIN : 0;
 }
 
+/* The same, where the CPU maps a buffer only when it has arrived. */
+static int check_moves(const struct amdgpu_sdma_batch *b)
+{
+	bool waits = b->nonblock && amdgpu_vm_moved_wait(&b->fpriv->vm);
+	u32 i;
+
+	for (i = 0; b->nonblock && i < b->num_bo_vas; i++)
+		waits |= !is_up_to_date(b->bo_vas[i]) &&
+			 amdgpu_vm_map_waits(&b->fpriv->vm,
+					     b->bo_vas[i]->base.bo);
+	return waits ? -EAGAIN : 0;
+}
+
 /**
  * amdgpu_sdma_batch_update_vm - page tables as the mappings say
  * @b: call; the buffers are valid
@@ -527,7 +540,9 @@ int amdgpu_sdma_batch_update_vm(struct amdgpu_sdma_batch *b)
 
 	if (!amdgpu_vm_ready(vm))
 		return -EINVAL;
-	r = check_clears(b, &vm->freed);
+	r = check_moves(b);
+	if (!r)
+		r = check_clears(b, &vm->freed);
 	if (!r)
 		r = amdgpu_vm_clear_freed(b->adev, vm, NULL);
 	if (r)
