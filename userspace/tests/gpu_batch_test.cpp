@@ -406,6 +406,9 @@ TEST_F(GpuBatchTest, HintsChooseEngines)
 	all.hinted(hint::background);
 	run(gpus[0], all);
 	EXPECT_EQ(std::popcount(all.outcome().engines), 1);
+	auto prepared = good(gpus[0].prepare(all));
+	auto ran = prepared.run().wait();
+	EXPECT_GOOD(ran);
 	all.placed(place::fan_out);
 	run(gpus[0], all);
 	EXPECT_EQ(all.outcome().engines, gpus[0].limits().engines);

@@ -2,6 +2,7 @@
 #include "hive.hpp"
 
 #include <mutex>
+#include <utility>
 
 namespace sluice::emu {
 
@@ -15,8 +16,8 @@ void Hive::join(unsigned node, Vram &vram)
 void Hive::leave(unsigned node)
 {
 	std::unique_lock guard(lock_);
-	left_.at(node) = members_.at(node);
-	members_.at(node) = nullptr;
+	if (std::exchange(members_.at(node), nullptr))
+		left_.at(node) = true;
 }
 
 Vram *Hive::member(u64 offset) const

@@ -206,6 +206,7 @@ TEST(Hive, WhatIsSentToAGpuThatHasLeftIsLost)
 
 	p.a.map_hive(1, va, segment + 0x5000);
 	p.hive.leave(1);
+	p.hive.leave(1);
 	EXPECT_EQ(p.port.write(1, va, as_const_bytes(v)), Access::ok);
 	EXPECT_EQ(p.port.read(1, va, as_mutable_bytes(v)), Access::ok);
 	EXPECT_EQ(v, 0u);

@@ -366,6 +366,10 @@ batch &batch::hinted(hint what)
 
 	if (!allows(*data_, "hinted", {}))
 		return *this;
+	if (static_cast<size_t>(what) >= places.size()) {
+		mistake(*data_, "hinted", "there is no such hint");
+		return *this;
+	}
 	placed(places[static_cast<size_t>(what)]);
 	data_->run.background = what == hint::background;
 	data_->wide = what == hint::bandwidth;
