@@ -96,20 +96,6 @@ struct GroupFaultTest : GroupTest {
 	{
 		return static_cast<unsigned>(std::popcount(gpus[0].limits().engines));
 	}
-	/// Is @p rank done, however it ended, @p within this time?
-	static bool ends(collective_run &running, unsigned rank, clock::duration within)
-	{
-		const deadline until = after(within);
-
-		do {
-			auto moved = running.of(rank);
-
-			if (moved || moved.error().number() != EINPROGRESS)
-				return true;
-			std::this_thread::sleep_for(1ms);
-		} while (clock::now() < until);
-		return false;
-	}
 	/// How many ranks have failed. All must be done.
 	unsigned failed(collective_run &running)
 	{

@@ -2,6 +2,8 @@
 // What tests of groups on GPUs share.
 #pragma once
 
+#include <thread>
+
 #include "gpu_test.hpp"
 #include "group_cases.hpp"
 #include "sluice/group.hpp"
@@ -65,6 +67,21 @@ struct GroupTest : ::testing::Test {
 			what.release();
 			return running.wait();
 		});
+	}
+
+	/// Is @p rank done, however it ended, @p within this time?
+	static bool ends(collective_run &running, unsigned rank, clock::duration within)
+	{
+		const deadline until = after(within);
+
+		do {
+			auto moved = running.of(rank);
+
+			if (moved || moved.error().number() != EINPROGRESS)
+				return true;
+			std::this_thread::sleep_for(std::chrono::milliseconds(1));
+		} while (clock::now() < until);
+		return false;
 	}
 
 	static constexpr size_t size = 96 << 10;

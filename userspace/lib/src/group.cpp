@@ -484,7 +484,7 @@ result<size_t> collective_run::of(unsigned rank) noexcept
 	parts_[rank].poll();
 	// The run ends with the rank that is asked last.
 	(void)done();
-	if (!over(rank))
+	if (!parts_[rank].done())
 		return std::unexpected(error(errc::timeout, "collective",
 					     std::format("rank {} is under way", rank),
 					     EINPROGRESS)
