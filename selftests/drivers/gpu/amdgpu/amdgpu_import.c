@@ -9,7 +9,7 @@
  * wait for those of the other GPU, or not, as its flags say.
  */
 #include "../../../kselftest_harness.h"
-#include "amdgpu_test.h"
+#include "amdgpu_import.h"
 
 #define SIZE	(256UL * 1024)
 
@@ -26,42 +26,6 @@ FIXTURE(import) {
 	struct importer importer[2];
 	int kmsg;
 };
-
-static int import(struct gpu *from, const struct buffer *b, struct gpu *to,
-		  struct buffer *theirs)
-{
-	struct drm_prime_handle arg = {
-		.handle = b->handle, .flags = DRM_CLOEXEC | DRM_RDWR,
-	};
-	int ret = do_ioctl(from->fd, DRM_IOCTL_PRIME_HANDLE_TO_FD, &arg);
-
-	if (ret)
-		return ret;
-	ret = do_ioctl(to->fd, DRM_IOCTL_PRIME_FD_TO_HANDLE, &arg);
-	close(arg.fd);
-	*theirs = (struct buffer){ .handle = arg.handle, .size = b->size };
-	return ret ? ret : map_gpu(to, theirs);
-}
-
-static int ask(struct gpu *gpu, uint32_t query, void *answer, uint32_t size)
-{
-	struct drm_amdgpu_info arg = {
-		.return_pointer = (uintptr_t)answer,
-		.return_size = size,
-		.query = query,
-	};
-
-	return do_ioctl(gpu->fd, DRM_IOCTL_AMDGPU_INFO, &arg);
-}
-
-/* To an APU's driver, system memory is as good: it moves nothing back. */
-static bool is_apu(struct gpu *gpu)
-{
-	struct drm_amdgpu_info_device dev = {};
-
-	ask(gpu, AMDGPU_INFO_DEV_INFO, &dev, sizeof(dev));
-	return dev.ids_flags & AMDGPU_IDS_FLAGS_FUSION;
-}
 
 FIXTURE_SETUP(import)
 {
@@ -97,45 +61,15 @@ FIXTURE_TEARDOWN(import)
 		EXPECT_EQ(0, kmsg_complaints(self->kmsg));
 }
 
-static uint64_t bytes_moved(struct gpu *gpu)
-{
-	uint64_t bytes = 0;
-
-	ask(gpu, AMDGPU_INFO_NUM_BYTES_MOVED, &bytes, sizeof(bytes));
-	return bytes;
-}
-
-/* The next job that has it in its list has it moved there. */
-static int wants_in(struct gpu *gpu, struct buffer *b, uint64_t domain)
-{
-	struct drm_amdgpu_gem_op arg = {
-		.handle = b->handle,
-		.op = AMDGPU_GEM_OP_SET_PLACEMENT,
-		.value = domain,
-	};
-
-	return do_ioctl(gpu->fd, DRM_IOCTL_AMDGPU_GEM_OP, &arg);
-}
-
-static int run(struct gpu *gpu, struct buffer **all, unsigned int count)
-{
-	uint64_t fence;
-	int ret = submit(gpu, all, count, 8, &fence);
-
-	return ret ? ret : wait_fence(gpu, fence, 30);
-}
-
 static int move(FIXTURE_DATA(import) *self, uint64_t domain, int tickets)
 {
-	struct buffer *all[] = { &self->ib, &self->shared };
-	int ret;
+	int ret = 0;
 
 	/* each takes a ticket, so the job's has another number each time */
-	do
+	while (!ret && tickets--)
 		ret = wants_in(&self->gpu, &self->shared, domain);
-	while (!ret && tickets--);
-	memset(self->ib.cpu, 0, 32);
-	return ret ? ret : run(&self->gpu, all, 2);
+	return ret ? ret : move_buffer(&self->gpu, &self->ib, &self->shared,
+				       domain);
 }
 
 /* What the other GPU reads there, wherever it is now. */

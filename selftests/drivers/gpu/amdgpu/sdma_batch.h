@@ -249,22 +249,30 @@ static inline int syncobj_wait(struct gpu *gpu, uint32_t handle,
 	return gpu_ioctl(gpu, DRM_IOCTL_SYNCOBJ_TIMELINE_WAIT, &arg);
 }
 
-/* How the fence of a binary syncobj ended: 1 well, 0 not yet, or an error. */
-static inline int syncobj_status(struct gpu *gpu, uint32_t handle)
+/* The fence of a binary syncobj as a sync_file: its descriptor, or an error. */
+static inline int syncobj_file(struct gpu *gpu, uint32_t handle)
 {
 	struct drm_syncobj_handle arg = {
 		.handle = handle,
 		.flags = DRM_SYNCOBJ_HANDLE_TO_FD_FLAGS_EXPORT_SYNC_FILE,
 		.fd = -1,
 	};
-	struct sync_file_info info = { 0 };
 	int ret = gpu_ioctl(gpu, DRM_IOCTL_SYNCOBJ_HANDLE_TO_FD, &arg);
 
-	if (ret)
-		return ret;
-	if (ioctl(arg.fd, SYNC_IOC_FILE_INFO, &info))
+	return ret ? ret : arg.fd;
+}
+
+/* How the fence of a binary syncobj ended: 1 well, 0 not yet, or an error. */
+static inline int syncobj_status(struct gpu *gpu, uint32_t handle)
+{
+	struct sync_file_info info = { 0 };
+	int fd = syncobj_file(gpu, handle);
+
+	if (fd < 0)
+		return fd;
+	if (ioctl(fd, SYNC_IOC_FILE_INFO, &info))
 		info.status = -errno;
-	close(arg.fd);
+	close(fd);
 	return info.status;
 }
 

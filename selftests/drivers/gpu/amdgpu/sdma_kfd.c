@@ -3,6 +3,7 @@
  * SDMA batches on the memory of the compute driver: its buffers are mapped in
  * the VM of the file that it was given, and batches of that file reach them.
  */
+#include <linux/dma-buf.h>
 #include <signal.h>
 #include <sys/wait.h>
 
@@ -242,6 +243,51 @@ TEST_F_TIMEOUT(kfd, nonblock_beside_a_move, 120)
 	ASSERT_EQ(0, emulator_all(port, "engine all resume"));
 	batch = batch_of(&self->gpu, &d, 1);
 	EXPECT_EQ(0, batch_run(&self->gpu, &batch));
+}
+
+/* The buffer has a fence of somebody else, as what is held back has. */
+static int fence_buffer(struct gpu *gpu, const struct buffer *b,
+			const struct hold *hold)
+{
+	struct drm_prime_handle export = { .handle = b->handle };
+	struct dma_buf_import_sync_file arg = { .flags = DMA_BUF_SYNC_WRITE };
+	int ret = gpu_ioctl(gpu, DRM_IOCTL_PRIME_HANDLE_TO_FD, &export);
+
+	if (ret)
+		return ret;
+	arg.fd = syncobj_file(gpu, hold->in.handle);
+	ret = ioctl(export.fd, DMA_BUF_IOCTL_IMPORT_SYNC_FILE, &arg) ? -errno : 0;
+	close(arg.fd);
+	close(export.fd);
+	return ret;
+}
+
+/* The driver takes fences of others for moves. */
+TEST_F_TIMEOUT(kfd, nonblock_beside_a_fence, 120)
+{
+	struct drm_amdgpu_sdma_batch batch;
+	struct drm_amdgpu_sdma_desc d;
+	struct buffer other;
+	struct hold hold;
+	uint8_t *at;
+
+	if (hold_open(&self->gpu, &hold))
+		SKIP(return, "no sw_sync for a fence");
+	at = mmap(NULL, 2 * SIZE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	ASSERT_NE(MAP_FAILED, at);
+	ASSERT_EQ(0, buffer_map(&self->gpu, &other, SIZE,
+				AMDGPU_GEM_DOMAIN_VRAM, (uintptr_t)at));
+	ASSERT_EQ(0, fence_buffer(&self->gpu, &other, &hold));
+	d = copy_desc((uintptr_t)self->gtt.at, (uintptr_t)at + SIZE, SIZE);
+	ASSERT_EQ(0, buffer_va(&self->gpu, &other, AMDGPU_VA_OP_MAP, d.dst,
+			       GPU_RW | AMDGPU_VM_DELAY_UPDATE));
+	batch = batch_of(&self->gpu, &d, 1);
+	batch.flags = AMDGPU_SDMA_BATCH_NONBLOCK;
+	EXPECT_EQ(-EAGAIN, answer_now(&self->gpu, &hold, &batch));
+	hold_release(&hold);
+	batch.flags = 0;
+	EXPECT_EQ(0, batch_run(&self->gpu, &batch));
+	EXPECT_EQ(0, memcmp(self->gtt.at, other.cpu, SIZE));
 }
 
 TEST_F(kfd, stale)

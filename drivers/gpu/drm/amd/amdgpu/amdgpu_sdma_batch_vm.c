@@ -514,14 +514,14 @@ static int check_clears(const struct amdgpu_sdma_batch *b,
 /* The same, where the CPU maps a buffer only when it has arrived. */
 static int check_moves(const struct amdgpu_sdma_batch *b)
 {
-	bool waits = b->nonblock && amdgpu_vm_moved_wait(&b->fpriv->vm);
+	struct amdgpu_vm *vm = &b->fpriv->vm;
 	u32 i;
 
-	for (i = 0; b->nonblock && i < b->num_bo_vas; i++)
-		waits |= !is_up_to_date(b->bo_vas[i]) &&
-			 amdgpu_vm_map_waits(&b->fpriv->vm,
-					     b->bo_vas[i]->base.bo);
-	return waits ? -EAGAIN : 0;
+	for (i = 0; i < b->num_bo_vas; i++)
+		if (!is_up_to_date(b->bo_vas[i]) &&
+		    amdgpu_vm_map_waits(b->adev, vm, b->bo_vas[i]->base.bo))
+			return -EAGAIN;
+	return amdgpu_vm_moved_wait(b->adev, vm) ? -EAGAIN : 0;
 }
 
 /**
@@ -540,7 +540,7 @@ int amdgpu_sdma_batch_update_vm(struct amdgpu_sdma_batch *b)
 
 	if (!amdgpu_vm_ready(vm))
 		return -EINVAL;
-	r = check_moves(b);
+	r = b->nonblock ? check_moves(b) : 0;
 	if (!r)
 		r = check_clears(b, &vm->freed);
 	if (!r)

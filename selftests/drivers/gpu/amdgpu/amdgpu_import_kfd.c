@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * A buffer of one GPU that a process of the compute driver imports into the VM that
+ * its queues on another GPU have. Another file owns the buffer and moves it, again
+ * and again: the queues see it wherever it is, and never what is in its old place.
+ */
+#include "../../../kselftest_harness.h"
+#include "amdgpu_import.h"
+#include "kfd_svm.h"
+
+#define SIZE	(256UL * 1024)
+
+FIXTURE(import_kfd) {
+	struct svm svm;
+	struct svm_queue queue;
+	struct gpu owner, user;
+	struct buffer ib, shared, user_ib, theirs;
+	uint32_t *out;
+	uint64_t moved;
+	int kmsg;
+};
+
+FIXTURE_SETUP(import_kfd)
+{
+	struct svm *svm = &self->svm;
+
+	svm->kfd = -1;
+	if (svm_open(svm))
+		SKIP(return, "no KFD");
+	if (svm->nr < 2)
+		SKIP(return, "needs two GPUs");
+	self->kmsg = kmsg_open();
+	ASSERT_EQ(0, open_gpu(&self->owner, svm->gpu[0].pci));
+	if (is_apu(&self->owner))
+		SKIP(return, "the first GPU is an APU");
+	ASSERT_EQ(0, new_mapped_buffer(&self->owner, &self->ib, 4096,
+				       AMDGPU_GEM_DOMAIN_GTT));
+	ASSERT_EQ(0, new_mapped_buffer(&self->owner, &self->shared, SIZE,
+				       AMDGPU_GEM_DOMAIN_VRAM));
+	self->user = (struct gpu){ .fd = svm->gpu[1].drm, .next_va = 16 * MIB };
+	ASSERT_EQ(0, new_context(&self->user));
+	ASSERT_EQ(0, new_mapped_buffer(&self->user, &self->user_ib, 4096,
+				       AMDGPU_GEM_DOMAIN_GTT));
+	self->moved = bytes_moved(&self->owner);
+	ASSERT_EQ(0, import(&self->owner, &self->shared, &self->user,
+			    &self->theirs));
+	ASSERT_EQ(0, svm_queue_open(svm, &svm->gpu[1], &self->queue));
+	self->out = svm_map(SIZE);
+	ASSERT_NE(NULL, self->out);
+	ASSERT_EQ(0, svm_access(svm, self->out, SIZE, &svm->gpu[1]));
+}
+
+FIXTURE_TEARDOWN(import_kfd)
+{
+	if (self->svm.kfd < 0)
+		return;
+	svm_close(&self->svm);
+	EXPECT_EQ(0, kmsg_complaints(self->kmsg));
+}
+
+static int use_by_job(FIXTURE_DATA(import_kfd) *self)
+{
+	struct buffer *all[] = { &self->user_ib, &self->theirs };
+
+	memset(self->user_ib.cpu, 0, 32);
+	return run(&self->user, all, 2);
+}
+
+/* Does the queue see what the CPU has written? */
+static int use_by_queue(FIXTURE_DATA(import_kfd) *self, uint32_t seed)
+{
+	int ret;
+
+	pattern_fill(self->shared.cpu, SIZE, seed);
+	memset(self->out, 0, SIZE);
+	ret = svm_queue_copy(&self->queue, (void *)self->theirs.va, self->out,
+			     SIZE);
+	return ret ? ret : pattern_check(self->out, SIZE, seed);
+}
+
+TEST_F_TIMEOUT(import_kfd, moves_under_queues, 300)
+{
+	/* Jobs bring it to where they want it, and update the page tables. */
+	ASSERT_EQ(0, use_by_job(self));
+	ASSERT_EQ(-1, use_by_queue(self, 1));
+	for (int round = 0; round < 6; round++) {
+		ASSERT_EQ(0, move_buffer(&self->owner, &self->ib, &self->shared,
+					 round % 2 ? AMDGPU_GEM_DOMAIN_VRAM :
+						     AMDGPU_GEM_DOMAIN_GTT));
+		ASSERT_EQ(-1, use_by_queue(self, 2 + round));
+	}
+}
+
+TEST_F(import_kfd, stays_where_xgmi_reaches_it)
+{
+	if (!gpu_linked(self->svm.gpu[0].pci))
+		SKIP(return, "XGMI does not link the GPUs");
+	ASSERT_EQ(-1, use_by_queue(self, 1));
+	ASSERT_EQ(0, use_by_job(self));
+	ASSERT_EQ(-1, use_by_queue(self, 2));
+	EXPECT_EQ(self->moved, bytes_moved(&self->owner));
+}
+
+/* It is in system memory when it is imported. */
+TEST_F(import_kfd, placed_later)
+{
+	ASSERT_EQ(0, new_mapped_buffer(&self->owner, &self->shared, SIZE,
+				       AMDGPU_GEM_DOMAIN_GTT));
+	ASSERT_EQ(0, import(&self->owner, &self->shared, &self->user,
+			    &self->theirs));
+	ASSERT_EQ(-1, use_by_queue(self, 1));
+	ASSERT_EQ(0, move_buffer(&self->owner, &self->ib, &self->shared,
+				 AMDGPU_GEM_DOMAIN_VRAM));
+	ASSERT_EQ(0, use_by_job(self));
+	ASSERT_EQ(-1, use_by_queue(self, 2));
+}
+
+TEST_HARNESS_MAIN
