@@ -10,6 +10,7 @@
 #include "gpu_test.hpp"
 #include "process_set.hpp"
 #include "sluice/hosts.hpp"
+#include "try.hpp"
 
 using namespace sluice;
 using namespace std::chrono_literals;
@@ -233,7 +234,7 @@ void is_killed(member &m)
 }
 
 // Rank 1 goes on when the test is over.
-void is_stopped(member &m)
+void stop_rank_1(member &m, result<size_t> (*wait)(member &, collective_run &))
 {
 	auto made = good(m.gather_to(20000, {}));
 	auto running = made.run();
@@ -243,10 +244,28 @@ void is_stopped(member &m)
 		::raise(SIGSTOP);
 		return;
 	}
-	auto moved = running.wait();
+	auto moved = wait(m, running);
 	ASSERT_FALSE(moved);
 	EXPECT_EQ(moved.error().code(), errc::timeout) << moved.error().message();
+	EXPECT_EQ(moved.error().number(), 0);
 	EXPECT_EQ(moved.error().index(), 1u);
+	EXPECT_TRUE(running.done());
+	EXPECT_GOOD(running.of(0));
+}
+
+void is_stopped(member &m)
+{
+	stop_rank_1(m,
+		    [](member &, collective_run &running) { return running.wait(); });
+}
+
+void is_stopped_beside_others(member &m)
+{
+	stop_rank_1(m, [](member &in, collective_run &running) -> result<size_t> {
+		while (!running.done())
+			SLUICE_CHECK(in.ring.run_once(never));
+		return running.of(1);
+	});
 }
 
 // Rank 1 gives what is no memory of a GPU. It hears that rank 0 has not got it.
@@ -275,12 +294,13 @@ const std::pair<const char *, void (*)(member &)> plays[] = {
 	{"differs", differs},
 	{"gives_a_file", gives_a_file},
 	{"is_stopped", is_stopped},
+	{"is_stopped_beside_others", is_stopped_beside_others},
 	{"is_killed", is_killed},
 };
 
 void play(const std::string &name, const std::string &path, unsigned rank)
 {
-	member m(path, rank, name == "is_stopped" ? 10s : 60s);
+	member m(path, rank, name.starts_with("is_stopped") ? 10s : 60s);
 
 	for (auto &[title, run] : plays)
 		if (title == name)

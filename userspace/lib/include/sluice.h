@@ -769,7 +769,9 @@ SLUICE_API int sluice_group_send(sluice_group *group,
  * have moved; its error is that of the first rank that has one, which is its index. It is
  * done when all ranks are. Runs are not ordered: wait for one before the next, if that
  * one uses its memory. Of a prelaunched one, one run may be under way: the operation ends
- * with -EBUSY. -ESTALE if memory was unmapped.
+ * with -EBUSY. -ESTALE if memory was unmapped. -ETIMEDOUT of another process that does not
+ * say how its part ended, for as long as @patience_ns of sluice_processes_meet(): then the
+ * operation is done here, and may go on there.
  */
 SLUICE_API int sluice_collective_run(sluice_collective *collective,
 				     sluice_operation **operation);

@@ -22,14 +22,6 @@ bool never_wait(int fd) noexcept
 	return flags >= 0 && ::fcntl(fd, F_SETFL, flags | O_NONBLOCK) == 0;
 }
 
-__kernel_timespec timespec_of(deadline at) noexcept
-{
-	auto since = at.time_since_epoch();
-	auto seconds = std::chrono::floor<std::chrono::seconds>(since);
-
-	return {seconds.count(), (since - seconds).count()};
-}
-
 struct device_list {
 	int count = 0;
 	owned<ibv_device *, ibv_free_device_list> all{ibv_get_device_list(&count)};

@@ -41,20 +41,6 @@ int flags_of_writes()
 	return flags;
 }
 
-// That the time is over is what is waited for, and no reason to end a chain.
-unsigned flags_of_timer(const detail::engine &in)
-{
-	return IORING_TIMEOUT_ABS | (in.chaining() ? IORING_TIMEOUT_ETIME_SUCCESS : 0);
-}
-
-__kernel_timespec timespec_of(deadline at)
-{
-	auto since = at.time_since_epoch();
-	auto seconds = std::chrono::floor<std::chrono::seconds>(since);
-
-	return {seconds.count(), (since - seconds).count()};
-}
-
 } // namespace
 
 context::context(std::unique_ptr<detail::engine> engine) noexcept
@@ -120,29 +106,7 @@ operation context::ready(int fd, short events)
 
 operation context::sleep_until(deadline until)
 {
-	detail::op_state *op = engine_->take();
-
-	if (!op)
-		return engine_->refused();
-	op->what = "timer";
-	op->time = timespec_of(until);
-	op->stop = [](detail::op_state &self) noexcept { self.in->cancel(self); };
-	op->complete = [](detail::request &self, int res, unsigned) noexcept {
-		auto &state = static_cast<detail::op_state &>(self);
-
-		if (res == 0 || res == -ETIME)
-			state.in->finish(state, 0);
-		else
-			state.in->finish(state, fail_errno("timer", "failed", -res));
-	};
-	if (io_uring_sqe *sqe = engine_->entry(*op)) {
-		io_uring_prep_timeout(sqe, &op->time, 0, flags_of_timer(*engine_));
-		io_uring_sqe_set_data(sqe, static_cast<detail::request *>(op));
-	} else {
-		engine_->finish(*op,
-				fail(errc::busy, "timer", "the ring takes nothing"));
-	}
-	return operation(op);
+	return engine_->sleep_until(until);
 }
 
 context::chain::chain(context &in, unsigned length) : engine_(in.engine_.get())

@@ -13,6 +13,14 @@ namespace sluice::detail {
 // least; what does not fit is kept by the kernel.
 static constexpr unsigned most_entries = 4096;
 
+__kernel_timespec timespec_of(deadline at) noexcept
+{
+	auto since = at.time_since_epoch();
+	auto seconds = std::chrono::floor<std::chrono::seconds>(since);
+
+	return {seconds.count(), (since - seconds).count()};
+}
+
 engine::engine(unsigned operations) : states_(operations)
 {
 	for (op_state &op : states_) {
@@ -149,6 +157,35 @@ operation engine::refused() noexcept
 {
 	break_chain();
 	return operation(&none_left_);
+}
+
+operation engine::sleep_until(deadline until) noexcept
+{
+	op_state *op = take();
+
+	if (!op)
+		return refused();
+	op->what = "timer";
+	op->time = timespec_of(until);
+	op->stop = [](op_state &self) noexcept { self.in->cancel(self); };
+	op->complete = [](request &self, int res, unsigned) noexcept {
+		auto &state = static_cast<op_state &>(self);
+
+		if (res == 0 || res == -ETIME)
+			state.in->finish(state, 0);
+		else
+			state.in->finish(state, fail_errno("timer", "failed", -res));
+	};
+	if (io_uring_sqe *sqe = entry(*op)) {
+		// That the time is over is what is waited for, and ends no chain.
+		const unsigned flags = chaining() ? IORING_TIMEOUT_ETIME_SUCCESS : 0;
+
+		io_uring_prep_timeout(sqe, &op->time, 0, IORING_TIMEOUT_ABS | flags);
+		io_uring_sqe_set_data(sqe, static_cast<request *>(op));
+	} else {
+		finish(*op, fail(errc::busy, "timer", "the ring takes nothing"));
+	}
+	return operation(op);
 }
 
 operation engine::no_part_of_a_chain(const char *what) noexcept

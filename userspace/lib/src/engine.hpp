@@ -77,6 +77,9 @@ private:
 	chore *running_ = nullptr; ///< those whose turn it is
 };
 
+/// As the ring takes it.
+__kernel_timespec timespec_of(deadline at) noexcept;
+
 class engine {
 public:
 	explicit engine(unsigned operations);
@@ -113,6 +116,7 @@ public:
 	/// The same of an operation, which cancel() keeps from beginning while it waits
 	/// for what is before it in a chain.
 	io_uring_sqe *entry(op_state &op) noexcept;
+	operation sleep_until(deadline until) noexcept;
 	/// An operation by one entry, which @p prepare fills in. The entry's result
 	/// is that of the operation.
 	template <class Prepare>

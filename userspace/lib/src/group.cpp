@@ -389,6 +389,16 @@ void collective_run::hear_of(unsigned rank) noexcept
 		*said ? with.ring().done(**said) : with.ring().failed(said->error());
 }
 
+/// An engine ends by itself, a process need not.
+void collective_run::give_up(unsigned rank) noexcept
+{
+	unheard_ &= ~(1u << rank);
+	parts_[rank] = {};
+	parts_[rank] = shared_.with()->ring().failed(
+		error(errc::timeout, std::format("rank {}", rank),
+		      "its process does not say how the run ended"));
+}
+
 /// As far as was taken in. Others hear of what is over here.
 bool collective_run::over(unsigned rank) noexcept
 {
@@ -396,15 +406,30 @@ bool collective_run::over(unsigned rank) noexcept
 
 	if (unheard && (parts_[rank].done() || shared_.with()->has_ended_run(rank)))
 		hear_of(rank);
+	if (unheard_ >> rank & 1 && late_ != never && clock::now() >= late_)
+		give_up(rank);
 	if (!parts_[rank].done())
 		return false;
-	if (shared_.with() && rank == shared_.with()->rank())
+	if (shared_.with() && rank == shared_.with()->rank()) {
 		shared_.with()->tell_of_run(parts_[rank].wait_until({}));
+		if (late_ == never)
+			late_ = shared_.with()->limit();
+	}
 	return true;
+}
+
+/// Who sleeps until the ring has something to say hears when others are late.
+void collective_run::wake_when_late() noexcept
+{
+	if (late_ == never || timer_)
+		return;
+	timer_ = shared_.with()->ring().sleep_until(late_);
+	shared_.with()->ring().submit_and_listen();
 }
 
 void collective_run::end() noexcept
 {
+	timer_.reset();
 	held_.reset();
 	shared_.end();
 }
@@ -424,26 +449,13 @@ bool collective_run::done() noexcept
 		all &= over(r);
 	if (all)
 		end();
+	else
+		wake_when_late();
 	return all;
 }
 
-namespace {
-
-/// Nobody set a time but the processes' own patience.
-result<size_t> of_rank(unsigned rank, result<size_t> waited)
-{
-	if (waited.error().code() != errc::timeout)
-		return waited;
-	return std::unexpected(error(errc::timeout, std::format("rank {}", rank),
-				     "its process does not say how the run ended")
-				       .at(rank));
-}
-
-} // namespace
-
 result<size_t> collective_run::wait_until(deadline until) noexcept
 {
-	const bool for_ever = until == never;
 	const unsigned own = shared_.with() ? shared_.with()->rank() : 0;
 	size_t bytes = 0;
 
@@ -452,13 +464,9 @@ result<size_t> collective_run::wait_until(deadline until) noexcept
 		const unsigned r = (own + n) % ranks_;
 
 		while (!over(r))
-			if (auto waited = parts_[r].wait_until(until);
-			    !parts_[r].done())
-				return for_ever ? of_rank(r, std::move(waited))
-						: waited;
-		// An engine ends by itself, a process need not.
-		if (for_ever && !n && shared_.with())
-			until = shared_.with()->limit();
+			if (auto waited = parts_[r].wait_until(std::min(until, late_));
+			    !parts_[r].done() && clock::now() < late_)
+				return waited;
 	}
 	end();
 	for (unsigned r = 0; r < ranks_; r++) {

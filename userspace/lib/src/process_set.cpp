@@ -369,11 +369,12 @@ std::optional<result<size_t>> process_set::heard_of_run(unsigned rank) noexcept
 {
 	if (has_ended_run(rank))
 		return value_of(*std::exchange(ended_[rank], {}), rank);
-	for (;;) {
+	// Who says very much does not keep the caller from all else.
+	for (unsigned some = 64; some; some--) {
 		auto said = take(rank);
 
 		if (!said)
-			return {};
+			break;
 		if (!*said)
 			return std::unexpected(std::move(said->error()));
 		const note &n = (*said)->what;
@@ -384,6 +385,7 @@ std::optional<result<size_t>> process_set::heard_of_run(unsigned rank) noexcept
 			return value_of(n, rank);
 		return elsewhere(rank, n, note::kind::run);
 	}
+	return {};
 }
 
 } // namespace sluice::detail

@@ -59,7 +59,8 @@ def _moved_by(raw: Any, rank: int) -> int:
 class CollectiveRun(Operation[int]):
     """A collective under way: Collective.run(). Value: the bytes that all ranks have
     moved. It is done when all ranks are, and raises the error of the first rank that
-    has one, whose index is the rank."""
+    has one, whose index is the rank. Another process that does not say how its part
+    ended, for as long as the `patience` of Processes, has a DeadlineError."""
 
     __slots__ = ("_moved", "_ranks")
 

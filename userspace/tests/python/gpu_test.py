@@ -348,5 +348,9 @@ class TwoProcesses(unittest.TestCase):
         self.in_two("processes")
 
     @series
+    def test_who_is_late_is_named(self):
+        self.in_two("late")
+
+    @series
     def test_hosts_have_ranks(self):
         self.in_two("hosts")

@@ -2,6 +2,7 @@
 """group_member.py PART RANK SOCKET PATH: one of two processes of a test of gpu_test.py, with
 a GPU of its own. SOCKET is a descriptor of one that leads to the other."""
 
+import asyncio
 import socket
 import sys
 
@@ -112,6 +113,31 @@ def processes(rank, _link, path):
             raise AssertionError("nobody has gone")
 
 
+def late(rank, link, path):
+    """Rank 1 does not begin the run."""
+    ring = sluice.Context()
+    gpu = sluice.Device(ring, str(rank))
+    all_ = sluice.Processes(ring, path, rank, 2, patience=20)
+    memory = all_.exchange(gpu, gpu.vram(2 * WHOLE))
+    group = sluice.Group.shared(gpu, all_)
+    gather = group.all_gather([m[:WHOLE] for m in memory],
+                              [m[WHOLE:WHOLE + BLOCK] for m in memory])
+    if rank:
+        link.recv(1)    # the other has ended
+        return
+
+    async def awaited():
+        return await gather.run()
+
+    for wait in lambda: asyncio.run(awaited()), lambda: gather.run().wait():
+        try:
+            wait()
+        except sluice.DeadlineError as why:
+            assert why.index == 1, why
+        else:
+            raise AssertionError("nobody is late")
+
+
 def hosts(rank, link, _path):
     ring = sluice.Context()
     gpu = sluice.Device(ring, str(rank))
@@ -165,5 +191,5 @@ def hosts(rank, link, _path):
 
 if __name__ == "__main__":
     part, own, descriptor, where = sys.argv[1:]
-    {"processes": processes, "hosts": hosts}[part](
+    {"processes": processes, "late": late, "hosts": hosts}[part](
         int(own), socket.socket(fileno=int(descriptor)), where)

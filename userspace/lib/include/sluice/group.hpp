@@ -87,6 +87,8 @@ struct message {
 
 /// A collective under way. Destroyed, it is cancelled, and waited for until no GPU
 /// touches its memory any more. That ends: batches do, and so does what was not released.
+/// Other processes have the patience of processes::meet() from when this one's rank is
+/// seen to be done. Then the run is over here, and theirs is errc::timeout; it may go on.
 class [[nodiscard]] collective_run {
 public:
 	unsigned ranks() const noexcept { return ranks_; }
@@ -97,8 +99,7 @@ public:
 	bool done() noexcept;
 	/// Wait until all ranks are done, also if some fail. The bytes that all of them
 	/// have moved; or the error of the first rank that has one, whose index() is
-	/// the rank. Other processes have the patience of processes::meet() from when
-	/// this one's rank is done; then theirs is errc::timeout, and goes on.
+	/// the rank.
 	result<size_t> wait() noexcept { return wait_until(never); }
 	/// The same, or errc::timeout without an index() at @p until; it goes on then.
 	result<size_t> wait_until(deadline until) noexcept;
@@ -116,12 +117,16 @@ private:
 	explicit collective_run(unsigned ranks) noexcept : ranks_(ranks) {}
 	bool over(unsigned rank) noexcept;
 	void hear_of(unsigned rank) noexcept;
+	void give_up(unsigned rank) noexcept;
+	void wake_when_late() noexcept;
 	void end() noexcept;
 
 	detail::shared_run shared_; ///< outlives what is under way here
 	std::array<operation, 8> parts_;
 	uint32_t unheard_ = 0; ///< ranks of other processes that are to be heard of
 	std::shared_ptr<const buffer> held_; ///< what a prelaunched one waits for
+	deadline late_ = never;		     ///< for other processes
+	std::optional<operation> timer_;     ///< wakes who does not wait here
 	unsigned ranks_;
 };
 
