@@ -20,12 +20,25 @@ FIXTURE(import_kfd) {
 	int kmsg;
 };
 
+FIXTURE_VARIANT(import_kfd) {
+	bool early;	/* imported before amdkfd gets the VM */
+};
+
+FIXTURE_VARIANT_ADD(import_kfd, into_its_vm) { .early = false };
+FIXTURE_VARIANT_ADD(import_kfd, before_it_has_the_vm) { .early = true };
+
+static int import_shared(FIXTURE_DATA(import_kfd) *self)
+{
+	self->moved = bytes_moved(&self->owner);
+	return import(&self->owner, &self->shared, &self->user, &self->theirs);
+}
+
 FIXTURE_SETUP(import_kfd)
 {
 	struct svm *svm = &self->svm;
+	struct svm_gpu *gpu = &svm->gpu[1];
 
-	svm->kfd = -1;
-	if (svm_open(svm))
+	if (svm_find(svm))
 		SKIP(return, "no KFD");
 	if (svm->nr < 2)
 		SKIP(return, "needs two GPUs");
@@ -37,17 +50,20 @@ FIXTURE_SETUP(import_kfd)
 				       AMDGPU_GEM_DOMAIN_GTT));
 	ASSERT_EQ(0, new_mapped_buffer(&self->owner, &self->shared, SIZE,
 				       AMDGPU_GEM_DOMAIN_VRAM));
-	self->user = (struct gpu){ .fd = svm->gpu[1].drm, .next_va = 16 * MIB };
-	ASSERT_EQ(0, new_context(&self->user));
+	ASSERT_EQ(0, open_gpu(&self->user, gpu->pci));
+	gpu->drm = self->user.fd;
+	if (variant->early)
+		ASSERT_EQ(0, import_shared(self));
+	ASSERT_EQ(0, svm_acquire(svm, &svm->gpu[0]));
+	ASSERT_EQ(0, svm_acquire(svm, gpu));
+	if (!variant->early)
+		ASSERT_EQ(0, import_shared(self));
 	ASSERT_EQ(0, new_mapped_buffer(&self->user, &self->user_ib, 4096,
 				       AMDGPU_GEM_DOMAIN_GTT));
-	self->moved = bytes_moved(&self->owner);
-	ASSERT_EQ(0, import(&self->owner, &self->shared, &self->user,
-			    &self->theirs));
-	ASSERT_EQ(0, svm_queue_open(svm, &svm->gpu[1], &self->queue));
+	ASSERT_EQ(0, svm_queue_open(svm, gpu, &self->queue));
 	self->out = svm_map(SIZE);
 	ASSERT_NE(NULL, self->out);
-	ASSERT_EQ(0, svm_access(svm, self->out, SIZE, &svm->gpu[1]));
+	ASSERT_EQ(0, svm_access(svm, self->out, SIZE, gpu));
 }
 
 FIXTURE_TEARDOWN(import_kfd)
@@ -95,9 +111,8 @@ TEST_F(import_kfd, stays_where_xgmi_reaches_it)
 {
 	if (!gpu_linked(self->svm.gpu[0].pci))
 		SKIP(return, "XGMI does not link the GPUs");
-	ASSERT_EQ(-1, use_by_queue(self, 1));
 	ASSERT_EQ(0, use_by_job(self));
-	ASSERT_EQ(-1, use_by_queue(self, 2));
+	ASSERT_EQ(-1, use_by_queue(self, 1));
 	EXPECT_EQ(self->moved, bytes_moved(&self->owner));
 }
 
@@ -112,6 +127,44 @@ TEST_F(import_kfd, placed_later)
 	ASSERT_EQ(0, move_buffer(&self->owner, &self->ib, &self->shared,
 				 AMDGPU_GEM_DOMAIN_VRAM));
 	ASSERT_EQ(0, use_by_job(self));
+	ASSERT_EQ(-1, use_by_queue(self, 2));
+}
+
+/* Video memory of amdkfd, which its own process imports, and then frees. */
+TEST_F_TIMEOUT(import_kfd, freed_by_its_owner, 120)
+{
+	struct svm_gpu *gpu = &self->svm.gpu[0];
+	struct kfd_ioctl_alloc_memory_of_gpu_args alloc = {
+		.va_addr = (uintptr_t)svm_map(SIZE),
+		.size = SIZE,
+		.gpu_id = gpu->id,
+		.flags = KFD_IOC_ALLOC_MEM_FLAGS_VRAM |
+			 KFD_IOC_ALLOC_MEM_FLAGS_PUBLIC |
+			 KFD_IOC_ALLOC_MEM_FLAGS_WRITABLE,
+	};
+	struct kfd_ioctl_export_dmabuf_args export = { .flags = O_CLOEXEC | O_RDWR };
+	struct kfd_ioctl_free_memory_of_gpu_args free = {};
+	struct drm_prime_handle prime = {};
+	struct buffer same = { .size = SIZE };
+
+	ASSERT_EQ(0, ioctl(self->svm.kfd, AMDKFD_IOC_ALLOC_MEMORY_OF_GPU, &alloc));
+	export.handle = alloc.handle;
+	free.handle = alloc.handle;
+	ASSERT_EQ(0, ioctl(self->svm.kfd, AMDKFD_IOC_EXPORT_DMABUF, &export));
+	prime.fd = export.dmabuf_fd;
+	ASSERT_EQ(0, do_ioctl(self->user.fd, DRM_IOCTL_PRIME_FD_TO_HANDLE, &prime));
+	self->theirs.handle = prime.handle;
+	ASSERT_EQ(0, map_gpu(&self->user, &self->theirs));
+	self->shared.cpu = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_SHARED,
+				prime.fd, 0);
+	ASSERT_NE(MAP_FAILED, self->shared.cpu);
+	ASSERT_EQ(0, use_by_job(self));
+	ASSERT_EQ(-1, use_by_queue(self, 1));
+	ASSERT_EQ(0, ioctl(self->svm.kfd, AMDKFD_IOC_FREE_MEMORY_OF_GPU, &free));
+	ASSERT_EQ(0, do_ioctl(self->owner.fd, DRM_IOCTL_PRIME_FD_TO_HANDLE, &prime));
+	same.handle = prime.handle;
+	ASSERT_EQ(0, move_buffer(&self->owner, &self->ib, &same,
+				 AMDGPU_GEM_DOMAIN_GTT));
 	ASSERT_EQ(-1, use_by_queue(self, 2));
 }
 

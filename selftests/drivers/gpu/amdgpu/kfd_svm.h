@@ -103,13 +103,15 @@ static inline int svm_choose_gpus(struct svm *svm)
 	return svm->nr;
 }
 
+/* Open the GPU, unless that was done. */
 static inline int svm_acquire(struct svm *svm, struct svm_gpu *gpu)
 {
 	struct kfd_ioctl_acquire_vm_args arg = { .gpu_id = gpu->id };
 	char path[64];
 
 	snprintf(path, sizeof(path), "/dev/dri/renderD%d", gpu->minor);
-	gpu->drm = open(path, O_RDWR | O_CLOEXEC);
+	if (gpu->drm < 0)
+		gpu->drm = open(path, O_RDWR | O_CLOEXEC);
 	if (gpu->drm < 0)
 		return -errno;
 	arg.drm_fd = gpu->drm;
@@ -132,24 +134,27 @@ static inline void svm_close(struct svm *svm)
 	svm->pagemap = -1;
 }
 
-/* -ENODEV: no GPU; -EOPNOTSUPP: none that has device private memory */
-static inline int svm_open(struct svm *svm)
+/* Without the GPUs' memory. */
+static inline int svm_find(struct svm *svm)
 {
-	int i, err = -ENODEV;
-
 	memset(svm, 0, sizeof(*svm));
 	svm->kfd = open("/dev/kfd", O_RDWR | O_CLOEXEC);
 	svm->pagemap = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
-	if (svm->kfd < 0 || svm->pagemap < 0 || !svm_choose_gpus(svm))
-		goto err;
-	for (i = 0; i < svm->nr; i++) {
-		err = svm_acquire(svm, &svm->gpu[i]);
-		if (err)
-			goto err;
-	}
-	return 0;
-err:
+	if (svm->kfd >= 0 && svm->pagemap >= 0 && svm_choose_gpus(svm))
+		return 0;
 	svm_close(svm);
+	return -ENODEV;
+}
+
+/* -ENODEV: no GPU; -EOPNOTSUPP: none that has device private memory */
+static inline int svm_open(struct svm *svm)
+{
+	int i, err = svm_find(svm);
+
+	for (i = 0; !err && i < svm->nr; i++)
+		err = svm_acquire(svm, &svm->gpu[i]);
+	if (err)
+		svm_close(svm);
 	return err;
 }
 
