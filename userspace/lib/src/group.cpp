@@ -389,26 +389,27 @@ void collective_run::hear_of(unsigned rank) noexcept
 		*said ? with.ring().done(**said) : with.ring().failed(said->error());
 }
 
-/// An engine ends by itself, a process need not.
+/// An engine ends by itself, a process need not. What listens ends later: to wait for
+/// it would take in what others wait for.
 void collective_run::give_up(unsigned rank) noexcept
 {
 	unheard_ &= ~(1u << rank);
-	parts_[rank] = {};
-	parts_[rank] = shared_.with()->ring().failed(
-		error(errc::timeout, std::format("rank {}", rank),
-		      "its process does not say how the run ended"));
+	given_up_ |= 1u << rank;
+	parts_[rank].cancel();
 }
 
 /// As far as was taken in. Others hear of what is over here.
 bool collective_run::over(unsigned rank) noexcept
 {
-	const bool unheard = shared_.with() && unheard_ >> rank & 1;
+	const uint32_t bit = 1u << rank;
+	const bool late = late_ != never && clock::now() >= late_;
 
-	if (unheard && (parts_[rank].done() || shared_.with()->has_ended_run(rank)))
+	if (unheard_ & bit && (parts_[rank].done() || late ||
+			       shared_.with()->has_ended_run(rank)))
 		hear_of(rank);
-	if (unheard_ >> rank & 1 && late_ != never && clock::now() >= late_)
+	if (unheard_ & bit && late)
 		give_up(rank);
-	if (!parts_[rank].done())
+	if (!(given_up_ & bit) && !parts_[rank].done())
 		return false;
 	if (shared_.with() && rank == shared_.with()->rank()) {
 		shared_.with()->tell_of_run(parts_[rank].wait_until({}));
@@ -421,7 +422,8 @@ bool collective_run::over(unsigned rank) noexcept
 /// Who sleeps until the ring has something to say hears when others are late.
 void collective_run::wake_when_late() noexcept
 {
-	if (late_ == never || timer_)
+	if (late_ == never || (timer_ && !timer_->done()) ||
+	    shared_.with()->ring().chaining())
 		return;
 	timer_ = shared_.with()->ring().sleep_until(late_);
 	shared_.with()->ring().submit_and_listen();
@@ -492,6 +494,11 @@ result<size_t> collective_run::of(unsigned rank) noexcept
 	parts_[rank].poll();
 	// The run ends with the rank that is asked last.
 	(void)done();
+	if (given_up_ >> rank & 1)
+		return std::unexpected(
+			error(errc::timeout, std::format("rank {}", rank),
+			      "its process does not say how the run ended")
+				.at(rank));
 	if (!parts_[rank].done())
 		return std::unexpected(error(errc::timeout, "collective",
 					     std::format("rank {} is under way", rank),
