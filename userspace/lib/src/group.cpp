@@ -404,8 +404,8 @@ bool collective_run::over(unsigned rank) noexcept
 	const uint32_t bit = 1u << rank;
 	const bool late = late_ != never && clock::now() >= late_;
 
-	if (unheard_ & bit && (parts_[rank].done() || late ||
-			       shared_.with()->has_ended_run(rank)))
+	if (unheard_ & bit &&
+	    (parts_[rank].done() || late || shared_.with()->has_ended_run(rank)))
 		hear_of(rank);
 	if (unheard_ & bit && late)
 		give_up(rank);

@@ -123,7 +123,7 @@ private:
 
 	detail::shared_run shared_; ///< outlives what is under way here
 	std::array<operation, 8> parts_;
-	uint32_t unheard_ = 0; ///< ranks of other processes that are to be heard of
+	uint32_t unheard_ = 0;	///< ranks of other processes that are to be heard of
 	uint32_t given_up_ = 0; ///< those that were not, in time
 	std::shared_ptr<const buffer> held_; ///< what a prelaunched one waits for
 	deadline late_ = never;		     ///< for other processes
