@@ -109,15 +109,8 @@ TEST_F_TIMEOUT(import, moves_under_two_importers, 120)
 
 static int new_shared(struct gpu *gpu, struct buffer *b, uint64_t flags)
 {
-	union drm_amdgpu_gem_create arg = {
-		.in.bo_size = SIZE,
-		.in.alignment = 4096,
-		.in.domains = AMDGPU_GEM_DOMAIN_GTT,
-		.in.domain_flags = flags,
-	};
-	int ret = do_ioctl(gpu->fd, DRM_IOCTL_AMDGPU_GEM_CREATE, &arg);
+	int ret = new_buffer_with(gpu, b, SIZE, AMDGPU_GEM_DOMAIN_GTT, flags);
 
-	*b = (struct buffer){ .handle = arg.out.handle, .size = SIZE };
 	return ret ? ret : map_gpu(gpu, b);
 }
 

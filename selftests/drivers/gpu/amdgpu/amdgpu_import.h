@@ -7,6 +7,16 @@
 
 #include "amdgpu_test.h"
 
+static inline int import_fd(struct gpu *to, int fd, uint64_t size,
+			    struct buffer *theirs)
+{
+	struct drm_prime_handle arg = { .fd = fd };
+	int ret = do_ioctl(to->fd, DRM_IOCTL_PRIME_FD_TO_HANDLE, &arg);
+
+	*theirs = (struct buffer){ .handle = arg.handle, .size = size };
+	return ret;
+}
+
 static inline int import(struct gpu *from, const struct buffer *b,
 			 struct gpu *to, struct buffer *theirs)
 {
@@ -17,9 +27,8 @@ static inline int import(struct gpu *from, const struct buffer *b,
 
 	if (ret)
 		return ret;
-	ret = do_ioctl(to->fd, DRM_IOCTL_PRIME_FD_TO_HANDLE, &arg);
+	ret = import_fd(to, arg.fd, b->size, theirs);
 	close(arg.fd);
-	*theirs = (struct buffer){ .handle = arg.handle, .size = b->size };
 	return ret ? ret : map_gpu(to, theirs);
 }
 

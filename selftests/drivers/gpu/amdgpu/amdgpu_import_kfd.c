@@ -144,25 +144,22 @@ TEST_F_TIMEOUT(import_kfd, freed_by_its_owner, 120)
 	};
 	struct kfd_ioctl_export_dmabuf_args export = { .flags = O_CLOEXEC | O_RDWR };
 	struct kfd_ioctl_free_memory_of_gpu_args free = {};
-	struct drm_prime_handle prime = {};
-	struct buffer same = { .size = SIZE };
+	struct buffer same;
 
 	ASSERT_EQ(0, ioctl(self->svm.kfd, AMDKFD_IOC_ALLOC_MEMORY_OF_GPU, &alloc));
 	export.handle = alloc.handle;
 	free.handle = alloc.handle;
 	ASSERT_EQ(0, ioctl(self->svm.kfd, AMDKFD_IOC_EXPORT_DMABUF, &export));
-	prime.fd = export.dmabuf_fd;
-	ASSERT_EQ(0, do_ioctl(self->user.fd, DRM_IOCTL_PRIME_FD_TO_HANDLE, &prime));
-	self->theirs.handle = prime.handle;
+	ASSERT_EQ(0, import_fd(&self->user, export.dmabuf_fd, SIZE,
+			       &self->theirs));
 	ASSERT_EQ(0, map_gpu(&self->user, &self->theirs));
 	self->shared.cpu = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_SHARED,
-				prime.fd, 0);
+				export.dmabuf_fd, 0);
 	ASSERT_NE(MAP_FAILED, self->shared.cpu);
 	ASSERT_EQ(0, use_by_job(self));
 	ASSERT_EQ(-1, use_by_queue(self, 1));
 	ASSERT_EQ(0, ioctl(self->svm.kfd, AMDKFD_IOC_FREE_MEMORY_OF_GPU, &free));
-	ASSERT_EQ(0, do_ioctl(self->owner.fd, DRM_IOCTL_PRIME_FD_TO_HANDLE, &prime));
-	same.handle = prime.handle;
+	ASSERT_EQ(0, import_fd(&self->owner, export.dmabuf_fd, SIZE, &same));
 	ASSERT_EQ(0, move_buffer(&self->owner, &self->ib, &same,
 				 AMDGPU_GEM_DOMAIN_GTT));
 	ASSERT_EQ(-1, use_by_queue(self, 2));

@@ -126,21 +126,28 @@ static inline int map_cpu(struct gpu *gpu, struct buffer *b, void *at)
 	return b->cpu == MAP_FAILED ? -errno : 0;
 }
 
-static inline int new_buffer(struct gpu *gpu, struct buffer *b, uint64_t size,
-			     uint64_t domain)
+/* @flags: AMDGPU_GEM_CREATE_* */
+static inline int new_buffer_with(struct gpu *gpu, struct buffer *b,
+				  uint64_t size, uint64_t domain, uint64_t flags)
 {
 	union drm_amdgpu_gem_create arg = {
 		.in.bo_size = size,
 		.in.alignment = 4096,
 		.in.domains = domain,
+		.in.domain_flags = flags,
 	};
-	int ret;
+	int ret = do_ioctl(gpu->fd, DRM_IOCTL_AMDGPU_GEM_CREATE, &arg);
 
-	if (domain == AMDGPU_GEM_DOMAIN_VRAM)
-		arg.in.domain_flags = AMDGPU_GEM_CREATE_CPU_ACCESS_REQUIRED;
-	ret = do_ioctl(gpu->fd, DRM_IOCTL_AMDGPU_GEM_CREATE, &arg);
 	*b = (struct buffer){ .handle = arg.out.handle, .size = size };
 	return ret;
+}
+
+static inline int new_buffer(struct gpu *gpu, struct buffer *b, uint64_t size,
+			     uint64_t domain)
+{
+	return new_buffer_with(gpu, b, size, domain,
+			       domain == AMDGPU_GEM_DOMAIN_VRAM ?
+			       AMDGPU_GEM_CREATE_CPU_ACCESS_REQUIRED : 0);
 }
 
 /* A buffer that the CPU does not map. */
