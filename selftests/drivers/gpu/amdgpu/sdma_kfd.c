@@ -12,6 +12,7 @@
 #include "sdma_evict.h"
 #include "sdma_hold.h"
 #include "sdma_kfd.h"
+#include "trace.h"
 
 #define SIZE		(4 * MIB)
 
@@ -172,6 +173,96 @@ TEST_F(kfd, unmapped_meanwhile)
 	EXPECT_EQ(pid, waitpid(pid, &status, 0));
 	EXPECT_EQ(-ENOENT, batch_run(&self->gpu, &batch));
 	EXPECT_EQ(1, batch.error_index);
+}
+
+/* What two buffers, mapped in turn at one address, have there. */
+TEST_F(kfd, mapped_again)
+{
+	struct drm_amdgpu_sdma_desc d;
+	struct drm_amdgpu_sdma_batch batch;
+	struct buffer b[2];
+	uint64_t at;
+	int i;
+
+	at = (uintptr_t)mmap(NULL, SIZE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS,
+			     -1, 0);
+	for (i = 0; i < 2; i++) {
+		ASSERT_EQ(0, buffer_new(&self->gpu, &b[i], SIZE,
+					AMDGPU_GEM_DOMAIN_VRAM));
+		ASSERT_EQ(0, buffer_cpu(&self->gpu, &b[i]));
+		memset(b[i].cpu, 1 + i, SIZE);
+	}
+	d = copy_desc((uintptr_t)self->gtt.at, at, SIZE);
+	for (i = 0; i < 8; i++) {
+		ASSERT_EQ(0, buffer_va(&self->gpu, &b[i % 2], AMDGPU_VA_OP_MAP,
+				       at, GPU_RW));
+		batch = batch_of(&self->gpu, &d, 1);
+		ASSERT_EQ(0, batch_run(&self->gpu, &batch));
+		EXPECT_EQ(0, memcmp(self->gtt.at, b[i % 2].cpu, SIZE));
+		ASSERT_EQ(0, buffer_va(&self->gpu, &b[i % 2],
+				       AMDGPU_VA_OP_UNMAP, at, 0));
+	}
+}
+
+/* How many jobs have there been, and how many of them flushed TLBs? */
+static int read_jobs(const char *dir, int *flushed)
+{
+	char line[512], *at;
+	int jobs = 0;
+	FILE *f = trace_open(dir);
+
+	if (!f)
+		return -errno;
+	*flushed = 0;
+	while (fgets(line, sizeof(line), f)) {
+		at = strstr(line, "needs_flush=");
+		if (!at)
+			continue;
+		jobs++;
+		*flushed += at[strlen("needs_flush=")] == '1';
+	}
+	fclose(f);
+	return jobs;
+}
+
+/* @times batches of one job each. */
+static int copy_out(struct _test_data_kfd *self, int times)
+{
+	struct drm_amdgpu_sdma_desc d = out_and_back(self, false);
+	struct drm_amdgpu_sdma_batch batch;
+	int ret = 0;
+
+	while (!ret && times--) {
+		batch = batch_of(&self->gpu, &d, 1);
+		batch.placement = AMDGPU_SDMA_PLACE_ONE_ENGINE;
+		ret = batch_run(&self->gpu, &batch);
+	}
+	return ret;
+}
+
+/* The CPU writes the page tables, and knows when TLBs may have what was in them. */
+TEST_F(kfd, flushes_when_it_has_to)
+{
+	static const char * const grab[] = { "amdgpu/amdgpu_vm_grab_id" };
+	char dir[128];
+	int ret, flushed;
+
+	snprintf(dir, sizeof(dir), TRACE_INSTANCES "/sdma_kfd.%d", getpid());
+	ASSERT_EQ(0, copy_out(self, 1));
+	ret = trace_begin(dir, grab, 1);
+	if (ret) {
+		rmdir(dir);
+		SKIP(return, "no tracepoints (%d)", ret);
+	}
+	EXPECT_EQ(0, copy_out(self, 8));
+	EXPECT_EQ(8, read_jobs(dir, &flushed));
+	EXPECT_EQ(0, flushed);
+	EXPECT_EQ(0, kfd_unmap(&self->kfd, self->vram.handle));
+	EXPECT_EQ(0, kfd_map(&self->kfd, self->vram.handle));
+	EXPECT_EQ(0, copy_out(self, 2));
+	EXPECT_EQ(10, read_jobs(dir, &flushed));
+	EXPECT_EQ(1, flushed);
+	EXPECT_EQ(0, rmdir(dir));
 }
 
 /*

@@ -471,23 +471,44 @@ TEST_F(svm, buffer_in_its_place)
 			       GPU_RW));
 }
 
-/* Memory that is registered between a buffer's allocation and its mapping. */
+/*
+ * Memory that is registered between a buffer's allocation and its mapping, from
+ * @offset on. Returns how the mapping ends.
+ */
+static int map_over_svm(struct _test_data_svm *self, uint32_t flags,
+			uint64_t offset)
+{
+	uint64_t handle, place = 0;
+	int ret;
+
+	if (munmap(self->at, SIZE))
+		return -errno;
+	ret = kfd_alloc(&self->kfd, va(self->at), SIZE,
+			flags | KFD_IOC_ALLOC_MEM_FLAGS_VRAM, &place, &handle);
+	if (ret)
+		return ret;
+	if (mmap(self->at, SIZE, PROT_READ | PROT_WRITE,
+		 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != self->at)
+		return -errno;
+	memcpy(self->at, self->want, SIZE);
+	ret = svm_access(&self->svm, self->at + offset, SIZE - offset,
+			 &self->svm.gpu[0]);
+	return ret ? ret : kfd_map(&self->kfd, handle);
+}
+
 TEST_F(svm, buffer_of_kfd_in_its_place)
 {
-	uint64_t handle, offset = 0;
-
-	ASSERT_EQ(0, munmap(self->at, SIZE));
-	ASSERT_EQ(0, kfd_alloc(&self->kfd, va(self->at), SIZE,
-			       KFD_IOC_ALLOC_MEM_FLAGS_VRAM, &offset, &handle));
-	ASSERT_EQ(self->at, mmap(self->at, SIZE, PROT_READ | PROT_WRITE,
-				 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1,
-				 0));
-	memcpy(self->at, self->want, SIZE);
-	ASSERT_EQ(0, svm_access(&self->svm, self->at, SIZE,
-				&self->svm.gpu[0]));
-	EXPECT_EQ(-EADDRINUSE, kfd_map(&self->kfd, handle));
+	EXPECT_EQ(-EADDRINUSE, map_over_svm(self, 0, 0));
 	ASSERT_EQ(0, copy_out(self));
 	EXPECT_EQ(0, memcmp(self->vram.cpu, self->want, LEN));
+}
+
+/* A queue's, which is mapped twice. */
+TEST_F(svm, buffer_of_a_queue_in_its_place)
+{
+	EXPECT_EQ(-EADDRINUSE,
+		  map_over_svm(self, KFD_IOC_ALLOC_MEM_FLAGS_AQL_QUEUE_MEM,
+			       SIZE / 2));
 }
 
 /* Memory where a buffer was that the page tables are to forget later. */

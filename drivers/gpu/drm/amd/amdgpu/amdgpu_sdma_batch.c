@@ -269,6 +269,7 @@ int amdgpu_sdma_batch_alloc_job(struct amdgpu_sdma_batch *b, u32 ibs)
 			     b->filp->client_id, GFP_KERNEL, &job);
 	if (r)
 		return r;
+	job->flush_by_seq = true;
 	job->enforce_isolation = isolation != AMDGPU_ENFORCE_ISOLATION_DISABLE;
 	job->run_cleaner_shader = isolation == AMDGPU_ENFORCE_ISOLATION_ENABLE;
 	b->jobs[b->num_jobs++] = job;

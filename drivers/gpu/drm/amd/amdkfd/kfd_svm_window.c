@@ -28,7 +28,8 @@
  * fences depend on nothing but other fences, and their waits for values in memory
  * are bounded in time. Under the lock nothing is allocated, and nothing is waited
  * for. Locks are taken in this order: mmap_lock, the lock of the ranges, a range's
- * migrate_mutex, reservations, a range's lock, this lock. Reclaim may hold all but
+ * migrate_mutex, reservations, a range's lock, this lock, and within it that of the
+ * device's user pointers, for who arms jobs that use both. Reclaim may hold all but
  * the last, of the range's locks only that of another range: amdkfd has one while it
  * allocates page tables, for which TTM may evict memory. Who else waits holds the
  * first three at most: a job may be behind one of AMDGPU_CS, whose fault ends with
@@ -97,6 +98,7 @@ void kfd_svm_windows_fini(struct svm_range_list *svms)
 	while ((node = interval_tree_iter_first(&svms->windows, 0, ULONG_MAX))) {
 		interval_tree_remove(node, &svms->windows);
 		kfree(to_window(node));
+		cond_resched();
 	}
 	mutex_destroy(&svms->windows_lock);
 }
@@ -302,10 +304,13 @@ void kfd_svm_windows_wait(struct svm_range_list *svms,
 
 	if (!leave->gpus || amdgpu_reset_unmaps())
 		return;
+	/* Who must not wait asks for this: the caller may have locks. */
+	atomic_inc(&svms->leaving);
 	while ((fence = get_busy(svms, leave))) {
 		dma_fence_wait(fence, false);
 		dma_fence_put(fence);
 	}
+	atomic_dec(&svms->leaving);
 	kfd_svm_windows_remove(svms, leave);
 }
 

@@ -299,6 +299,10 @@ static int open_pages(struct opening *o, unsigned long start,
 		o->clear = !o->want->nonblock;
 		return o->clear ? -EAGAIN : -EBUSY;
 	}
+	/* Where engines write the page tables, map_run() waits for earlier jobs. */
+	if (o->want->nonblock && !keeps_mapped(o) &&
+	    !vm_of(o)->use_cpu_for_update)
+		return -EBUSY;
 	/* What was unmapped before must not be taken away later. */
 	r = amdgpu_vm_clear_freed(adev_of(o), vm_of(o), NULL);
 	if (!r)
