@@ -122,13 +122,15 @@ u32 Jobs::lane(unsigned gpu, u32 engine)
 	return found->second;
 }
 
-// The ring's packets around the indirect buffer's.
+// The ring's packets around the indirect buffer's. The first one flushes the host data
+// path: it polls a register.
 void Jobs::add_job(unsigned gpu, u32 engine, std::span<const u32> words)
 {
 	u32 l = lane(gpu, engine);
 	Place host{Path::system, 0, 0};
-	u32 submit = p_.add({.kind = Kind::submit, .packets = 3});
+	u32 submit = p_.add({.kind = Kind::submit, .packets = 4});
 
+	p_.add({.kind = Kind::poll, .lane = l, .batch = submit});
 	p_.add({.kind = Kind::indirect, .lane = l, .batch = submit});
 	while (!words.empty()) {
 		auto packet = sdma::decode(words);

@@ -9,6 +9,7 @@
 #include <optional>
 #include <stdexcept>
 #include <tuple>
+#include <utility>
 
 namespace sluice::timing {
 
@@ -48,14 +49,15 @@ void check_whole(const json &j)
 			lost));
 }
 
-// Nothing for what is no packet and no doorbell: names of tracks, the KIQ's packets.
+// Nothing for what is no packet and no doorbell: names of tracks, the KIQ's packets; and
+// for padding.
 std::optional<Event> read_event(const json &j)
 {
 	Event e;
 
 	if (j.at("ph") == "M")
 		check_whole(j);
-	if (j.at("ph") != "X" || j.at("name") == "pm4")
+	if (j.at("ph") != "X" || j.at("name") == "pm4" || j.at("name") == "nop")
 		return {};
 	const json &args = j.at("args");
 	std::string called = j.at("name");
@@ -135,6 +137,7 @@ private:
 	struct Queue {
 		u32 lane;
 		std::vector<std::pair<u64, u32>> doorbells; // ring, step
+		u64 written = ~0ull;			    // where the last packet is
 	};
 	struct Seen {
 		const Event *event;
@@ -198,7 +201,8 @@ private:
 				   .to2 = e.to2,
 				   .batch = b});
 
-		if (b != Step::none)
+		// The host has written those of an indirect buffer before.
+		if (b != Step::none && std::exchange(q.written, e.ring) != e.ring)
 			p_.steps[b].packets++;
 		if (e.kind == Kind::trap)
 			traps_.push_back({&e, step});

@@ -46,17 +46,21 @@ std::string refusal(const std::string &text)
 	return "taken";
 }
 
+// An indirect buffer is one packet of the ring, and padding is none.
 TEST(Trace, PacketsBelongToTheDoorbellThatLetThemRun)
 {
 	Program p = read({event("doorbell", 0, 0, 64), event("doorbell", 1, 1, 96),
-			  event("nop", 2, 3, 0), event("nop", 3, 4, 60),
-			  event("nop", 4, 5, 64)});
+			  event("nop", 1, 2, 0), event("indirect", 2, 3, 0),
+			  event("timestamp", 3, 4, 0), event("timestamp", 3, 4, 60),
+			  event("timestamp", 4, 5, 64)});
 
 	EXPECT_EQ(p.steps[0].kind, Kind::submit);
 	EXPECT_EQ(p.steps[0].packets, 2u);
 	EXPECT_EQ(p.steps[2].batch, 0u);
 	EXPECT_EQ(p.steps[3].batch, 0u);
-	EXPECT_EQ(p.steps[4].batch, 1u);
+	EXPECT_EQ(p.steps[4].batch, 0u);
+	EXPECT_EQ(p.steps[5].batch, 1u);
+	EXPECT_EQ(p.steps[1].packets, 1u);
 }
 
 TEST(Trace, APollWaitsForTheLastWriterOfItsWord)
@@ -104,7 +108,7 @@ TEST(Trace, RefusalsNameTheFileAndTheEvent)
 		  "FILE: event 0: 'await' is no packet");
 	EXPECT_EQ(refusal("[" + event("jump", 0, 1, 0) + "]"),
 		  "FILE: event 0: no packet is called 'jump'");
-	EXPECT_EQ(refusal("[" + event("nop", 0, 1, 0, R"(,"to":["moon",0,0])") + "]"),
+	EXPECT_EQ(refusal("[" + event("trap", 0, 1, 0, R"(,"to":["moon",0,0])") + "]"),
 		  "FILE: event 0: 'to' has no such path");
 }
 
