@@ -174,35 +174,64 @@ TEST_F(GroupTest, ReachesTheHostsMemory)
 	EXPECT_TRUE(w.right());
 }
 
-// SVM memory in the GPUs, where it stays. Only xGMI lets others reach it.
-TEST_F(GroupTest, ReachesSharedMemoryInOtherGpus)
-{
+namespace {
+
+/// SVM memory in the GPUs. Only xGMI lets others reach it there.
+struct SharedInGpusTest : GroupTest {
+	void SetUp() override
+	{
+		GroupTest::SetUp();
+		if (IsSkipped())
+			return;
+		if (!gpus[0].inside().node().what.svm || !std::getenv("XGMI"))
+			GTEST_SKIP()
+				<< "nothing links the GPUs (XGMI= says that something does)";
+		for (device &gpu : gpus)
+			shared.push_back(good(gpu.svm(size)));
+	}
+
+	/// It stays where it is.
+	void run(const collective_case &c)
+	{
+		std::vector<device_counters> before;
+		group by = all();
+		world w(shared, 1);
+		auto made = do_collective(w, by, c);
+
+		ASSERT_GOOD(made);
+		for (unsigned r = 0; r < ranks(); r++) {
+			auto there = gpus[r].prefetch(shared[r]);
+			ASSERT_GOOD(there);
+			before.push_back(good(gpus[r].counters()));
+		}
+		auto moved = run_in_time(*made);
+		ASSERT_TRUE(moved) << c.text() << ": " << moved.error().message();
+		for (unsigned r = 0; r < ranks(); r++) {
+			auto now = good(gpus[r].counters());
+
+			EXPECT_EQ(now.migrated_in, before[r].migrated_in) << r;
+			EXPECT_EQ(now.migrated_out, before[r].migrated_out) << r;
+		}
+		EXPECT_TRUE(w.right()) << c.text();
+	}
+
 	std::vector<buffer> shared;
-	std::vector<device_counters> before;
-	group by = all();
+};
 
-	if (!gpus[0].inside().node().what.svm || !std::getenv("XGMI"))
-		GTEST_SKIP()
-			<< "nothing links the GPUs (XGMI= says that something does)";
-	for (device &gpu : gpus)
-		shared.push_back(good(gpu.svm(size)));
-	world w(shared, 1);
-	auto made = do_collective(w, by, a_case(variant::automatic, false));
-	ASSERT_GOOD(made);
-	for (unsigned r = 0; r < ranks(); r++) {
-		auto there = gpus[r].prefetch(shared[r]);
-		ASSERT_GOOD(there);
-		before.push_back(good(gpus[r].counters()));
-	}
-	auto moved = made->run().wait();
-	ASSERT_GOOD(moved);
-	for (unsigned r = 0; r < ranks(); r++) {
-		auto now = good(gpus[r].counters());
+} // namespace
 
-		EXPECT_EQ(now.migrated_in, before[r].migrated_in) << r;
-		EXPECT_EQ(now.migrated_out, before[r].migrated_out) << r;
-	}
-	EXPECT_TRUE(w.right());
+TEST_F(SharedInGpusTest, AllVariants)
+{
+	for (variant how : {variant::pcpy, variant::bcst, variant::b2b})
+		for (bool prelaunch : {false, true})
+			run(a_case(how, prelaunch));
+}
+
+TEST_F(SharedInGpusTest, SwapsInPlace)
+{
+	for (bool prelaunch : {false, true})
+		run({pattern::all_to_all, ranks(), 0, 4096, true, variant::swap,
+		     prelaunch});
 }
 
 TEST_F(GroupTest, AllGpusBeginByOneSystemCall)

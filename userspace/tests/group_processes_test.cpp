@@ -6,7 +6,9 @@
 #include <spawn.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
+#include <thread>
 
+#include "emulator.hpp"
 #include "gpu_test.hpp"
 #include "process_set.hpp"
 #include "sluice/hosts.hpp"
@@ -233,6 +235,48 @@ void is_killed(member &m)
 	EXPECT_BYTES(m.memory[1].part(0, 100).bytes(), random_bytes(100, 5));
 }
 
+// What is begun before the reset is over fails, too.
+void expect_works_again(const device_info &info)
+{
+	const deadline patience = after(30s);
+
+	for (;;) {
+		context ring = good(context::open());
+		batch one(1);
+		auto moved = [&]() -> result<size_t> {
+			SLUICE_TRY(auto gpu, device::open(ring, info.address));
+			SLUICE_TRY(auto memory, gpu.vram(4096));
+			one.fill(memory.part(0, 4096), 1);
+			return gpu.submit(one).wait();
+		}();
+
+		if (moved)
+			return;
+		ASSERT_LT(clock::now(), patience) << moved.error().message();
+		std::this_thread::sleep_for(100ms);
+	}
+}
+
+// The driver resets the GPU of rank 1. Both hear whose it was.
+void a_gpu_hangs(member &m)
+{
+	auto made = good(m.gather_to(20000, {variant::b2b, false, {}}));
+
+	ASSERT_GOOD(made.run().wait());
+	if (m.rank)
+		emulator().tell(m.rank, "engine all hang");
+	ASSERT_GOOD(m.all.barrier());
+	auto running = made.run();
+	auto moved = running.wait_until(after(50s));
+	ASSERT_FALSE(moved);
+	EXPECT_EQ(moved.error().code(), errc::device) << moved.error().message();
+	EXPECT_EQ(moved.error().index(), 1u);
+	EXPECT_GOOD(running.of(0));
+	EXPECT_FALSE(running.of(1));
+	if (m.rank)
+		expect_works_again(m.gpu.info());
+}
+
 // Rank 1 goes on when the test is over.
 void stop_rank_1(member &m, result<size_t> (*wait)(member &, collective_run &))
 {
@@ -296,6 +340,7 @@ const std::pair<const char *, void (*)(member &)> plays[] = {
 	{"is_stopped", is_stopped},
 	{"is_stopped_beside_others", is_stopped_beside_others},
 	{"is_killed", is_killed},
+	{"a_gpu_hangs", a_gpu_hangs},
 };
 
 void play(const std::string &name, const std::string &path, unsigned rank)
@@ -313,6 +358,9 @@ struct GroupProcessesTest : ::testing::TestWithParam<const char *> {
 		WANTS_BATCHES();
 		if (list_devices().size() < ranks)
 			GTEST_SKIP() << "there are no two GPUs";
+		if (GetParam() == std::string_view("a_gpu_hangs") &&
+		    !emulator().there())
+			GTEST_SKIP() << "nobody can disturb these GPUs";
 	}
 };
 
