@@ -299,6 +299,54 @@ TEST_F(ContextTest, WhatCouldNotBeStartedInAChainIsDone)
 	EXPECT_EQ(first.wait().error().code(), errc::cancelled);
 }
 
+// The kernel links no further than one call reaches.
+TEST_F(ContextTest, AChainThatIsOpenIsNotSubmitted)
+{
+	auto file = temporary();
+	operation first, other = ring->sleep_until(after(1h)), behind;
+
+	{
+		context::chain chain(*ring, 2);
+		first = ring->read(out.get(), memory.part(0, 3), context::current);
+		EXPECT_FALSE(first.poll());
+		EXPECT_FALSE(other.poll());
+		EXPECT_TRUE(ring->submit());
+		EXPECT_EQ(ring->run_once(deadline{}), 0u);
+		behind = ring->write(file.get(), memory.part(0, 3), 0);
+	}
+	while (ring->run_once(after(20ms)).value_or(0))
+		;
+	EXPECT_FALSE(behind.poll());
+	put("abc");
+	EXPECT_EQ(behind.wait_until(after(10s)), 3u);
+	EXPECT_EQ(first.wait(), 3u);
+}
+
+TEST_F(ContextTest, ToCancelCutsAChainThatIsOpen)
+{
+	auto file = temporary();
+	operation first, other = ring->sleep_until(after(1h)), behind;
+
+	{
+		context::chain chain(*ring, 2);
+		first = ring->read(out.get(), memory.part(0, 3), context::current);
+		other.cancel();
+		behind = ring->write(file.get(), memory.part(0, 3), 0);
+	}
+	ASSERT_FALSE(behind.wait());
+	EXPECT_EQ(behind.wait().error().code(), errc::usage);
+	EXPECT_EQ(other.wait().error().code(), errc::cancelled);
+	put("abc");
+	EXPECT_EQ(first.wait_until(after(10s)), 3u);
+	EXPECT_EQ(::lseek(file.get(), 0, SEEK_END), 0);
+}
+
+TEST_F(ContextTest, ATimeBeforeAllTimeIsOver)
+{
+	EXPECT_TRUE(ring->sleep_until(deadline::min()).wait_until(after(10s)));
+	EXPECT_FALSE(start().wait_until(deadline::min()));
+}
+
 namespace {
 
 /// A chain of three: a read of the pipe, which waits, and two writes to a file.

@@ -33,8 +33,9 @@
  * touches its memory any more.
  *
  * Threads. A context and all that was opened on it (operations, devices, prepared
- * batches, groups, collectives, processes, cards, listeners, endpoints, streams) belong to one
- * thread at a time.
+ * batches, groups, collectives, processes, cards, listeners, endpoints, streams) belong to the
+ * thread that opened the context. Another thread must not use them: where it waits it
+ * gets -EINVAL, where it polls 0, and to free what is under way ends the process.
  * Buffers may be used by all threads, and so may topologies. Different contexts
  * have nothing to do with each other.
  * A fork()ed child must not use what its parent opened.
@@ -180,7 +181,8 @@ SLUICE_API void sluice_context_close(sluice_context *context);
 /*
  * Take in what has completed; wait for something if nothing has. Streams move in
  * here, and in the poll and wait of any operation of the context.
- * @completed: how many operations; 0 at the deadline. May be NULL.
+ * @completed: how many operations; 0 at the deadline, and if only something came that is no
+ * operation, as a message. May be NULL.
  */
 SLUICE_API int sluice_context_wait(sluice_context *context, int64_t deadline,
 				   uint32_t *completed);

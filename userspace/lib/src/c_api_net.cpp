@@ -169,7 +169,7 @@ int sluice_endpoint_begin(sluice_nic *by, const char *host, uint16_t port,
 	return guarded([&]() -> result<void> {
 		SLUICE_CHECK(all_given("nic host operation", by, host, op));
 		SLUICE_TRY(auto o, options_of(options));
-		SLUICE_CHECK(detail::check_options(o));
+		SLUICE_CHECK(detail::check_options(o, by->it->it.inside()));
 		*op = new connecting(by->it, host, port, o, deadline_of(until));
 		return {};
 	});

@@ -165,8 +165,10 @@ void card::watched(watcher &w, int res, unsigned flags) noexcept
 		w.armed = false;
 	if (closing_)
 		return;
-	if (res < 0 && !w.armed)
-		return fail_all("the ring cannot watch it");
+	if (res < 0 && !w.armed) {
+		fail_all("the ring cannot watch it");
+		return settle();
+	}
 	if (!w.armed) {
 		w.armed = true;
 		in.watch(w.fd, w);
@@ -212,6 +214,8 @@ void card::settle_later(card_user &user) noexcept
 {
 	if (!std::exchange(user.to_settle_, true))
 		to_settle_.push_back(&user);
+	// What fails in a call of the program's is not followed by an event.
+	in.before_sleep(listener_);
 }
 
 void card::tick_by(deadline when) noexcept
@@ -272,7 +276,6 @@ void card::fail_all(std::string_view what) noexcept
 
 	for (card_user *user : users_)
 		user->fail(why);
-	settle();
 }
 
 void card::take_completions() noexcept

@@ -95,7 +95,8 @@ public:
 
 	/// Have listen() called before the context sleeps.
 	void listen_later(card_user &user) noexcept;
-	/// Have settle() called when events have been handed out.
+	/// Have settle() called when events have been handed out, or before the context
+	/// sleeps.
 	void settle_later(card_user &user) noexcept;
 
 	void add(card_user &user);
@@ -135,6 +136,8 @@ private:
 	void take_cm_events() noexcept;
 	bool take_cm_event() noexcept;
 	void on_device_event(const ibv_async_event &event) noexcept;
+	/// Note that it is over for all. settle() destroys some: not in the middle of a
+	/// handler.
 	void fail_all(std::string_view what) noexcept;
 	void settle() noexcept;
 	bool quiet() const noexcept;

@@ -19,7 +19,8 @@
 
 namespace sluice::detail {
 
-result<void> check_options(const endpoint_options &options);
+/// errc::usage if nobody, or not this card, can do that.
+result<void> check_options(const endpoint_options &options, const card &by);
 
 /// "10.0.0.1:7471", "[fe80::1]:7471"
 std::string text_of(const sockaddr &address);
@@ -29,6 +30,8 @@ inline constexpr size_t slot_size = (wire::most_bytes + 63) / 64 * 64;
 
 class connection : public card_user {
 public:
+	static constexpr unsigned controls = 4; ///< slots: first, credit, ping, pong
+
 	enum class state : uint8_t {
 		idle,
 		resolving, ///< how to get there
@@ -74,8 +77,10 @@ public:
 
 private:
 	enum class action : uint8_t { send, write, read };
-	static constexpr unsigned controls = 4; ///< slots: first, credit, ping, pong
 	static constexpr unsigned most_posted_at_once = 128;
+	/// A sign of life is behind what the card has. So it gets large transfers in
+	/// parts, and no more of them while it has twice as much.
+	static constexpr uint32_t most_of_a_part = 16 << 20;
 	static constexpr uint64_t receive_mark = uint64_t{1} << 63;
 
 	/// Something that the card does or will do.
@@ -84,6 +89,7 @@ private:
 		std::shared_ptr<registration_data> memory;
 		uint64_t local = 0, remote = 0;
 		uint32_t length = 0, remote_key = 0;
+		uint32_t whole = 0; ///< length, before the card got a part
 		uint16_t slot = 0;
 		action what = action::send;
 		uint64_t number = 0;
@@ -120,6 +126,7 @@ private:
 	void flush_controls() noexcept;
 	void send_control(wire::kind what, uint16_t length = 0) noexcept;
 	bool may_post(const work &w) const noexcept;
+	work next_to_post() noexcept;
 	void add(work w, wire::kind what = wire::kind::data) noexcept;
 	void describe(ibv_send_wr &wr, ibv_sge &part, const work &w) const noexcept;
 	void post() noexcept;
@@ -179,8 +186,9 @@ private:
 	fifo<work> waiting_, posted_;
 	fifo<wanted_message> wanted_;
 	fifo<arrived_message> arrived_;
-	unsigned transfers_ = 0; ///< writes and reads that are posted
-	bool full_ = false;	 ///< as many as `depth`, and not yet half of it
+	unsigned transfers_ = 0;    ///< writes and reads that are posted
+	uint64_t bytes_posted_ = 0; ///< of them
+	bool full_ = false;	    ///< as many as `depth`, and not yet half of it
 	uint64_t next_number_ = 0;
 
 	std::array<ibv_send_wr, most_posted_at_once> requests_;

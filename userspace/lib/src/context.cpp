@@ -122,7 +122,7 @@ context::chain::~chain()
 result<void> context::submit()
 {
 	if (int err = engine_->submit_and_listen(); err < 0)
-		return fail_errno("io_uring", "submit", -err);
+		return detail::ring_failed("context", -err);
 	return {};
 }
 
@@ -136,7 +136,7 @@ result<unsigned> context::run_once(deadline until)
 		n = engine_->run(until);
 	while (n == 0 && until == deadline{});
 	if (n < 0 && n != -ETIME)
-		return fail_errno("io_uring", "wait", -n);
+		return detail::ring_failed("context", -n);
 	return n < 0 ? 0u : static_cast<unsigned>(n);
 }
 

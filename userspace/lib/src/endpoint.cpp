@@ -28,11 +28,11 @@ result<endpoint> endpoint::connect(context &in, nic &card, std::string_view host
 {
 	if (&card.inside().in != &in.inside())
 		return fail(errc::usage, card.info().name, "it is of another context");
-	SLUICE_CHECK(detail::check_options(options));
+	SLUICE_CHECK(detail::check_options(options, card.inside()));
 	detail::connector one(in, card.inside().shared_from_this(), host, port, options,
 			      until);
 	if (int err = in.inside().reap_until([&] { return one.step(); }))
-		return fail_errno("io_uring", "wait", -err);
+		return detail::ring_failed("connect", -err);
 	return one.take();
 }
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <mutex>
 #include <poll.h>
 #include <sys/eventfd.h>
 
@@ -15,7 +16,7 @@ static constexpr unsigned most_entries = 4096;
 
 __kernel_timespec timespec_of(deadline at) noexcept
 {
-	auto since = at.time_since_epoch();
+	auto since = std::max(at, deadline{}).time_since_epoch();
 	auto seconds = std::chrono::floor<std::chrono::seconds>(since);
 
 	return {seconds.count(), (since - seconds).count()};
@@ -61,6 +62,8 @@ int engine::open(unsigned operations)
 static void keep_for_ever(slice memory)
 {
 	static auto *kept = new std::vector<slice>;
+	static std::mutex lock; // contexts may be of different threads
+	std::scoped_lock held(lock);
 
 	kept->push_back(std::move(memory));
 }
@@ -183,7 +186,7 @@ operation engine::sleep_until(deadline until) noexcept
 		io_uring_prep_timeout(sqe, &op->time, 0, IORING_TIMEOUT_ABS | flags);
 		io_uring_sqe_set_data(sqe, static_cast<request *>(op));
 	} else {
-		finish(*op, fail(errc::busy, "timer", "the ring takes nothing"));
+		finish(*op, std::unexpected(no_entry("timer")));
 	}
 	return operation(op);
 }
@@ -199,7 +202,7 @@ operation engine::no_part_of_a_chain(const char *what) noexcept
 void engine::break_chain() noexcept
 {
 	static request nobody;
-	io_uring_sqe *sqe = chaining_ ? entry(nobody) : nullptr;
+	io_uring_sqe *sqe = chaining_ ? part(nobody) : nullptr;
 
 	if (!sqe)
 		return;
@@ -217,12 +220,22 @@ operation engine::done(size_t bytes) noexcept
 	return operation(op);
 }
 
+error engine::no_entry(const char *what) const noexcept
+{
+	if (cut_)
+		return {errc::usage, what,
+			"something was waited for, cancelled or dropped while the chain "
+			"was open, which cut it"};
+	return {errc::busy, what, "the ring takes nothing"};
+}
+
+// What is no part of a chain that is open would come between its parts.
 io_uring_sqe *engine::entry(request &to) noexcept
 {
 	io_uring_sqe *sqe = io_uring_get_sqe(&ring_);
 
-	// A chain has room from its beginning; else make some.
-	while (!sqe && !chaining_) {
+	cut_ = chaining_;
+	while (!sqe) {
 		int err = submit();
 
 		if (err == -EBUSY || err == -EAGAIN)
@@ -231,15 +244,23 @@ io_uring_sqe *engine::entry(request &to) noexcept
 			return nullptr;
 		sqe = io_uring_get_sqe(&ring_);
 	}
+	io_uring_prep_nop(sqe);
+	io_uring_sqe_set_data(sqe, &to);
+	return sqe;
+}
+
+// A chain has room from its beginning.
+io_uring_sqe *engine::part(request &to) noexcept
+{
+	io_uring_sqe *sqe = cut_ ? nullptr : io_uring_get_sqe(&ring_);
+
 	if (!sqe)
 		return nullptr;
 	io_uring_prep_nop(sqe);
 	io_uring_sqe_set_data(sqe, &to);
-	if (chaining_) {
-		if (last_)
-			last_->flags |= IOSQE_IO_LINK;
-		last_ = sqe;
-	}
+	if (last_)
+		last_->flags |= IOSQE_IO_LINK;
+	last_ = sqe;
 	return sqe;
 }
 
@@ -247,13 +268,15 @@ io_uring_sqe *engine::entry(op_state &op) noexcept
 {
 	gate &held_by = op.held_by;
 
-	if (chaining_ && last_ && gates_)
-		if (io_uring_sqe *sqe = entry(static_cast<request &>(held_by))) {
+	if (!chaining_)
+		return entry(static_cast<request &>(op));
+	if (last_ && gates_)
+		if (io_uring_sqe *sqe = part(held_by)) {
 			io_uring_prep_files_update(sqe, &held_by.number, 1, 0);
 			io_uring_sqe_set_data(sqe, static_cast<request *>(&held_by));
 			held_by.ahead = true;
 		}
-	return entry(static_cast<request &>(op));
+	return part(op);
 }
 
 // It may have begun: then its gate is of no use, and the kernel finds it.
@@ -363,6 +386,8 @@ int engine::submit_entries() noexcept
 
 int engine::submit() noexcept
 {
+	if (held_back())
+		return 0;
 	do_chores();
 	return submit_entries();
 }
@@ -372,6 +397,8 @@ int engine::submit_and_listen() noexcept
 {
 	static request nobody;
 
+	if (held_back())
+		return 0;
 	if (!idle(finished_))
 		if (io_uring_sqe *sqe = entry(nobody))
 			io_uring_sqe_set_data(sqe, nullptr);
@@ -438,7 +465,8 @@ int engine::wait(deadline until) noexcept
 	entered_++;
 	if (until == never)
 		return io_uring_submit_and_wait(&ring_, 1);
-	auto left = std::max(until - clock::now(), clock::duration::zero());
+	auto now = clock::now();
+	auto left = until > now ? until - now : clock::duration::zero();
 	auto seconds = std::chrono::floor<std::chrono::seconds>(left);
 	__kernel_timespec ts = {seconds.count(), (left - seconds).count()};
 
@@ -450,6 +478,9 @@ int engine::reap(deadline until) noexcept
 	unsigned before = finished_;
 	int err = 0;
 
+	if (held_back() && until == deadline{})
+		return -ETIME;
+	cut_ = chaining_;
 	if (until == deadline{})
 		hear();
 	if (!take_in() && idle(before)) {
@@ -476,6 +507,8 @@ void engine::wake() noexcept
 
 int engine::run(deadline until) noexcept
 {
+	if (held_back() && until == deadline{})
+		return -ETIME;
 	int finished = reap(awake_.empty() ? until : deadline{});
 
 	wake();
@@ -487,12 +520,13 @@ void engine::begin_chain(unsigned length) noexcept
 	if (io_uring_sq_space_left(&ring_) < 2 * length) // with gates
 		submit();
 	chaining_ = true;
+	cut_ = false;
 	last_ = nullptr;
 }
 
 void engine::end_chain() noexcept
 {
-	chaining_ = false;
+	chaining_ = cut_ = false;
 }
 
 } // namespace sluice::detail

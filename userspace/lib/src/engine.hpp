@@ -111,11 +111,15 @@ public:
 	operation no_part_of_a_chain(const char *what) noexcept;
 
 	/// An entry of the ring that goes to @p to; nullptr if the ring is broken.
-	/// Call submit() or wait before what it points to goes away.
+	/// Call submit() or wait before what it points to goes away. It cuts a chain
+	/// that is open.
 	io_uring_sqe *entry(request &to) noexcept;
-	/// The same of an operation, which cancel() keeps from beginning while it waits
-	/// for what is before it in a chain.
+	/// The same of an operation, which is part of a chain that is open; nullptr if
+	/// that was cut. cancel() keeps it from beginning while it waits for what is
+	/// before it.
 	io_uring_sqe *entry(op_state &op) noexcept;
+	/// Why entry() gives nothing.
+	error no_entry(const char *what) const noexcept;
 	operation sleep_until(deadline until) noexcept;
 	/// An operation by one entry, which @p prepare fills in. The entry's result
 	/// is that of the operation.
@@ -196,6 +200,9 @@ private:
 			Prepare prepare) noexcept;
 	/// An entry that fails, where a chain is built.
 	void break_chain() noexcept;
+	io_uring_sqe *part(request &to) noexcept;
+	/// The kernel links no further than one call reaches: it gets a chain as a whole.
+	bool held_back() const noexcept { return chaining_ && !cut_; }
 	void hear() noexcept;	///< what fd() tells is known
 	int take_in() noexcept; ///< how many completions
 	int wait(deadline until) noexcept;
@@ -208,6 +215,7 @@ private:
 	io_uring ring_{};
 	unique_fd told_; ///< an eventfd: fd()
 	bool opened_ = false, chaining_ = false;
+	bool cut_ = false;	       ///< the chain that is open takes no more
 	bool gates_ = false;	       ///< the kernel lets us have such
 	io_uring_sqe *last_ = nullptr; ///< of a chain
 	std::vector<op_state> states_;
@@ -246,9 +254,18 @@ operation engine::begin(const char *what, errc failure, const slice &keep, bool 
 		prepare(sqe);
 		io_uring_sqe_set_data(sqe, static_cast<request *>(op));
 	} else {
-		finish(*op, fail(errc::busy, what, "the ring takes nothing"));
+		finish(*op, std::unexpected(no_entry(what)));
 	}
 	return operation(op);
+}
+
+/// To return where the ring has failed with -@p number.
+inline std::unexpected<error> ring_failed(std::string_view where, int number) noexcept
+{
+	if (number == EEXIST)
+		return fail(errc::usage, where,
+			    "a context belongs to the thread that opened it");
+	return fail_errno(where, "io_uring_enter", number);
 }
 
 /// The engine of a context, for the library's own parts.

@@ -212,10 +212,8 @@ void gpu::put_command(op_state &op, submission &run) noexcept
 	drm_amdgpu_sdma_uring command{};
 	io_uring_sqe *sqe = ring_.entry(op);
 
-	if (!sqe) {
-		finish_run(op, run, EAGAIN);
-		return;
-	}
+	if (!sqe)
+		return finish_run(op, run, std::unexpected(ring_.no_entry("batch")));
 	command.batch = reinterpret_cast<uintptr_t>(&run.args);
 	command.size = sizeof(run.args);
 	io_uring_prep_rw(IORING_OP_URING_CMD, sqe, node_.file.get(), nullptr, 0, 0);

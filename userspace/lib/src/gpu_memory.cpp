@@ -316,6 +316,7 @@ result<void> attach_memory(gpu_node &node, const buffer &memory, bool as_object)
 	if (!memory)
 		return fail(errc::usage, node.name(), "no buffer to attach");
 	memory_block &block = *memory.block();
+	std::scoped_lock alone(node.attach_lock);
 
 	if (block.attached(&node) || object_of(node, block))
 		return {};

@@ -32,6 +32,8 @@ struct gpu_node {
 	/// gives the number that it has.
 	std::map<uint32_t, unsigned> users;
 	std::mutex users_lock;
+	/// Of who attaches memory: buffers are of all threads.
+	std::mutex attach_lock;
 
 	const std::string &name() const noexcept { return what.address; }
 	/// Does it share memory of the process?

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <arpa/inet.h>
 #include <cstring>
+#include <format>
 
 #include "connection.hpp"
 #include "resolve.hpp"
@@ -62,6 +63,7 @@ public:
 	operation arrival() noexcept;
 	std::unique_ptr<connection> take() noexcept;
 	result<void> working() const;
+	std::unexpected<error> nobody_came() const;
 	engine &in() noexcept { return card_->in; }
 
 	void on_cm(const cm_event &event) noexcept override;
@@ -80,6 +82,7 @@ private:
 	std::vector<std::unique_ptr<connection>> arriving_, ready_;
 	fifo<op_state *> waiting_;
 	std::optional<error> cause_;
+	std::optional<error> not_taken_; ///< why the last one was turned away here
 };
 
 door::~door()
@@ -150,8 +153,11 @@ void door::on_cm(const cm_event &event) noexcept
 	auto limit = std::min(options_.silence, longest_handshake);
 
 	// One that fails rejects the peer by going away.
-	if (made->adopt(std::move(id), event.parameters, *greeting, after(limit)))
+	if (auto done = made->adopt(std::move(id), event.parameters, *greeting,
+				    after(limit)))
 		arriving_.push_back(std::move(made));
+	else
+		not_taken_ = std::move(done.error());
 }
 
 void door::fail(const error &why) noexcept
@@ -222,6 +228,17 @@ std::unique_ptr<connection> door::take() noexcept
 	return first;
 }
 
+std::unexpected<error> door::nobody_came() const
+{
+	if (!not_taken_)
+		return sluice::fail(errc::timeout, "listener", "nobody came in time");
+	return sluice::fail(
+		errc::timeout, "listener",
+		std::format("nobody came in time but who could not be taken: {}",
+			    not_taken_->message()),
+		not_taken_->number());
+}
+
 result<void> door::working() const
 {
 	if (cause_)
@@ -241,7 +258,7 @@ result<listener> listener::open(context &in, nic &card, std::string_view host,
 {
 	if (&card.inside().in != &in.inside())
 		return fail(errc::usage, card.info().name, "it is of another context");
-	SLUICE_CHECK(detail::check_options(options));
+	SLUICE_CHECK(detail::check_options(options, card.inside()));
 	auto made = std::make_unique<detail::door>(card.inside().shared_from_this(),
 						   options);
 
@@ -263,9 +280,9 @@ result<endpoint> listener::accept(deadline until)
 		int err = door_->in().reap(until);
 
 		if (err < 0 && err != -ETIME)
-			return fail_errno("io_uring", "wait", -err);
+			return detail::ring_failed("listener", -err);
 		if (err == -ETIME && clock::now() >= until)
-			return fail(errc::timeout, "listener", "nobody came in time");
+			return door_->nobody_came();
 	}
 }
 

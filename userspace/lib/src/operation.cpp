@@ -40,7 +40,7 @@ result<size_t> operation::wait_until(deadline until) noexcept
 		if (err == -ETIME && clock::now() >= until)
 			return fail(errc::timeout, state_->what, "not done in time");
 		if (err < 0 && err != -ETIME)
-			return fail_errno(state_->what, "io_uring_enter", -err);
+			return detail::ring_failed(state_->what, -err);
 	}
 	return state_->outcome;
 }

@@ -46,7 +46,21 @@ std::string text_of(const sockaddr &address)
 	return number_text(address, ntohs(v4.sin_port));
 }
 
-result<void> check_options(const endpoint_options &options)
+namespace {
+
+unsigned receives_of(const endpoint_options &options)
+{
+	return options.messages + flow::reserve;
+}
+
+unsigned sends_of(const endpoint_options &options)
+{
+	return std::max(2 * options.messages, least_sends);
+}
+
+} // namespace
+
+result<void> check_options(const endpoint_options &options, const card &by)
 {
 	if (options.messages < 1 || options.messages > most_messages)
 		return sluice::fail(errc::usage, "endpoint",
@@ -63,16 +77,24 @@ result<void> check_options(const endpoint_options &options)
 		return sluice::fail(
 			errc::usage, "endpoint",
 			std::format("the token is longer than {} bytes", most_token));
+	auto queue = std::max(sends_of(options) + connection::controls + options.depth,
+			      receives_of(options));
+	if (queue > by.info.max_sends)
+		return sluice::fail(
+			errc::usage, by.info.name,
+			std::format(
+				"messages and depth need queues of {}, and it has {}",
+				queue, by.info.max_sends));
 	return {};
 }
 
 connection::connection(std::shared_ptr<card> c,
 		       const endpoint_options &options) noexcept
 	: card_(std::move(c)), in_(card_->in), options_(options),
-	  receives_(options.messages + flow::reserve),
-	  sends_(std::max(2 * options.messages, least_sends)), flow_(options.messages),
-	  waiting_(options.depth), posted_(sends_ + controls + options.depth),
-	  wanted_(options.messages), arrived_(options.messages)
+	  receives_(receives_of(options)), sends_(sends_of(options)),
+	  flow_(options.messages), waiting_(options.depth),
+	  posted_(sends_ + controls + options.depth), wanted_(options.messages),
+	  arrived_(options.messages)
 {
 	card_->add(*this);
 	flusher_.of = this;
@@ -214,12 +236,6 @@ result<void> connection::make_queues()
 	auto entries = static_cast<int>(sends + receives_);
 	auto *self = static_cast<card_user *>(this);
 
-	if (std::max(sends, receives_) > card_->info.max_sends)
-		return sluice::fail(
-			errc::usage, card_name(),
-			std::format(
-				"messages and depth need queues of {}, and it has {}",
-				std::max(sends, receives_), card_->info.max_sends));
 	SLUICE_TRY(ring_, buffer::host((receives_ + sends_ + controls) * slot_size,
 				       {.huge_pages = false}));
 	SLUICE_TRY(ring_registration_, register_ring(card_, ring_));

@@ -4,6 +4,8 @@
 #include <cstdio>
 #include <format>
 
+#include "card.hpp"
+#include "gpu.hpp"
 #include "hang_up.hpp"
 #include "placement.hpp"
 #include "try.hpp"
@@ -100,9 +102,31 @@ found_path find_in_gpu(nic &card, const stream_options &options)
 
 } // namespace
 
+// Else nobody would run what this end waits for, or there would be no room for it.
+result<void> stream_end::check_context() const
+{
+	const engine &in = engine_of(context_);
+	// Beside those of pieces: hearing and saying, a watch, a timer.
+	const size_t most = options_.pieces * operations_of_piece() + 8;
+
+	if (&card_.inside().in != &in)
+		return fail(errc::usage, card_.info().name, "it is of another context");
+	if (options_.gpu && &options_.gpu->inside().ring() != &in)
+		return fail(errc::usage, options_.gpu->info().address,
+			    "it is of another context");
+	if (most > in.capacity())
+		return fail(
+			errc::usage, "stream",
+			std::format("its pieces may have {} operations under way, and "
+				    "the context has room for {}",
+				    most, in.capacity()));
+	return {};
+}
+
 result<void> stream_end::prepare()
 {
 	SLUICE_CHECK(check_options(options_));
+	SLUICE_CHECK(check_context());
 	SLUICE_TRY(auto found, find_path(card_, options_));
 	path_ = found.path;
 	because_ = std::move(found.reason);
@@ -193,6 +217,12 @@ void stream_end::give_up(error reason) noexcept
 	changed_.notify();
 }
 
+void stream_end::heed(const result<size_t> &woken) noexcept
+{
+	if (!woken)
+		give_up(woken.error());
+}
+
 void stream_end::moved() noexcept
 {
 	moves_++;
@@ -204,7 +234,7 @@ task<void> stream_end::watch_over()
 	for (;;) {
 		uint64_t before = moves_;
 
-		(void)co_await context_.sleep_until(after(options_.patience));
+		heed(co_await context_.sleep_until(after(options_.patience)));
 		if (broken())
 			co_return;
 		if (moves_ == before)
@@ -226,7 +256,7 @@ task<result<void>> stream_end::or_give_up(task<result<void>> what)
 	auto running = tell(std::move(what), outcome);
 
 	while (!outcome && !broken())
-		(void)co_await changed_.wait();
+		heed(co_await changed_.wait());
 	if (!outcome)
 		co_return why();
 	co_return std::move(*outcome);
@@ -235,7 +265,7 @@ task<result<void>> stream_end::or_give_up(task<result<void>> what)
 task<result<void>> stream_end::turn(const uint64_t &count, uint64_t value)
 {
 	while (count != value && !broken())
-		(void)co_await changed_.wait();
+		heed(co_await changed_.wait());
 	if (broken())
 		co_return why();
 	co_return {};
@@ -380,7 +410,7 @@ task<result<void>> stream_end::say(const wire::bytes &message)
 
 	one->running.emplace(tell(sent(endpoint_.send(message.span())), one->outcome));
 	while (!one->outcome && !broken())
-		(void)co_await changed_.wait();
+		heed(co_await changed_.wait());
 	if (!one->outcome)
 		co_return why();
 	auto outcome = std::move(*one->outcome);
@@ -421,7 +451,7 @@ task<result<void>> stream_end::carry_all()
 	for (unsigned slot = 0; slot < options_.pieces; slot++)
 		workers_.push_back(worker(slot));
 	while (finished_ < options_.pieces && !broken())
-		(void)co_await changed_.wait();
+		heed(co_await changed_.wait());
 	if (broken())
 		co_return why();
 	workers_.clear();
@@ -460,12 +490,14 @@ task<void> stream_end::fail_with(const error &reason)
 		auto waiting = alarm(after(longest_farewell), late);
 
 		while (!outcome && !late)
-			(void)co_await changed_.wait();
+			if (!co_await changed_.wait())
+				break;
 		if (!outcome || !*outcome)
 			break_off("it takes no message");
 	}
+	const unsigned others = context_.left_behind();
 	let_go();
-	left_behind_ = context_.left_behind() != 0;
+	left_behind_ = context_.left_behind() > others;
 }
 
 task<result<std::span<const std::byte>>> stream_end::hear()

@@ -88,6 +88,9 @@ protected:
 	/// End the connection: nothing has to be waited for then.
 	void break_off(const char *why) noexcept;
 
+	result<void> check_context() const;
+	/// How many operations one piece may have under way.
+	virtual size_t operations_of_piece() const noexcept = 0;
 	result<void> make_pieces();
 	result<piece_memory> make_piece();
 
@@ -104,6 +107,9 @@ protected:
 	std::unexpected<error> why() const { return std::unexpected(*why_); }
 	/// Something moved.
 	void moved() noexcept;
+	/// What waiting for changed_ gave: where other operations fill the context, nobody
+	/// can wait, and all give up.
+	void heed(const result<size_t> &woken) noexcept;
 
 	/// Hear the peer until it says that it has ended, or all give up.
 	task<result<void>> listen();

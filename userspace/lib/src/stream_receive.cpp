@@ -10,6 +10,10 @@ namespace sluice {
 
 namespace detail {
 
+// An endpoint has 64 messages under way at most. Each piece may have two: that the one
+// before arrived, and the grant for it.
+static constexpr unsigned most_with_two_messages = 31;
+
 class receiving final : public stream_end {
 public:
 	using stream_end::stream_end;
@@ -23,6 +27,8 @@ public:
 private:
 	void let_go() noexcept override;
 	error meaning_of(error why) const noexcept override;
+	/// Two messages, and a wait.
+	size_t operations_of_piece() const noexcept override { return 3; }
 	task<result<void>> hear_offer();
 	result<void> prepare_for_pieces();
 	result<void> fits();
@@ -120,7 +126,8 @@ task<result<void>> receiving::accept()
 {
 	wire::accept_message m{.from = 0, .piece = piece_, .digest = {}};
 
-	if (sink_.have && sink_.file >= 0 && sink_.have <= offer_.size) {
+	if (sink_.have && sink_.file >= 0 && offer_.size != stream_source::unknown &&
+	    sink_.have <= offer_.size) {
 		m.from = progress_.bytes = sink_.have;
 		auto read = co_await or_give_up(digest_of(sink_.file, m.from, sum_));
 		if (!read)
@@ -180,7 +187,7 @@ result<void> receiving::heard(std::span<const std::byte> m)
 task<result<void>> receiving::grant(unsigned slot, uint64_t index)
 {
 	while (granted_ != index && !ended_ && !broken())
-		(void)co_await changed_.wait();
+		heed(co_await changed_.wait());
 	if (ended_ || broken())
 		co_return {};
 	const slice memory = pieces_[slot].wire.part(0, piece_);
@@ -196,7 +203,7 @@ task<result<void>> receiving::grant(unsigned slot, uint64_t index)
 	if (auto sent = co_await said; !sent)
 		co_return std::unexpected(sent.error());
 	while (arrived_ <= index && !ended_ && !broken())
-		(void)co_await changed_.wait();
+		heed(co_await changed_.wait());
 	// The sender may be writing. Were its right to end here, its card would break
 	// the connection before it is told why: fail_with() does that first.
 	if (broken())
@@ -295,6 +302,9 @@ task<result<void>> receiving::carry(unsigned slot, uint64_t index)
 {
 	stopwatch watch;
 
+	if (options_.pieces > most_with_two_messages)
+		if (auto told = co_await acknowledged(slot); !told)
+			co_return told;
 	// The registration ends with it: the peer cannot change what is looked at.
 	if (auto granted = co_await grant(slot, index); !granted)
 		co_return granted;
@@ -374,8 +384,8 @@ result<void> receiving::prepare_for_pieces()
 {
 	if (auto begun = begin(offer_.name, offer_.size); !begun)
 		return begun;
-	piece_ = std::min<uint64_t>(open_.piece,
-				    options_.piece / open_.chunk * open_.chunk);
+	piece_ = std::min<uint64_t>(open_.piece, options_.piece) / open_.chunk *
+		 open_.chunk;
 	sequential_ = sink_.file >= 0 && ::lseek(sink_.file, 0, SEEK_CUR) == -1;
 	came_.assign(options_.pieces, {});
 	acks_.clear();

@@ -23,6 +23,11 @@ public:
 private:
 	void let_go() noexcept override;
 	error meaning_of(error why) const noexcept override;
+	/// A write for each chunk, a message, and a wait.
+	size_t operations_of_piece() const noexcept override
+	{
+		return options_.piece / options_.chunk + 2;
+	}
 	task<result<void>> offer();
 	task<result<void>> agree(const wire::accept_message &m);
 	result<void> heard(std::span<const std::byte> m) override;
@@ -107,12 +112,13 @@ task<result<void>> sending::agree(const wire::accept_message &m)
 	if (m.piece > options_.piece || m.piece % options_.chunk)
 		co_return fail(errc::protocol, endpoint_.peer(),
 			       "accepts pieces of another size");
-	if (m.from && (!size_known() || m.from > source_.size || source_.file < 0))
+	if (m.from > source_.size)
 		co_return fail(errc::protocol, endpoint_.peer(),
 			       "has more than there is");
 	piece_ = m.piece;
-	start_ = m.from;
-	if (!m.from)
+	// What is no file is sent from the beginning: it cannot be compared.
+	start_ = size_known() && source_.file >= 0 ? m.from : 0;
+	if (!start_)
 		co_return {};
 	auto read = co_await or_give_up(digest_of(source_.file, m.from, sum_));
 	if (!read)
@@ -245,7 +251,7 @@ task<result<void>> sending::await_grant(uint64_t index)
 		report_.waits_for_grant++;
 	stopwatch watch;
 	while (grants_.empty() && !broken())
-		(void)co_await changed_.wait();
+		heed(co_await changed_.wait());
 	report_.granted_late += watch.lap("send.grant", index);
 	if (broken())
 		co_return why();
@@ -315,7 +321,7 @@ task<void> sending::leave(error reason)
 {
 	if (reason.code() == errc::denied || reason.code() == errc::peer_lost)
 		while (!broken())
-			(void)co_await changed_.wait();
+			heed(co_await changed_.wait());
 	give_up(reason);
 }
 
@@ -345,7 +351,7 @@ task<result<void>> sending::close()
 	if (auto said = co_await say(wire::encode(end)); !said)
 		co_return said;
 	while (!ended_ && !broken())
-		(void)co_await changed_.wait();
+		heed(co_await changed_.wait());
 	if (!ended_)
 		co_return why();
 	if (ended_->size != end.size || ended_->digest != end.digest)
@@ -362,6 +368,11 @@ task<result<stream_report>> sending::send(stream_source source)
 	memory_ = scattered(std::exchange(source_.from, {}));
 	if (source_.file < 0)
 		source_.size = memory_.size();
+	if (!wire::is_name(source_.name))
+		co_return fail(errc::usage, "stream",
+			       std::format("\"{}\" is no name: 1 to {} bytes of UTF-8 "
+					   "without \"/\" and control characters",
+					   source_.name, wire::longest_name));
 	if (auto begun = begin(source_.name, source_.size); !begun)
 		co_return std::unexpected(begun.error());
 	if (auto usable = take_memory(memory_); !usable)
@@ -389,7 +400,7 @@ task<result<void>> sending::send_all()
 	auto listening = listen();
 
 	while (step && !answer_ && !broken())
-		(void)co_await changed_.wait();
+		heed(co_await changed_.wait());
 	if (step && !broken())
 		step = co_await agree(*answer_);
 	accepted_ = step && !broken();

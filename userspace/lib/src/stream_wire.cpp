@@ -2,6 +2,8 @@
 #include "stream_wire.hpp"
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <cstring>
 
 #include "sluice/buffer.hpp"
@@ -39,12 +41,17 @@ public:
 			std::ranges::copy(cut(d.size()), d.begin());
 		return d;
 	}
-	/// All that is left, printable ASCII.
+	/// All that is left.
+	std::string_view rest() noexcept
+	{
+		auto all = cut(left_.size());
+
+		return {reinterpret_cast<const char *>(all.data()), all.size()};
+	}
+	/// The same, printable ASCII.
 	std::string_view text() noexcept
 	{
-		auto rest = cut(left_.size());
-		std::string_view t(reinterpret_cast<const char *>(rest.data()),
-				   rest.size());
+		auto t = rest();
 
 		good_ = good_ && std::ranges::all_of(t, [](char c) {
 			return c >= ' ' && c <= '~';
@@ -109,13 +116,39 @@ std::span<const std::byte> as_bytes(std::string_view text) noexcept
 	return std::as_bytes(std::span(text));
 }
 
-bool is_name(std::string_view text) noexcept
+// Well-formed UTF-8 (RFC 3629) without control characters.
+bool is_readable(std::string_view text) noexcept
 {
-	return !text.empty() && text.size() <= longest_name && text != "." &&
-	       text != ".." && text.find('/') == text.npos;
+	// of 1, 2, 3 and 4 bytes
+	constexpr std::array<uint32_t, 4> least = {0x20, 0xa0, 0x800, 0x10000};
+
+	while (!text.empty()) {
+		auto ones = static_cast<unsigned>(
+			std::countl_one(static_cast<uint8_t>(text[0])));
+		size_t length = ones ? ones : 1;
+		if (ones == 1 || length > least.size() || length > text.size())
+			return false;
+		uint32_t c = static_cast<uint8_t>(text[0]) & (0xffu >> (ones + 1));
+		for (char next : text.substr(1, length - 1)) {
+			if ((next & 0xc0) != 0x80)
+				return false;
+			c = c << 6 | (next & 0x3f);
+		}
+		if (c < least[length - 1] || c == 0x7f || c > 0x10ffff ||
+		    (c >= 0xd800 && c < 0xe000))
+			return false;
+		text.remove_prefix(length);
+	}
+	return true;
 }
 
 } // namespace
+
+bool is_name(std::string_view text) noexcept
+{
+	return !text.empty() && text.size() <= longest_name && text != "." &&
+	       text != ".." && text.find('/') == text.npos && is_readable(text);
+}
 
 bytes &bytes::raw(std::span<const std::byte> from) noexcept
 {
@@ -168,7 +201,7 @@ std::optional<open_message> decode_open(std::span<const std::byte> bytes) noexce
 	m.chunk = r.u32();
 	m.checksum = r.yes_no();
 	m.digest = r.yes_no();
-	m.name = r.text();
+	m.name = r.rest();
 	r.require(is_name(m.name) && m.piece && m.piece % page_size == 0 && m.chunk &&
 		  m.chunk % page_size == 0 && m.piece / m.chunk <= most_chunks);
 	return if_good(r, m);

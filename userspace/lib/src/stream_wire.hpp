@@ -20,6 +20,9 @@ inline constexpr uint32_t version = 1;
 inline constexpr unsigned most_chunks = 128; ///< of a piece
 inline constexpr size_t longest_name = 255;
 
+/// What a source may be called: a file's name, in readable UTF-8.
+bool is_name(std::string_view text) noexcept;
+
 enum class type : uint8_t {
 	open = 1, ///< sender: a source is offered
 	accept,	  ///< receiver: it is wanted, from an offset on

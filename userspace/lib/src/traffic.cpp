@@ -45,6 +45,7 @@ operation connection::send(std::span<const std::byte> message) noexcept
 	std::ranges::copy(message, send_slot(slot) + header::size);
 	waiting_.push_or_grow({.op = op,
 			       .length = static_cast<uint32_t>(message.size()),
+			       .whole = static_cast<uint32_t>(message.size()),
 			       .slot = slot,
 			       .what = action::send});
 	schedule();
@@ -113,6 +114,7 @@ operation connection::transfer(bool write, const slice &local, const registratio
 			       .remote = there.address + offset,
 			       .length = static_cast<uint32_t>(local.size()),
 			       .remote_key = there.key,
+			       .whole = static_cast<uint32_t>(local.size()),
 			       .what = write ? action::write : action::read});
 	schedule();
 	return begin(what, op);
@@ -124,7 +126,7 @@ void connection::stop(op_state &op) noexcept
 	error why(errc::cancelled, op.what, "cancelled");
 
 	for (size_t i = 0; i < waiting_.size(); i++)
-		if (waiting_[i].op == &op) {
+		if (waiting_[i].op == &op && waiting_[i].length == waiting_[i].whole) {
 			work w = waiting_.extract(i);
 
 			if (w.what == action::send)
@@ -162,9 +164,25 @@ bool connection::flush_waiting() noexcept
 	while (!waiting_.empty() && may_post(waiting_.front())) {
 		if (to_post_ == most_posted_at_once)
 			return true;
-		add(waiting_.pop());
+		add(next_to_post());
 	}
 	return false;
+}
+
+// The operation is over with the last part.
+connection::work connection::next_to_post() noexcept
+{
+	work &first = waiting_.front();
+
+	if (first.what == action::send || first.length <= most_of_a_part)
+		return waiting_.pop();
+	work part = first;
+	part.op = nullptr;
+	part.length = most_of_a_part;
+	first.local += most_of_a_part;
+	first.remote += most_of_a_part;
+	first.length -= most_of_a_part;
+	return part;
 }
 
 // The queue has room for all slots and `depth` transfers. One that was full takes no
@@ -172,7 +190,8 @@ bool connection::flush_waiting() noexcept
 // which the last completion made room.
 bool connection::may_post(const work &w) const noexcept
 {
-	return w.what == action::send ? flow_.may_send_data() : !full_;
+	return w.what == action::send ? flow_.may_send_data()
+				      : !full_ && bytes_posted_ < 2 * most_of_a_part;
 }
 
 // After the data, which may carry what there is to say.
@@ -220,6 +239,7 @@ void connection::add(work w, kind what) noexcept
 								      header::size));
 	} else {
 		full_ = ++transfers_ == options_.depth;
+		bytes_posted_ += w.length;
 	}
 	describe(requests_[n], parts_[n], w);
 	if (n)
@@ -243,6 +263,9 @@ void connection::describe(ibv_send_wr &wr, ibv_sge &part, const work &w) const n
 	wr.opcode = w.what == action::write ? IBV_WR_RDMA_WRITE : IBV_WR_RDMA_READ;
 	wr.wr.rdma = {.remote_addr = w.remote, .rkey = w.remote_key};
 	part = {.addr = w.local, .length = w.length, .lkey = w.memory->region().lkey};
+	// The next part is posted when this one is over.
+	if (w.length == most_of_a_part)
+		wr.send_flags = IBV_SEND_SIGNALED;
 }
 
 void connection::post() noexcept
@@ -349,6 +372,7 @@ void connection::gone(const work &w, const ibv_wc &how) noexcept
 {
 	if (w.what != action::send) {
 		transfers_--;
+		bytes_posted_ -= w.length;
 		full_ = full_ && transfers_ > options_.depth / 2;
 	} else if (w.slot >= sends_) {
 		control_used_[w.slot - sends_] = false;
@@ -358,7 +382,7 @@ void connection::gone(const work &w, const ibv_wc &how) noexcept
 	if (how.status != IBV_WC_SUCCESS)
 		broken(w, how);
 	if (w.op && how.status == IBV_WC_SUCCESS)
-		in_.finish(*w.op, w.length);
+		in_.finish(*w.op, w.whole);
 	else if (w.op)
 		in_.finish(*w.op, std::unexpected(*cause_));
 }

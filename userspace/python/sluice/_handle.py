@@ -116,7 +116,7 @@ class Ring(Home):
     def __init__(self, raw: Any) -> None:
         super().__init__()
         self.raw = raw
-        self._fd = lib.sluice_context_fd(raw)
+        self._fd = checked(lib.sluice_context_fd(raw))
         self._poll = select.poll()
         self._poll.register(self._fd, select.POLLIN)
         self._awaited: dict[asyncio.Future[None], Callable[[], bool]] = {}
@@ -314,6 +314,12 @@ def options(struct: str, **members: Any) -> Any:
         if value is not None:
             setattr(it, name, value)
     return it
+
+
+def positive(name: str, value: float | None) -> None:
+    """Of an option whose 0 would be the default."""
+    if value is not None and value <= 0:
+        raise ValueError(f"{name} of {value}: it must be more than 0, or None")
 
 
 def nanoseconds(seconds: float | None) -> int | None:

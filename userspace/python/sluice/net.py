@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 
 from ._binding import ffi, lib
-from ._handle import OnRing, Ring, deadline, made, nanoseconds, options, values
+from ._handle import OnRing, Ring, deadline, made, nanoseconds, options, positive, values
 from .context import Context, Operation, nothing, same, start
 from .errors import checked, text
 from .memory import Memory, slice_of
@@ -58,6 +58,8 @@ def nics() -> list[NicInfo]:
 def _endpoint_options(token: str | bytes | None, messages: int | None, depth: int | None,
                       silence: float | None) -> tuple[Any, Any]:
     """And the token, which it does not keep."""
+    for name, value in ("messages", messages), ("depth", depth), ("silence", silence):
+        positive(name, value)
     secret = token.encode() if isinstance(token, str) else token
     kept = ffi.from_buffer("char[]", secret) if secret else None
     return options("endpoint_options", token=kept,

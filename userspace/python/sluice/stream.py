@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ._binding import ffi, lib
-from ._handle import File, OnRing, fileno, made, nanoseconds, options, values
+from ._handle import File, OnRing, fileno, made, nanoseconds, options, positive, values
 from .context import Operation, nothing, start
 from .device import Device
 from .memory import Buffer, Memory, Slice, slices_of
@@ -103,6 +103,9 @@ def _known(count: int) -> int | None:
 def _stream_options(gpu: Device | None, piece: int | None, chunk: int | None,
                     pieces: int | None, patience: float | None,
                     require: DataPath | None, flags: int = 0) -> Any:
+    for name, value in (("piece", piece), ("chunk", chunk), ("pieces", pieces),
+                        ("patience", patience)):
+        positive(name, value)
     return options("stream_options", gpu=gpu._raw if gpu else None, piece=piece,
                    chunk=chunk, pieces=pieces, patience_ns=nanoseconds(patience),
                    require=require, flags=flags)

@@ -135,6 +135,10 @@ public:
 	/// and what is behind it are errc::cancelled. A part that has begun is
 	/// cancelled as if it were alone. A kernel that lets no ring have a table of
 	/// files stops the former only once they have begun.
+	///
+	/// The kernel gets a chain when it is whole: while it exists, poll() and submit()
+	/// do nothing. To wait, to cancel and to destroy an operation cut it: what is
+	/// started behind that is errc::usage.
 	class chain {
 	public:
 		/// @param length how many operations will be part, at most
@@ -150,8 +154,8 @@ public:
 	result<void> submit();
 
 	/// Take in what has completed, wait for something if nothing has, and resume
-	/// the coroutines that waited for it. How many operations were completed;
-	/// 0 at @p until.
+	/// the coroutines that waited for it. How many operations were completed: 0 at
+	/// @p until, and if only something came that is no operation, as a message.
 	result<unsigned> run_once(deadline until);
 
 	/// Readable when something has completed: to use it in another event loop.

@@ -55,7 +55,8 @@ struct endpoint_options {
 	/// Writes and reads under way at once. 1 to 4096.
 	unsigned depth = 128;
 	/// Without a sign of life for that long, the peer is lost. Signs are given
-	/// and taken where the context waits or is polled. least_silence or more.
+	/// and taken where the context waits or is polled. least_silence or more, and
+	/// more than 48 MiB take: a sign of life is behind as much data at most.
 	clock::duration silence = std::chrono::seconds(10);
 };
 

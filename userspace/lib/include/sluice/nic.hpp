@@ -55,7 +55,9 @@ constexpr remote operator|(remote a, remote b)
 }
 
 /// Memory within a card's reach. Destroying it revokes the peer's rights at once:
-/// what a peer writes later fails at the peer. It keeps the buffer alive.
+/// what a peer writes later fails at the peer. Writes and reads of this side that are
+/// under way use it still, and the rights end with the last of them. It keeps the
+/// buffer alive.
 class registration {
 public:
 	registration() noexcept = default;

@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: MIT
+// Both ends of a connection in one process, by one card: shapes that the two must agree
+// on, and what their context has no room for.
+#include "rdma_fixture.hpp"
+
+#include <sys/mman.h>
+
+#include "sluice/unique_fd.hpp"
+
+using namespace rdma_tests;
+
+namespace {
+
+struct PairTest : RdmaTest {
+	void pair(endpoint_options of_listener = {}, endpoint_options of_client = {})
+	{
+		listen(of_listener);
+		of_client.token = token;
+		auto made = endpoint::connect(*ring, *card, address_a, door->port(),
+					      of_client, after(20s));
+		ASSERT_TRUE(made) << made.error().message();
+		from = std::make_unique<endpoint>(std::move(*made));
+		to = std::make_unique<endpoint>(accept());
+	}
+
+	buffer noise(size_t size)
+	{
+		auto memory = *buffer::host(size);
+
+		fill(memory.bytes().first(size), 7);
+		return memory;
+	}
+	static stream_source source_of(const buffer &memory, size_t size)
+	{
+		return {.name = "noise",
+			.file = -1,
+			.from = {memory.part(0, size)},
+			.size = 0};
+	}
+
+	using outcome = std::optional<result<stream_report>>;
+
+	/// What each end ends with.
+	std::pair<outcome, outcome> move(stream_source source, stream_sink sink,
+					 const stream_options &sends,
+					 const stream_options &receives)
+	{
+		auto out = *sender::make(*ring, *from, *card, sends);
+		auto in = *receiver::make(*ring, *to, *card, receives);
+		auto sending = out.send(std::move(source));
+		auto hearing = in.next();
+		auto offer = within(20s, hearing);
+
+		if (!offer || !*offer || !**offer)
+			return {within(20s, sending), outcome()};
+		auto receiving = in.receive(std::move(sink));
+		auto received = within(60s, receiving);
+		return {within(20s, sending), std::move(received)};
+	}
+
+	/// Memory arrives in memory.
+	void arrives(size_t size, const stream_options &sends,
+		     const stream_options &receives)
+	{
+		auto memory = noise(size), there = *buffer::host(size);
+		auto [sent, received] = move(
+			source_of(memory, size),
+			{.file = -1, .to = {there.part(0, size)}, .have = 0}, sends,
+			receives);
+
+		ASSERT_TRUE(sent && received) << "it hangs";
+		ASSERT_TRUE(*sent) << sent->error().message();
+		ASSERT_TRUE(*received) << received->error().message();
+		EXPECT_TRUE(std::ranges::equal(memory.bytes().first(size),
+					       there.bytes().first(size)));
+	}
+
+	/// It arrives in a file that has a part of something else, from its beginning.
+	void begins_anew(stream_source source, const buffer &data, size_t size)
+	{
+		unique_fd file(::memfd_create("sink", MFD_CLOEXEC));
+		std::vector<std::byte> got(size);
+
+		ASSERT_EQ(::ftruncate(file.get(), page_size), 0);
+		auto [sent, received] =
+			move(std::move(source),
+			     {.file = file.get(), .to = {}, .have = page_size},
+			     small_stream, small_stream);
+		ASSERT_TRUE(sent && received) << "it hangs";
+		ASSERT_TRUE(*sent) << sent->error().message();
+		ASSERT_TRUE(*received) << received->error().message();
+		EXPECT_EQ((*received)->resumed, 0u);
+		EXPECT_EQ(::pread(file.get(), got.data(), size, 0),
+			  static_cast<ssize_t>(size));
+		EXPECT_TRUE(std::ranges::equal(got, data.bytes().first(size)));
+	}
+
+	std::unique_ptr<endpoint> from, to;
+};
+
+void is_usage(const auto &made)
+{
+	ASSERT_FALSE(made);
+	EXPECT_EQ(made.error().code(), errc::usage) << made.error().message();
+}
+
+} // namespace
+
+TEST_F(PairTest, PiecesAreWholeChunksOfTheSenders)
+{
+	constexpr size_t mib = 1 << 20;
+
+	pair();
+	arrives(7 * mib, {.piece = 3 * mib, .chunk = 2 * mib, .require = {}},
+		{.piece = 4 * mib, .require = {}});
+}
+
+TEST_F(PairTest, ManyPiecesAndFewMessages)
+{
+	auto many = small_stream;
+
+	many.pieces = 64;
+	pair({}, {.messages = 1});
+	arrives(256 * page_size, many, many);
+}
+
+TEST_F(PairTest, APipeIsNotResumed)
+{
+	auto data = noise(2 * page_size);
+	int ends[2];
+
+	pair();
+	ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
+	unique_fd out(ends[0]), in(ends[1]);
+	ASSERT_EQ(::write(in.get(), data.data(), 2 * page_size),
+		  static_cast<ssize_t>(2 * page_size));
+	in = {};
+	begins_anew({.name = "pipe",
+		     .file = out.get(),
+		     .from = {},
+		     .size = stream_source::unknown},
+		    data, 2 * page_size);
+}
+
+TEST_F(PairTest, MemoryIsNotResumed)
+{
+	auto data = noise(2 * page_size);
+
+	pair();
+	begins_anew(source_of(data, 2 * page_size), data, 2 * page_size);
+}
+
+TEST_F(PairTest, NamesAreThoseOfFiles)
+{
+	auto memory = noise(page_size);
+
+	pair();
+	auto out = *sender::make(*ring, *from, *card, small_stream);
+	for (const char *name : {"", "a/b", "..", "a\nb"}) {
+		auto source = source_of(memory, page_size);
+		source.name = name;
+		auto sending = out.send(std::move(source));
+		is_usage(sending.run(*ring));
+	}
+	// Nothing of that was said to the other end.
+	auto in = *receiver::make(*ring, *to, *card, small_stream);
+	auto source = source_of(memory, page_size);
+	source.name = "données";
+	auto sending = out.send(std::move(source));
+	auto hearing = in.next();
+	auto offer = within(20s, hearing);
+	ASSERT_TRUE(offer && *offer && **offer);
+	EXPECT_EQ((**offer)->name, "données");
+}
+
+TEST_F(PairTest, StreamsNeedRoomInTheirContext)
+{
+	stream_options many = {
+		.piece = 512 << 10, .chunk = page_size, .pieces = 16, .require = {}};
+	auto other = *context::open();
+	auto other_card = *nic::open(other, card_a);
+
+	pair();
+	is_usage(sender::make(*ring, *from, *card, many));
+	EXPECT_TRUE(receiver::make(*ring, *to, *card, many));
+	is_usage(sender::make(*ring, *from, other_card, small_stream));
+	is_usage(receiver::make(*ring, *to, other_card, small_stream));
+}
+
+// Whoever has filled the context: the stream ends, and does not wait for ever.
+TEST_F(PairTest, AStreamEndsWhereOthersFillTheContext)
+{
+	auto memory = noise(streamed);
+	std::vector<operation> others;
+
+	pair();
+	for (unsigned left : {1, 2, 3, 4}) {
+		auto out = *sender::make(*ring, *from, *card, small_stream);
+
+		while (others.size() < context::options().operations - left)
+			others.push_back(ring->sleep_until(after(1h)));
+		auto sending = out.send(source_of(memory, streamed));
+		auto sent = within(15s, sending);
+		ASSERT_TRUE(sent) << "it hangs";
+		ASSERT_FALSE(*sent);
+		EXPECT_TRUE(sent->error().code() == errc::busy ||
+			    sent->error().code() == errc::cancelled)
+			<< sent->error().message();
+		others.clear();
+	}
+}
+
+// A sign of life is behind the data that the card has.
+TEST_F(PairTest, ALargeWriteIsNoSilence)
+{
+	constexpr size_t size = 512 << 20;
+	auto memory = *buffer::host(size);
+	auto local = card->register_memory(memory, remote::write);
+
+	ASSERT_TRUE(local) << local.error().message();
+	pair({.silence = 4s}, {.silence = 4s});
+	auto written = from->write(
+		memory, *local,
+		{memory.address(), memory.size(), local->remote_key()}, 0);
+	auto end = written.wait_until(after(120s));
+	ASSERT_TRUE(end) << end.error().message();
+	EXPECT_EQ(*end, size);
+	EXPECT_TRUE(to->alive());
+}
+
+// Nothing comes from the card that would tell what waits.
+TEST_F(PairTest, AMessageThatIsTooLongEndsAllAtOnce)
+{
+	std::byte two[2] = {}, one;
+
+	pair({.messages = 1, .silence = 60s}, {.silence = 60s});
+	ASSERT_TRUE(to->send(two).wait());
+	ASSERT_TRUE(from->send(two).wait());
+	auto waits = from->send(two);
+	while (ring->run_once(after(100ms)).value_or(0))
+		;
+	auto begun = clock::now();
+	EXPECT_EQ(from->receive({&one, 1}).wait().error().code(), errc::protocol);
+	auto end = waits.wait_until(after(5s));
+	ASSERT_FALSE(end);
+	EXPECT_EQ(end.error().code(), errc::protocol) << end.error().message();
+	EXPECT_LT(clock::now() - begun, 5s);
+}
