@@ -63,10 +63,10 @@ struct PairTest : RdmaTest {
 		     const stream_options &receives)
 	{
 		auto memory = noise(size), there = *buffer::host(size);
-		auto [sent, received] = move(
-			source_of(memory, size),
-			{.file = -1, .to = {there.part(0, size)}, .have = 0}, sends,
-			receives);
+		auto [sent, received] =
+			move(source_of(memory, size),
+			     {.file = -1, .to = {there.part(0, size)}, .have = 0},
+			     sends, receives);
 
 		ASSERT_TRUE(sent && received) << "it hangs";
 		ASSERT_TRUE(*sent) << sent->error().message();
@@ -193,8 +193,9 @@ TEST_F(PairTest, AStreamEndsWhereOthersFillTheContext)
 	auto memory = noise(streamed);
 	std::vector<operation> others;
 
-	pair();
-	for (unsigned left : {1, 2, 3, 4}) {
+	for (unsigned left : {1, 2}) {
+		SCOPED_TRACE(left);
+		pair();
 		auto out = *sender::make(*ring, *from, *card, small_stream);
 
 		while (others.size() < context::options().operations - left)
@@ -219,9 +220,9 @@ TEST_F(PairTest, ALargeWriteIsNoSilence)
 
 	ASSERT_TRUE(local) << local.error().message();
 	pair({.silence = 4s}, {.silence = 4s});
-	auto written = from->write(
-		memory, *local,
-		{memory.address(), memory.size(), local->remote_key()}, 0);
+	auto written =
+		from->write(memory, *local,
+			    {memory.address(), memory.size(), local->remote_key()}, 0);
 	auto end = written.wait_until(after(120s));
 	ASSERT_TRUE(end) << end.error().message();
 	EXPECT_EQ(*end, size);
@@ -239,10 +240,8 @@ TEST_F(PairTest, AMessageThatIsTooLongEndsAllAtOnce)
 	auto waits = from->send(two);
 	while (ring->run_once(after(100ms)).value_or(0))
 		;
-	auto begun = clock::now();
 	EXPECT_EQ(from->receive({&one, 1}).wait().error().code(), errc::protocol);
-	auto end = waits.wait_until(after(5s));
+	auto end = waits.wait_until(after(2s));
 	ASSERT_FALSE(end);
 	EXPECT_EQ(end.error().code(), errc::protocol) << end.error().message();
-	EXPECT_LT(clock::now() - begun, 5s);
 }
