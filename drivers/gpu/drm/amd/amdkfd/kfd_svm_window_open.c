@@ -299,10 +299,6 @@ static int open_pages(struct opening *o, unsigned long start,
 		o->clear = !o->want->nonblock;
 		return o->clear ? -EAGAIN : -EBUSY;
 	}
-	/* Where engines write the page tables, map_run() waits for earlier jobs. */
-	if (o->want->nonblock && !keeps_mapped(o) &&
-	    !vm_of(o)->use_cpu_for_update)
-		return -EBUSY;
 	/* What was unmapped before must not be taken away later. */
 	r = amdgpu_vm_clear_freed(adev_of(o), vm_of(o), NULL);
 	if (!r)
@@ -315,6 +311,10 @@ static int open_pages(struct opening *o, unsigned long start,
 	/* Nor is a buffer mapped here as long as there is a window. */
 	if (has_buffer(o))
 		return -ENXIO;
+	/* Where engines write the page tables, map_run() waits for earlier jobs. */
+	if (o->want->nonblock && !keeps_mapped(o) &&
+	    !vm_of(o)->use_cpu_for_update)
+		return -EBUSY;
 	r = close_old(o);
 	if (r)
 		return r;
