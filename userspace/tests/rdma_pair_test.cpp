@@ -211,6 +211,34 @@ TEST_F(PairTest, AStreamEndsWhereOthersFillTheContext)
 	}
 }
 
+// The card gets them in parts.
+TEST_F(PairTest, LargeTransfersAreWhole)
+{
+	constexpr size_t size = (40 << 20) + 4097;
+	auto memory = noise(size + 3), there = *buffer::host(size + 5),
+	     back = *buffer::host(size + 7);
+	auto local = card->register_memory(memory, remote::none),
+	     peers = card->register_memory(there, remote::read | remote::write),
+	     mine = card->register_memory(back, remote::none);
+	std::byte byte{};
+
+	ASSERT_TRUE(local && peers && mine);
+	pair();
+	remote_memory at{there.address(), there.size(), peers->remote_key()};
+	auto written = from->write(memory.part(3, size), *local, at, 5);
+	auto said = from->send({&byte, 1});
+	// The message is behind the data.
+	ASSERT_TRUE(to->receive({&byte, 1}).wait_until(after(60s)));
+	EXPECT_TRUE(std::ranges::equal(memory.bytes().subspan(3, size),
+				       there.bytes().subspan(5, size)));
+	EXPECT_EQ(written.wait_until(after(60s)), size);
+	EXPECT_TRUE(said.wait_until(after(60s)));
+	auto read = from->read(back.part(7, size), *mine, at, 5);
+	EXPECT_EQ(read.wait_until(after(60s)), size);
+	EXPECT_TRUE(std::ranges::equal(memory.bytes().subspan(3, size),
+				       back.bytes().subspan(7, size)));
+}
+
 // A sign of life is behind the data that the card has.
 TEST_F(PairTest, ALargeWriteIsNoSilence)
 {

@@ -166,7 +166,8 @@ TEST(StreamWire, RefusesWhatMakesNoSense)
 	for (const char *name :
 	     {"", ".", "..", "a/b", "/etc/passwd", "a\x1b[2J", "\x80", "\xc0\xaf",
 	      "\xc2\x9b", "\xe0\x80\xaf", "\xed\xa0\x80", "\xf4\x90\x80\x80",
-	      "\xf8\x88\x80\x80\x80", "\xc3", "\xe2\x82 ", "a\x7f"}) {
+	      "\xf8\x88\x80\x80\x80", "\xc3", "\xe2\x82 ", "a\x7f", "\xe2\x80\xae",
+	      "\xe2\x81\xa6"}) {
 		auto o = an_open();
 		o.name = name;
 		EXPECT_FALSE(decode_open(bytes_of(encode(o)))) << name;

@@ -509,6 +509,9 @@ int engine::run(deadline until) noexcept
 {
 	if (held_back() && until == deadline{})
 		return -ETIME;
+	// What a coroutine starts is no part of somebody else's chain.
+	if (chaining_)
+		return reap(until);
 	int finished = reap(awake_.empty() ? until : deadline{});
 
 	wake();

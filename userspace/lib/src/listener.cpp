@@ -224,6 +224,7 @@ std::unique_ptr<connection> door::take() noexcept
 		return nullptr;
 	auto first = std::move(ready_.front());
 
+	not_taken_.reset();
 	ready_.erase(ready_.begin());
 	return first;
 }

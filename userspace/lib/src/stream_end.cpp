@@ -495,9 +495,9 @@ task<void> stream_end::fail_with(const error &reason)
 		if (!outcome || !*outcome)
 			break_off("it takes no message");
 	}
-	const unsigned others = context_.left_behind();
 	let_go();
-	left_behind_ = context_.left_behind() > others;
+	// Of whomever: to tell these apart from others would need a count of each.
+	left_behind_ = context_.left_behind() != 0;
 }
 
 task<result<std::span<const std::byte>>> stream_end::hear()

@@ -116,7 +116,7 @@ std::span<const std::byte> as_bytes(std::string_view text) noexcept
 	return std::as_bytes(std::span(text));
 }
 
-// Well-formed UTF-8 (RFC 3629) without control characters.
+// Well-formed UTF-8 (RFC 3629) without control characters, which end or turn lines, too.
 bool is_readable(std::string_view text) noexcept
 {
 	// of 1, 2, 3 and 4 bytes
@@ -135,7 +135,8 @@ bool is_readable(std::string_view text) noexcept
 			c = c << 6 | (next & 0x3f);
 		}
 		if (c < least[length - 1] || c == 0x7f || c > 0x10ffff ||
-		    (c >= 0xd800 && c < 0xe000))
+		    (c >= 0xd800 && c < 0xe000) || (c >= 0x2028 && c <= 0x202e) ||
+		    (c >= 0x2066 && c <= 0x2069))
 			return false;
 		text.remove_prefix(length);
 	}

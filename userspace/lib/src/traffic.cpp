@@ -120,7 +120,7 @@ operation connection::transfer(bool write, const slice &local, const registratio
 	return begin(what, op);
 }
 
-// What the card has cannot be taken back; the rest can.
+// What the card has cannot be taken back, nor can a transfer of which it has a part.
 void connection::stop(op_state &op) noexcept
 {
 	error why(errc::cancelled, op.what, "cancelled");
@@ -263,8 +263,8 @@ void connection::describe(ibv_send_wr &wr, ibv_sge &part, const work &w) const n
 	wr.opcode = w.what == action::write ? IBV_WR_RDMA_WRITE : IBV_WR_RDMA_READ;
 	wr.wr.rdma = {.remote_addr = w.remote, .rkey = w.remote_key};
 	part = {.addr = w.local, .length = w.length, .lkey = w.memory->region().lkey};
-	// The next part is posted when this one is over.
-	if (w.length == most_of_a_part)
+	// The card gets the next when a large one is over.
+	if (w.length >= most_of_a_part / 4)
 		wr.send_flags = IBV_SEND_SIGNALED;
 }
 

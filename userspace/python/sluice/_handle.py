@@ -324,7 +324,7 @@ def positive(name: str, value: float | None) -> None:
 
 def nanoseconds(seconds: float | None) -> int | None:
     """Of a duration; None stays None."""
-    return None if seconds is None else round(seconds * 1e9)
+    return None if seconds is None else math.ceil(seconds * 1e9)
 
 
 def deadline(timeout: float | None) -> int:

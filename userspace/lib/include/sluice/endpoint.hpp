@@ -56,7 +56,7 @@ struct endpoint_options {
 	unsigned depth = 128;
 	/// Without a sign of life for that long, the peer is lost. Signs are given
 	/// and taken where the context waits or is polled. least_silence or more, and
-	/// more than 48 MiB take: a sign of life is behind as much data at most.
+	/// twice what 48 MiB take (of each connection): signs of life are behind data.
 	clock::duration silence = std::chrono::seconds(10);
 };
 
