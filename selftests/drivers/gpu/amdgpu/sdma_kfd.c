@@ -235,6 +235,8 @@ static int copy_out(struct _test_data_kfd *self, int times)
 	while (!ret && times--) {
 		batch = batch_of(&self->gpu, &d, 1);
 		batch.placement = AMDGPU_SDMA_PLACE_ONE_ENGINE;
+		/* each die has TLBs of its own */
+		batch.engine_mask = 1;
 		ret = batch_run(&self->gpu, &batch);
 	}
 	return ret;
