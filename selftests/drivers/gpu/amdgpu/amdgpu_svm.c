@@ -100,13 +100,6 @@ TEST_F(svm, on_all_at_once)
 	}
 }
 
-static int enable_xnack(FIXTURE_DATA(svm) *self)
-{
-	struct kfd_ioctl_set_xnack_mode_args xnack = { .xnack_enabled = 1 };
-
-	return do_ioctl(self->svm.kfd, AMDKFD_IOC_SET_XNACK_MODE, &xnack);
-}
-
 /*
  * From each GPU to each other. Without retry faults a range that two GPUs map
  * stays in system memory.
@@ -118,7 +111,7 @@ TEST_F_TIMEOUT(svm, from_gpu_to_gpu, 200)
 
 	if (nr < 2)
 		SKIP(return, "this needs two GPUs");
-	if (enable_xnack(self))
+	if (svm_enable_xnack(self->svm.kfd))
 		SKIP(return, "no retry faults");
 	p = new_range(5);
 	ASSERT_NE(NULL, p);
@@ -172,7 +165,7 @@ TEST_F_TIMEOUT(svm, discarded_before_it_moves_on, 120)
 
 	if (self->svm.nr < 2)
 		SKIP(return, "this needs two GPUs");
-	if (enable_xnack(self))
+	if (svm_enable_xnack(self->svm.kfd))
 		SKIP(return, "no retry faults");
 	p = new_range(9);
 	ASSERT_NE(NULL, p);

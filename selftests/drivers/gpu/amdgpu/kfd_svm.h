@@ -297,6 +297,14 @@ static inline struct svm_alias svm_alias(const struct svm_gpu *gpu)
 	return alias;
 }
 
+/* Have queues try again what faults; there is none yet. -errno: the GPUs cannot. */
+static inline int svm_enable_xnack(int kfd)
+{
+	struct kfd_ioctl_set_xnack_mode_args xnack = { .xnack_enabled = 1 };
+
+	return ioctl(kfd, AMDKFD_IOC_SET_XNACK_MODE, &xnack) ? -errno : 0;
+}
+
 static inline int svm_reset(const struct svm_gpu *gpu)
 {
 	return reset_gpu(gpu->pci);

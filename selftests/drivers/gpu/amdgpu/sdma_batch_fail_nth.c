@@ -141,7 +141,7 @@ static int open_svm(struct _test_data_fail *self)
 
 	/* without retry faults the compute driver would look for the process */
 	if (!ret && self->memory != SVM)
-		ret = svm_enable_xnack(&self->kfd);
+		ret = svm_enable_xnack(self->kfd.fd);
 	if (ret)
 		return ret;
 	self->svm = svm_of(&self->kfd, &self->gpu);

@@ -431,7 +431,7 @@ TEST_F(svm, memory_of_the_parent)
 	ASSERT_LE(0, pid);
 	if (!pid) {
 		if (gpu_open(&child.gpu, 0) || kfd_open(&child.kfd, &child.gpu) ||
-		    svm_enable_xnack(&child.kfd))
+		    svm_enable_xnack(child.kfd.fd))
 			_exit(1);
 		child.svm = svm_of(&child.kfd, &child.gpu);
 		child.at = self->at;

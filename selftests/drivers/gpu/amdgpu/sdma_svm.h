@@ -23,13 +23,6 @@ static inline struct svm svm_of(const struct kfd *kfd, const struct gpu *gpu)
 	return svm;
 }
 
-static inline int svm_enable_xnack(const struct kfd *kfd)
-{
-	struct kfd_ioctl_set_xnack_mode_args arg = { .xnack_enabled = 1 };
-
-	return kfd_call(kfd, AMDKFD_IOC_SET_XNACK_MODE, &arg);
-}
-
 /*
  * System memory that the GPU may use; -errno if it cannot be had. amdkfd cuts it
  * into ranges at multiples of a power of two, which is smaller where video memory

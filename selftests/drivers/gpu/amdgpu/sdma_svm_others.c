@@ -24,7 +24,7 @@ static void be_another(int in, int out)
 	char word = 0;
 
 	if (gpu_open(&other.gpu, 0) || kfd_open(&other.kfd, &other.gpu) ||
-	    svm_enable_xnack(&other.kfd))
+	    svm_enable_xnack(other.kfd.fd))
 		_exit(1);
 	other.svm = svm_of(&other.kfd, &other.gpu);
 	if (queue_open(&other, &queue))

@@ -38,7 +38,7 @@ FIXTURE_SETUP(swap)
 	if (!(self->gpu.info.features & AMDGPU_SDMA_FEATURE_SVM) ||
 	    kfd_open(&self->kfd, &self->gpu))
 		SKIP(return, "no SVM memory");
-	if (svm_enable_xnack(&self->kfd))
+	if (svm_enable_xnack(self->kfd.fd))
 		SKIP(return, "no retry faults");
 	if (loop_swap_open(&self->swap))
 		SKIP(return, "no swap: it takes root, and the loop module");

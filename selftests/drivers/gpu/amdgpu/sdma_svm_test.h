@@ -53,7 +53,7 @@ FIXTURE_SETUP(svm)
 		SKIP(return, "no SVM memory");
 	if (kfd_open(&self->kfd, &self->gpu))
 		SKIP(return, "the compute driver does not have this GPU");
-	if (variant->xnack && svm_enable_xnack(&self->kfd))
+	if (variant->xnack && svm_enable_xnack(self->kfd.fd))
 		SKIP(return, "no retry faults");
 	self->svm = svm_of(&self->kfd, &self->gpu);
 	ASSERT_EQ(0, buffer_map(&self->gpu, &self->vram, SIZE,

@@ -111,7 +111,7 @@ static int svm_process(struct shared *shared, struct gpu *gpu, bool xnack)
 	take_sigbus();
 	if (kfd_open(&kfd, gpu) ||
 	    !(gpu->info.features & AMDGPU_SDMA_FEATURE_SVM) ||
-	    (xnack && svm_enable_xnack(&kfd)))
+	    (xnack && svm_enable_xnack(kfd.fd)))
 		return 4;
 	svm = svm_of(&kfd, gpu);
 	if (svm_new(&svm, &from, SIZE) || svm_new(&svm, &to, SIZE))

@@ -10,13 +10,6 @@
 #define SIZE	SVM_PAGE
 #define PRT_VA	(64ull << 30)
 
-static int enable_xnack(struct svm *svm)
-{
-	struct kfd_ioctl_set_xnack_mode_args xnack = { .xnack_enabled = 1 };
-
-	return do_ioctl(svm->kfd, AMDKFD_IOC_SET_XNACK_MODE, &xnack);
-}
-
 static int map_prt(int fd)
 {
 	struct drm_amdgpu_gem_va arg = {
@@ -39,7 +32,7 @@ TEST(queue_faults_beside)
 	if (svm_open(&svm))
 		SKIP(return, "no KFD");
 	kmsg = kmsg_open();
-	if (enable_xnack(&svm))
+	if (svm_enable_xnack(svm.kfd))
 		SKIP(return, "no retry faults");
 	ASSERT_EQ(0, map_prt(svm.gpu[0].drm));
 	ASSERT_EQ(0, svm_queue_open(&svm, &svm.gpu[0], &queue));

@@ -19,20 +19,13 @@ FIXTURE(xnack) {
 	int kmsg;
 };
 
-static int enable_xnack(struct svm *svm)
-{
-	struct kfd_ioctl_set_xnack_mode_args xnack = { .xnack_enabled = 1 };
-
-	return do_ioctl(svm->kfd, AMDKFD_IOC_SET_XNACK_MODE, &xnack);
-}
-
 FIXTURE_SETUP(xnack)
 {
 	self->svm.kfd = -1;
 	if (svm_open(&self->svm))
 		SKIP(return, "no KFD");
 	self->kmsg = kmsg_open();
-	if (enable_xnack(&self->svm))
+	if (svm_enable_xnack(self->svm.kfd))
 		SKIP(return, "no retry faults");
 	for (int i = 0; i < self->svm.nr; i++)
 		ASSERT_EQ(0, svm_queue_open(&self->svm, &self->svm.gpu[i],
@@ -154,7 +147,7 @@ static void be_bad(int ready)
 	struct svm svm;
 	char *to, *hole;
 
-	if (svm_open(&svm) || enable_xnack(&svm) ||
+	if (svm_open(&svm) || svm_enable_xnack(svm.kfd) ||
 	    svm_queue_open(&svm, &svm.gpu[0], &queue))
 		_exit(1);
 	to = svm_map(LEN);
