@@ -507,8 +507,6 @@ void engine::wake() noexcept
 
 int engine::run(deadline until) noexcept
 {
-	if (held_back() && until == deadline{})
-		return -ETIME;
 	// What a coroutine starts is no part of somebody else's chain.
 	if (chaining_)
 		return reap(until);

@@ -36,18 +36,6 @@ std::string number_text(const sockaddr &address, uint16_t port)
 		  : std::format("{}:{}", host, port);
 }
 
-} // namespace
-
-std::string text_of(const sockaddr &address)
-{
-	// The port is at the same place in both.
-	auto &v4 = reinterpret_cast<const sockaddr_in &>(address);
-
-	return number_text(address, ntohs(v4.sin_port));
-}
-
-namespace {
-
 unsigned receives_of(const endpoint_options &options)
 {
 	return options.messages + flow::reserve;
@@ -59,6 +47,14 @@ unsigned sends_of(const endpoint_options &options)
 }
 
 } // namespace
+
+std::string text_of(const sockaddr &address)
+{
+	// The port is at the same place in both.
+	auto &v4 = reinterpret_cast<const sockaddr_in &>(address);
+
+	return number_text(address, ntohs(v4.sin_port));
+}
 
 result<void> check_options(const endpoint_options &options, const card &by)
 {

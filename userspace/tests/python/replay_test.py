@@ -53,7 +53,7 @@ def model(*words):
 
 def packets(events):
     """How many there are of each kind and size, on how many engines of how many GPUs."""
-    known = [event for event in events if event["name"] not in ("submit", "sleep", "store", "nop")]
+    known = [event for event in events if event["name"] not in ("submit", "sleep")]
     return (collections.Counter((event["name"], event["args"]["bytes"]) for event in known),
             len({(event["pid"], event["tid"]) for event in known}))
 
