@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 
 #include "sluice/unique_fd.hpp"
+#include "stream_wire.hpp"
 
 using namespace rdma_tests;
 
@@ -237,6 +238,80 @@ TEST_F(PairTest, LargeTransfersAreWhole)
 	EXPECT_EQ(read.wait_until(after(60s)), size);
 	EXPECT_TRUE(std::ranges::equal(memory.bytes().subspan(3, size),
 				       back.bytes().subspan(7, size)));
+}
+
+// What the card has not got yet it never gets.
+TEST_F(PairTest, ALargeWriteIsCancelled)
+{
+	constexpr size_t size = 256 << 20;
+	auto memory = noise(size), there = *buffer::host(size);
+	auto local = card->register_memory(memory, remote::none),
+	     peers = card->register_memory(there, remote::write);
+
+	ASSERT_TRUE(local && peers);
+	pair();
+	remote_memory at{there.address(), there.size(), peers->remote_key()};
+	auto written = from->write(memory, *local, at, 0);
+	(void)ring->run_once(after(100ms));
+	written.cancel();
+	auto end = written.wait_until(after(60s));
+	ASSERT_FALSE(end);
+	EXPECT_EQ(end.error().code(), errc::cancelled) << end.error().message();
+	EXPECT_EQ(there.bytes().back(), std::byte{});
+	// The connection is as good as it was.
+	auto next = from->write(memory.part(size - 1, 1), *local, at, size - 1);
+	EXPECT_EQ(next.wait_until(after(20s)), 1u);
+	EXPECT_EQ(there.bytes().back(), memory.bytes().back());
+}
+
+// Were the receiver the first to go, what tells the sender that all has come might be
+// lost with it.
+TEST_F(PairTest, AReceiverGoesWhenTheSenderHasGone)
+{
+	pair();
+	auto in = *receiver::make(*ring, *to, *card, small_stream);
+	auto hearing = in.next();
+
+	EXPECT_TRUE(from->send(wire::encode_finish().span()).wait_until(after(20s)));
+	EXPECT_FALSE(within(500ms, hearing));
+	from.reset();
+	auto none = within(10s, hearing);
+	ASSERT_TRUE(none && *none);
+	EXPECT_FALSE(**none);
+}
+
+TEST_F(PairTest, ASenderThatStaysHoldsUpNoReceiver)
+{
+	auto hurried = small_stream;
+
+	hurried.patience = 1s;
+	pair();
+	auto in = *receiver::make(*ring, *to, *card, hurried);
+	auto hearing = in.next();
+
+	EXPECT_TRUE(from->send(wire::encode_finish().span()).wait_until(after(20s)));
+	auto none = within(10s, hearing);
+	ASSERT_TRUE(none && *none) << "it hangs, or failed";
+	EXPECT_FALSE(**none);
+}
+
+TEST_F(PairTest, ASenderThatHasFinishedHasGone)
+{
+	std::byte byte{};
+
+	pair();
+	auto out = *sender::make(*ring, *from, *card, small_stream);
+	auto in = *receiver::make(*ring, *to, *card, small_stream);
+	auto finishing = out.finish();
+	auto finished = within(20s, finishing);
+	ASSERT_TRUE(finished && *finished);
+	auto hearing = in.next();
+	auto none = within(20s, hearing);
+	ASSERT_TRUE(none && *none);
+	EXPECT_FALSE(**none);
+	auto after_that = from->send({&byte, 1}).wait();
+	ASSERT_FALSE(after_that);
+	EXPECT_EQ(after_that.error().code(), errc::cancelled);
 }
 
 // A sign of life is behind the data that the card has.

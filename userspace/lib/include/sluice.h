@@ -240,7 +240,9 @@ SLUICE_API int sluice_context_sleep(sluice_context *context, int64_t until,
  * after the other, each when the one before has succeeded in full, without a wake-up
  * in between. If one fails, those behind it end with -ECANCELED. One that is cancelled
  * while it waits for those before it never begins: they go on, and when the last of them
- * has ended, it and those behind it end with -ECANCELED.
+ * has ended, it and those behind it end with -ECANCELED. To wait, to cancel, to free an
+ * operation or to open a device between the two cuts the chain: what is started behind
+ * that is -EINVAL.
  * @length: how many there will be, at most
  * begin: -EBUSY if a chain is open already. end: -EINVAL if none is.
  */
@@ -1193,7 +1195,10 @@ SLUICE_API int sluice_sender_send(sluice_sender *sender,
 				  const struct sluice_source *source,
 				  sluice_operation **operation);
 
-/* Say that there are no more. -ECONNRESET if the receiver has left before. */
+/*
+ * Say that there are no more, and end the connection when the receiver's card has that.
+ * -ECONNRESET if the receiver has left before.
+ */
 SLUICE_API int sluice_sender_finish(sluice_sender *sender,
 				    sluice_operation **operation);
 
@@ -1212,7 +1217,7 @@ SLUICE_API void sluice_receiver_free(sluice_receiver *receiver);
 
 /*
  * Wait for the next offer. Its value is 1, and sluice_receiver_offer() has it; or 0:
- * the sender has no more. -ETIMEDOUT if there is none for as long as patience_ns.
+ * the sender has no more, and has gone. -ETIMEDOUT if there is none for as long as patience_ns.
  * -EINVAL from offer, receive and refuse: nothing is offered now.
  */
 SLUICE_API int sluice_receiver_next(sluice_receiver *receiver,

@@ -120,6 +120,7 @@ result<void> card::open_device(std::string_view name)
 			     (rc & IBV_ODP_SUPPORT_RECV);
 	read_resources = static_cast<uint16_t>(
 		std::clamp(attributes.orig_attr.max_qp_rd_atom, 0, 255));
+	ports = attributes.orig_attr.phys_port_cnt;
 	most_bytes = uint64_t{1} << 30;
 	if (ibv_query_port(verbs.get(), 1, &port) == 0 && port.max_msg_sz)
 		most_bytes = port.max_msg_sz;
@@ -278,6 +279,15 @@ void card::fail_all(std::string_view what) noexcept
 		user->fail(why);
 }
 
+void card::port_failed(uint8_t port) noexcept
+{
+	error why(errc::device, info.name, std::format("its port {} went down", port));
+
+	for (card_user *user : users_)
+		if (ports == 1 || user->port() == port)
+			user->fail(why);
+}
+
 void card::take_completions() noexcept
 {
 	ibv_cq *cq;
@@ -332,7 +342,7 @@ void card::on_device_event(const ibv_async_event &event) noexcept
 				"a completion queue overflowed"});
 		break;
 	case IBV_EVENT_PORT_ERR:
-		fail_all(std::format("its port {} went down", event.element.port_num));
+		port_failed(static_cast<uint8_t>(event.element.port_num));
 		break;
 	case IBV_EVENT_DEVICE_FATAL: fail_all("the device failed"); break;
 	default: break;

@@ -63,6 +63,8 @@ public:
 	virtual void on_broken(ibv_event_type) noexcept {}
 	/// The card does not work any more.
 	virtual void fail(const error &why) noexcept = 0;
+	/// The only port of the card that it uses; 0: any.
+	virtual uint8_t port() const noexcept = 0;
 	/// Time passes. @return when to call again at the latest
 	virtual deadline on_tick(deadline now) noexcept = 0;
 	/// Act on what was noted.
@@ -86,6 +88,7 @@ public:
 	uint64_t most_bytes = 0;	 ///< that one request moves
 	bool on_demand_messages = false; ///< for sends and receives as well
 	uint16_t read_resources = 0;	 ///< reads of a peer that are served at once
+	uint8_t ports = 0;
 	context_ptr verbs;
 	pd_ptr pd;
 	channel_ptr completions;
@@ -139,6 +142,8 @@ private:
 	/// Note that it is over for all. settle() destroys some: not in the middle of a
 	/// handler.
 	void fail_all(std::string_view what) noexcept;
+	/// The same for all that have no other port.
+	void port_failed(uint8_t port) noexcept;
 	void settle() noexcept;
 	bool quiet() const noexcept;
 

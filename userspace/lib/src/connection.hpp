@@ -72,6 +72,7 @@ public:
 	void listen() noexcept override;
 	void on_broken(ibv_event_type what) noexcept override;
 	void fail(const error &why) noexcept override;
+	uint8_t port() const noexcept override { return id_ ? id_->port_num : 0; }
 	deadline on_tick(deadline now) noexcept override;
 	void settle() noexcept override;
 
@@ -86,6 +87,8 @@ private:
 	/// Something that the card does or will do.
 	struct work {
 		op_state *op = nullptr; ///< none: a message of our own
+		bool last = true;	///< the operation is over with it
+		bool stopped = false;	///< the operation was cancelled
 		std::shared_ptr<registration_data> memory;
 		uint64_t local = 0, remote = 0;
 		uint32_t length = 0, remote_key = 0;
@@ -132,6 +135,7 @@ private:
 	void post() noexcept;
 	void gone(const work &w, const ibv_wc &how) noexcept;
 	void finish_all(fifo<work> &which) noexcept;
+	bool end_early(const op_state &op) noexcept;
 	void stop(op_state &op) noexcept;
 	void take_completions() noexcept;
 	void completed(const ibv_wc &wc) noexcept;

@@ -3,6 +3,7 @@
 
 #include "connector.hpp"
 #include "hang_up.hpp"
+#include "one_context.hpp"
 #include "try.hpp"
 
 namespace sluice {
@@ -26,8 +27,8 @@ result<endpoint> endpoint::connect(context &in, nic &card, std::string_view host
 				   uint16_t port, const endpoint_options &options,
 				   deadline until)
 {
-	if (&card.inside().in != &in.inside())
-		return fail(errc::usage, card.info().name, "it is of another context");
+	SLUICE_CHECK(
+		detail::check_context(card.info().name, card.inside().in, in.inside()));
 	SLUICE_CHECK(detail::check_options(options, card.inside()));
 	detail::connector one(in, card.inside().shared_from_this(), host, port, options,
 			      until);

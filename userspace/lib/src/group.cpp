@@ -8,6 +8,7 @@
 
 #include "gpu.hpp"
 #include "group_plan.hpp"
+#include "one_context.hpp"
 #include "process_set.hpp"
 #include "try.hpp"
 
@@ -92,10 +93,7 @@ result<prepared_batch> prepare_rank(device &gpu, std::span<const detail::step> s
 
 result<void> check_context(device &gpu, const detail::engine &ring)
 {
-	if (&gpu.inside().ring() != &ring)
-		return fail(errc::usage, gpu.info().address,
-			    "it was opened on another context than its group's");
-	return {};
+	return detail::check_context(gpu.info().address, gpu.inside().ring(), ring);
 }
 
 /// FNV-1a, of numbers.

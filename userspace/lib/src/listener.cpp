@@ -5,6 +5,7 @@
 #include <format>
 
 #include "connection.hpp"
+#include "one_context.hpp"
 #include "resolve.hpp"
 #include "try.hpp"
 
@@ -59,7 +60,10 @@ public:
 	~door() override;
 
 	result<void> open(context &in, std::string_view host, uint16_t port);
-	uint16_t port() const noexcept { return ntohs(rdma_get_src_port(id_.get())); }
+	uint16_t port_of_tcp() const noexcept
+	{
+		return ntohs(rdma_get_src_port(id_.get()));
+	}
 	operation arrival() noexcept;
 	std::unique_ptr<connection> take() noexcept;
 	result<void> working() const;
@@ -68,6 +72,7 @@ public:
 
 	void on_cm(const cm_event &event) noexcept override;
 	void fail(const error &why) noexcept override;
+	uint8_t port() const noexcept override { return id_ ? id_->port_num : 0; }
 	deadline on_tick(deadline) noexcept override { return never; }
 	void settle() noexcept override;
 
@@ -257,8 +262,8 @@ listener::~listener() = default;
 result<listener> listener::open(context &in, nic &card, std::string_view host,
 				uint16_t port, const endpoint_options &options)
 {
-	if (&card.inside().in != &in.inside())
-		return fail(errc::usage, card.info().name, "it is of another context");
+	SLUICE_CHECK(
+		detail::check_context(card.info().name, card.inside().in, in.inside()));
 	SLUICE_CHECK(detail::check_options(options, card.inside()));
 	auto made = std::make_unique<detail::door>(card.inside().shared_from_this(),
 						   options);
@@ -269,7 +274,7 @@ result<listener> listener::open(context &in, nic &card, std::string_view host,
 
 uint16_t listener::port() const noexcept
 {
-	return door_->port();
+	return door_->port_of_tcp();
 }
 
 result<endpoint> listener::accept(deadline until)

@@ -7,6 +7,7 @@
 #include "card.hpp"
 #include "gpu.hpp"
 #include "hang_up.hpp"
+#include "one_context.hpp"
 #include "placement.hpp"
 #include "try.hpp"
 
@@ -109,11 +110,10 @@ result<void> stream_end::check_context() const
 	// Beside those of pieces: hearing and saying, a watch, a timer.
 	const size_t most = options_.pieces * operations_of_piece() + 8;
 
-	if (&card_.inside().in != &in)
-		return fail(errc::usage, card_.info().name, "it is of another context");
-	if (options_.gpu && &options_.gpu->inside().ring() != &in)
-		return fail(errc::usage, options_.gpu->info().address,
-			    "it is of another context");
+	SLUICE_CHECK(detail::check_context(card_.info().name, card_.inside().in, in));
+	if (options_.gpu)
+		SLUICE_CHECK(detail::check_context(options_.gpu->info().address,
+						   options_.gpu->inside().ring(), in));
 	if (most > in.capacity())
 		return fail(
 			errc::usage, "stream",

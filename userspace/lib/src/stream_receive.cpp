@@ -10,8 +10,8 @@ namespace sluice {
 
 namespace detail {
 
-// An endpoint has 64 messages under way at most. Each piece may have two: that the one
-// before arrived, and the grant for it.
+// An endpoint has room for 68 messages. Each piece may have two: that the one before
+// arrived, and the grant for it.
 static constexpr unsigned most_with_two_messages = 31;
 
 class receiving final : public stream_end {
@@ -30,6 +30,8 @@ private:
 	/// Two messages, and a wait.
 	size_t operations_of_piece() const noexcept override { return 3; }
 	task<result<void>> hear_offer();
+	/// Wait until a sender that has no more is gone.
+	task<result<void>> see_off();
 	result<void> prepare_for_pieces();
 	result<void> fits();
 	task<result<void>> accept();
@@ -91,7 +93,7 @@ task<result<void>> receiving::hear_offer()
 		co_return std::unexpected(m.error());
 	no_more_ = wire::decode_finish(*m);
 	if (no_more_)
-		co_return {};
+		co_return co_await see_off();
 	auto open = wire::decode_open(*m);
 	if (!open)
 		co_return peer_failed(*m);
@@ -101,18 +103,26 @@ task<result<void>> receiving::hear_offer()
 	co_return {};
 }
 
+// The sender goes when it knows that FINISH has come. Whatever comes instead, nothing
+// is to be received any more.
+task<result<void>> receiving::see_off()
+{
+	(void)co_await hear();
+	co_return {};
+}
+
 task<result<std::optional<stream_offer>>> receiving::next()
 {
 	why_.reset();
 	auto watching = watch_over();
 	auto heard = co_await or_give_up(hear_offer());
 
+	if (no_more_)
+		co_return std::optional<stream_offer>();
 	if (!heard) {
 		co_await fail_with(heard.error());
 		co_return why();
 	}
-	if (no_more_)
-		co_return std::optional<stream_offer>();
 	co_return offer_;
 }
 

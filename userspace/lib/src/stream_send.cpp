@@ -413,9 +413,15 @@ task<result<void>> sending::send_all()
 	co_return step;
 }
 
+// The receiver waits for the end of the connection: were it the first to go, the card's
+// acknowledgment of FINISH might go with it.
 task<result<void>> sending::finish()
 {
-	co_return co_await say_alone(wire::encode_finish());
+	auto said = co_await say_alone(wire::encode_finish());
+
+	if (said)
+		break_off("there is nothing more to send");
+	co_return said;
 }
 
 } // namespace detail

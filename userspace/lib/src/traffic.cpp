@@ -120,24 +120,37 @@ operation connection::transfer(bool write, const slice &local, const registratio
 	return begin(what, op);
 }
 
-// What the card has cannot be taken back, nor can a transfer of which it has a part.
+// What the card has cannot be taken back: the operation ends with that.
 void connection::stop(op_state &op) noexcept
 {
 	error why(errc::cancelled, op.what, "cancelled");
 
 	for (size_t i = 0; i < waiting_.size(); i++)
-		if (waiting_[i].op == &op && waiting_[i].length == waiting_[i].whole) {
+		if (waiting_[i].op == &op) {
 			work w = waiting_.extract(i);
 
 			if (w.what == action::send)
 				free_slots_.push_back(w.slot);
-			return in_.finish(op, std::unexpected(why));
+			if (w.length == w.whole || !end_early(op))
+				in_.finish(op, std::unexpected(why));
+			return;
 		}
 	for (size_t i = 0; i < wanted_.size(); i++)
 		if (wanted_[i].op == &op) {
 			wanted_.extract(i);
 			return in_.finish(op, std::unexpected(why));
 		}
+}
+
+// The card gets no more parts of an operation. Does it have one still?
+bool connection::end_early(const op_state &op) noexcept
+{
+	for (size_t i = posted_.size(); i-- > 0;)
+		if (posted_[i].op == &op) {
+			posted_[i].last = posted_[i].stopped = true;
+			return true;
+		}
+	return false;
 }
 
 // --- to the card --------------------------------------------------------------------
@@ -177,7 +190,7 @@ connection::work connection::next_to_post() noexcept
 	if (first.what == action::send || first.length <= most_of_a_part)
 		return waiting_.pop();
 	work part = first;
-	part.op = nullptr;
+	part.last = false;
 	part.length = most_of_a_part;
 	first.local += most_of_a_part;
 	first.remote += most_of_a_part;
@@ -381,10 +394,15 @@ void connection::gone(const work &w, const ibv_wc &how) noexcept
 	}
 	if (how.status != IBV_WC_SUCCESS)
 		broken(w, how);
-	if (w.op && how.status == IBV_WC_SUCCESS)
-		in_.finish(*w.op, w.whole);
-	else if (w.op)
+	if (!w.op || !w.last)
+		return;
+	if (how.status != IBV_WC_SUCCESS)
 		in_.finish(*w.op, std::unexpected(*cause_));
+	else if (w.stopped)
+		in_.finish(*w.op,
+			   sluice::fail(errc::cancelled, w.op->what, "cancelled"));
+	else
+		in_.finish(*w.op, w.whole);
 }
 
 // A request failed, and the connection with it. Those behind it are flushed, and end
@@ -543,7 +561,7 @@ void connection::finish_all(fifo<work> &which) noexcept
 	while (!which.empty()) {
 		work w = which.pop();
 
-		if (w.op)
+		if (w.op && w.last)
 			in_.finish(*w.op, std::unexpected(*cause_));
 	}
 }

@@ -195,7 +195,9 @@ class Sender(_End):
                      lib.sluice_sender_send, self._raw, it)
 
     def finish(self) -> Operation[None]:
-        """Say that there are no more. PeerLostError if the receiver has left before."""
+        """Say that there are no more, and end the connection when the receiver's card
+        has that. PeerLostError if the receiver has left before.
+        """
         return start(self._home, nothing, None, lib.sluice_sender_finish, self._raw)
 
 

@@ -71,34 +71,84 @@ TEST_F_TIMEOUT(fault, reads_nothing, 60)
 	EXPECT_EQ(0, write_word(&self->gpu, &self->ib, 4));
 }
 
+#define PLACE	0x40000000
+
+static int gem_va(struct gpu *gpu, struct buffer *b, uint32_t operation,
+		  uint32_t flags, uint64_t va, uint64_t size)
+{
+	struct drm_amdgpu_gem_va arg = {
+		.handle = operation == AMDGPU_VA_OP_CLEAR ? 0 : b->handle,
+		.operation = operation,
+		.flags = flags,
+		.va_address = va,
+		.map_size = size,
+	};
+
+	return do_ioctl(gpu->fd, DRM_IOCTL_AMDGPU_GEM_VA, &arg);
+}
+
+static int new_filled_buffer(struct gpu *gpu, struct buffer *b)
+{
+	int ret = new_buffer(gpu, b, 8192, AMDGPU_GEM_DOMAIN_GTT);
+
+	ret = ret ? ret : map_cpu(gpu, b, NULL);
+	if (!ret)
+		memset(b->cpu, 0x11, 8192);
+	return ret;
+}
+
+/* A job writes to PLACE, which is not for it, and to memory of its own. */
+static int write_astray(FIXTURE_DATA(fault) *self, struct buffer *b)
+{
+	const uint64_t mark = self->ib.va + 4096;
+	uint32_t words[16] = {
+		5, PLACE, 0, 0xbad, 5, LO(mark), HI(mark), 3,
+	};
+	struct buffer *all[] = { &self->ib, b };
+	uint64_t fence;
+	int ret;
+
+	memcpy(self->ib.cpu, words, sizeof(words));
+	ret = submit(&self->gpu, all, 2, 16, &fence);
+	return ret ? ret : wait_fence(&self->gpu, fence, 30);
+}
+
 TEST_F_TIMEOUT(fault, writes_read_only, 60)
 {
 	struct buffer b;
-	struct drm_amdgpu_gem_va va = {
-		.operation = AMDGPU_VA_OP_MAP,
-		.flags = AMDGPU_VM_PAGE_READABLE,
-		.va_address = 0x40000000,
-		.map_size = 4096,
-	};
-	const uint64_t mark = self->ib.va + 4096;
-	uint32_t words[16] = {
-		5, 0x40000000, 0, 0xbad, 5, LO(mark), HI(mark), 3,
-	};
-	struct buffer *all[] = { &self->ib, &b };
-	uint64_t fence;
 
-	ASSERT_EQ(0, new_buffer(&self->gpu, &b, 4096, AMDGPU_GEM_DOMAIN_GTT));
-	ASSERT_EQ(0, map_cpu(&self->gpu, &b, NULL));
-	memset(b.cpu, 0x11, 4096);
-	va.handle = b.handle;
-	ASSERT_EQ(0, do_ioctl(self->gpu.fd, DRM_IOCTL_AMDGPU_GEM_VA, &va));
-	memcpy(self->ib.cpu, words, sizeof(words));
-	ASSERT_EQ(0, submit(&self->gpu, all, 2, 16, &fence));
-	EXPECT_EQ(0, wait_fence(&self->gpu, fence, 30));
+	ASSERT_EQ(0, new_filled_buffer(&self->gpu, &b));
+	ASSERT_EQ(0, gem_va(&self->gpu, &b, AMDGPU_VA_OP_MAP,
+			    AMDGPU_VM_PAGE_READABLE, PLACE, b.size));
+	EXPECT_EQ(0, write_astray(self, &b));
 	EXPECT_EQ(3, ((uint32_t *)self->ib.cpu)[1024]);
 	EXPECT_EQ(0x11111111, *(uint32_t *)b.cpu);
 	EXPECT_TRUE(kmsg_comes(self->faults, self->gpus[0], "page fault"));
 	EXPECT_EQ(0, context_state(&self->gpu, self->gpu.context));
+}
+
+/*
+ * The second page of a mapping is unmapped, then what is left of it: before the
+ * driver has looked at page tables.
+ */
+TEST_F_TIMEOUT(fault, writes_what_was_left, 60)
+{
+	const uint32_t flags = AMDGPU_VM_PAGE_READABLE |
+			       AMDGPU_VM_PAGE_WRITEABLE;
+	struct buffer b;
+
+	ASSERT_EQ(0, new_filled_buffer(&self->gpu, &b));
+	ASSERT_EQ(0, gem_va(&self->gpu, &b, AMDGPU_VA_OP_MAP, flags, PLACE,
+			    b.size));
+	ASSERT_EQ(0, write_word(&self->gpu, &self->ib, 2));
+	ASSERT_EQ(0, gem_va(&self->gpu, &b, AMDGPU_VA_OP_CLEAR,
+			    AMDGPU_VM_DELAY_UPDATE, PLACE + 4096, 4096));
+	ASSERT_EQ(0, gem_va(&self->gpu, &b, AMDGPU_VA_OP_UNMAP,
+			    AMDGPU_VM_DELAY_UPDATE, PLACE, 4096));
+	EXPECT_EQ(0, write_astray(self, &b));
+	EXPECT_EQ(3, ((uint32_t *)self->ib.cpu)[1024]);
+	EXPECT_EQ(0x11111111, *(uint32_t *)b.cpu);
+	EXPECT_TRUE(kmsg_comes(self->faults, self->gpus[0], "page fault"));
 }
 
 TEST_HARNESS_MAIN
