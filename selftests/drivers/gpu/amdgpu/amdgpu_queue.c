@@ -106,6 +106,29 @@ TEST_F(queue, engine_is_full)
 	svm_queue_close(&self->svm, &other);
 }
 
+/*
+ * A page that goes has the queues of the process stopped, and restored some time
+ * later. What comes to the queue at any time meanwhile is not lost.
+ */
+TEST_F_TIMEOUT(queue, rings_while_it_is_restored, 200)
+{
+	char *gone = svm_map(LEN);
+	struct svm_queue q;
+	int i, ret = 0;
+
+	ASSERT_NE(NULL, gone);
+	ASSERT_EQ(0, svm_access(&self->svm, gone, LEN, self->gpu));
+	ASSERT_EQ(0, svm_queue_open(&self->svm, self->gpu, &q));
+	for (i = 0; i < 300 && !ret; i++) {
+		*gone = i;
+		ASSERT_EQ(0, madvise(gone, LEN, MADV_DONTNEED));
+		usleep(rand() % 8000);
+		ret = svm_queue_copy(&q, self->from, self->to, SVM_PAGE);
+	}
+	EXPECT_EQ(0, ret) TH_LOG("copy %d", i);
+	svm_queue_close(&self->svm, &q);
+}
+
 static int leave_one(unsigned int engine)
 {
 	struct svm_queue q;
