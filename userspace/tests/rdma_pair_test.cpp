@@ -258,10 +258,41 @@ TEST_F(PairTest, ALargeWriteIsCancelled)
 	ASSERT_FALSE(end);
 	EXPECT_EQ(end.error().code(), errc::cancelled) << end.error().message();
 	EXPECT_EQ(there.bytes().back(), std::byte{});
+	// Nothing moves any more.
+	std::ranges::fill(there.bytes(), std::byte{0x55});
+	while (ring->run_once(after(500ms)).value_or(0))
+		;
+	EXPECT_EQ(std::ranges::count(there.bytes(), std::byte{0x55}),
+		  std::ssize(there.bytes()));
 	// The connection is as good as it was.
 	auto next = from->write(memory.part(size - 1, 1), *local, at, size - 1);
 	EXPECT_EQ(next.wait_until(after(20s)), 1u);
 	EXPECT_EQ(there.bytes().back(), memory.bytes().back());
+}
+
+// The card had a part of it, and the rest never.
+TEST_F(PairTest, ALargeWriteEndsOnceIfItsPeerGoes)
+{
+	constexpr size_t size = 256 << 20;
+	auto memory = noise(size), there = *buffer::host(size);
+	auto local = card->register_memory(memory, remote::none),
+	     peers = card->register_memory(there, remote::write);
+
+	ASSERT_TRUE(local && peers);
+	pair();
+	auto written =
+		[](operation of) -> task<result<size_t>> {
+		co_return co_await of;
+	}(from->write(memory, *local,
+				 {there.address(), there.size(), peers->remote_key()},
+				 0));
+	(void)ring->run_once(after(100ms));
+	to.reset();
+	auto end = within(60s, written);
+	ASSERT_TRUE(end);
+	ASSERT_FALSE(*end);
+	EXPECT_EQ(end->error().code(), errc::peer_lost) << end->error().message();
+	EXPECT_TRUE(ring->sleep_until(after(1ms)).wait());
 }
 
 // Were the receiver the first to go, what tells the sender that all has come might be
@@ -311,7 +342,23 @@ TEST_F(PairTest, ASenderThatHasFinishedHasGone)
 	EXPECT_FALSE(**none);
 	auto after_that = from->send({&byte, 1}).wait();
 	ASSERT_FALSE(after_that);
-	EXPECT_EQ(after_that.error().code(), errc::cancelled);
+	EXPECT_EQ(after_that.error().code(), errc::usage);
+}
+
+TEST_F(PairTest, NothingIsDueWhenTheSenderHasFinished)
+{
+	std::byte byte{};
+
+	pair();
+	auto in = *receiver::make(*ring, *to, *card, small_stream);
+	auto hearing = in.next();
+
+	EXPECT_TRUE(from->send(wire::encode_finish().span()).wait_until(after(20s)));
+	EXPECT_TRUE(from->send({&byte, 1}).wait_until(after(20s)));
+	auto end = within(10s, hearing);
+	ASSERT_TRUE(end);
+	ASSERT_FALSE(*end);
+	EXPECT_EQ(end->error().code(), errc::protocol) << end->error().message();
 }
 
 // A sign of life is behind the data that the card has.

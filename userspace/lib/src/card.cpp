@@ -284,7 +284,7 @@ void card::port_failed(uint8_t port) noexcept
 	error why(errc::device, info.name, std::format("its port {} went down", port));
 
 	for (card_user *user : users_)
-		if (ports == 1 || user->port() == port)
+		if (ports == 1 || user->card_port() == port)
 			user->fail(why);
 }
 

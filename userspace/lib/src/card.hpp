@@ -64,7 +64,7 @@ public:
 	/// The card does not work any more.
 	virtual void fail(const error &why) noexcept = 0;
 	/// The only port of the card that it uses; 0: any.
-	virtual uint8_t port() const noexcept = 0;
+	virtual uint8_t card_port() const noexcept = 0;
 	/// Time passes. @return when to call again at the latest
 	virtual deadline on_tick(deadline now) noexcept = 0;
 	/// Act on what was noted.

@@ -72,7 +72,7 @@ public:
 	void listen() noexcept override;
 	void on_broken(ibv_event_type what) noexcept override;
 	void fail(const error &why) noexcept override;
-	uint8_t port() const noexcept override { return id_ ? id_->port_num : 0; }
+	uint8_t card_port() const noexcept override { return id_ ? id_->port_num : 0; }
 	deadline on_tick(deadline now) noexcept override;
 	void settle() noexcept override;
 

@@ -91,11 +91,6 @@ result<prepared_batch> prepare_rank(device &gpu, std::span<const detail::step> s
 	return gpu.prepare(all);
 }
 
-result<void> check_context(device &gpu, const detail::engine &ring)
-{
-	return detail::check_context(gpu.info().address, gpu.inside().ring(), ring);
-}
-
 /// FNV-1a, of numbers.
 class summary {
 public:
@@ -166,7 +161,8 @@ result<group> group::make(context &in, std::span<device *const> gpus)
 
 	SLUICE_CHECK(detail::check_gpus(gpus.size()));
 	for (device *gpu : gpus)
-		SLUICE_CHECK(check_context(*gpu, *made.ring_));
+		SLUICE_CHECK(detail::check_context(gpu->info().address,
+						   gpu->inside().ring(), *made.ring_));
 	made.gpus_.assign(gpus.begin(), gpus.end());
 	return made;
 }
@@ -175,7 +171,8 @@ result<group> group::make(context &in, device &gpu, const processes &with)
 {
 	group made(in);
 
-	SLUICE_CHECK(check_context(gpu, *made.ring_));
+	SLUICE_CHECK(detail::check_context(gpu.info().address, gpu.inside().ring(),
+					   *made.ring_));
 	if (&with.inside()->ring() != made.ring_)
 		return fail(errc::usage, "group",
 			    "the processes have met on another context than its own");

@@ -60,10 +60,7 @@ public:
 	~door() override;
 
 	result<void> open(context &in, std::string_view host, uint16_t port);
-	uint16_t port_of_tcp() const noexcept
-	{
-		return ntohs(rdma_get_src_port(id_.get()));
-	}
+	uint16_t port() const noexcept { return ntohs(rdma_get_src_port(id_.get())); }
 	operation arrival() noexcept;
 	std::unique_ptr<connection> take() noexcept;
 	result<void> working() const;
@@ -72,7 +69,7 @@ public:
 
 	void on_cm(const cm_event &event) noexcept override;
 	void fail(const error &why) noexcept override;
-	uint8_t port() const noexcept override { return id_ ? id_->port_num : 0; }
+	uint8_t card_port() const noexcept override { return id_ ? id_->port_num : 0; }
 	deadline on_tick(deadline) noexcept override { return never; }
 	void settle() noexcept override;
 
@@ -274,7 +271,7 @@ result<listener> listener::open(context &in, nic &card, std::string_view host,
 
 uint16_t listener::port() const noexcept
 {
-	return door_->port_of_tcp();
+	return door_->port();
 }
 
 result<endpoint> listener::accept(deadline until)

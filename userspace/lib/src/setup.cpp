@@ -16,9 +16,8 @@ namespace {
 // What rdma_cm may spend on a step; the caller's deadline is checked beside it.
 constexpr int step_ms = 2000;
 
-// As many sends as this wait for a credit, or twice the window: one for each piece of a
-// stream of 64, and what it says beside them.
-constexpr unsigned least_sends = 68;
+// As many sends as this wait for a credit, or twice the window.
+constexpr unsigned least_sends = 64;
 
 // rdma_cm's reasons to reject, from InfiniBand's specification, 12.6.7.2.
 constexpr int nobody_listens = 8;

@@ -104,7 +104,7 @@ found_path find_in_gpu(nic &card, const stream_options &options)
 } // namespace
 
 // Else nobody would run what this end waits for, or there would be no room for it.
-result<void> stream_end::check_context() const
+result<void> stream_end::check_fit() const
 {
 	const engine &in = engine_of(context_);
 	// Beside those of pieces: hearing and saying, a watch, a timer.
@@ -126,7 +126,7 @@ result<void> stream_end::check_context() const
 result<void> stream_end::prepare()
 {
 	SLUICE_CHECK(check_options(options_));
-	SLUICE_CHECK(check_context());
+	SLUICE_CHECK(check_fit());
 	SLUICE_TRY(auto found, find_path(card_, options_));
 	path_ = found.path;
 	because_ = std::move(found.reason);

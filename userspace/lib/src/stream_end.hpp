@@ -88,7 +88,7 @@ protected:
 	/// End the connection: nothing has to be waited for then.
 	void break_off(const char *why) noexcept;
 
-	result<void> check_context() const;
+	result<void> check_fit() const;
 	/// How many operations one piece may have under way.
 	virtual size_t operations_of_piece() const noexcept = 0;
 	result<void> make_pieces();

@@ -10,8 +10,8 @@ namespace sluice {
 
 namespace detail {
 
-// An endpoint has room for 68 messages. Each piece may have two: that the one before
-// arrived, and the grant for it.
+// An endpoint has 64 messages under way at most. Each piece may have two: that the one
+// before arrived, and the grant for it.
 static constexpr unsigned most_with_two_messages = 31;
 
 class receiving final : public stream_end {
@@ -32,6 +32,8 @@ private:
 	task<result<void>> hear_offer();
 	/// Wait until a sender that has no more is gone.
 	task<result<void>> see_off();
+	/// Has the sender of a connection that has ended gone on before?
+	task<bool> sender_went_on();
 	result<void> prepare_for_pieces();
 	result<void> fits();
 	task<result<void>> accept();
@@ -63,9 +65,10 @@ private:
 	uint64_t piece_ = 0;
 	uint64_t expected_ = 0; ///< offset of the next piece
 	uint64_t granted_ = 0, arrived_ = 0, checked_ = 0, written_ = 0;
-	uint64_t stored_ = 0;	  ///< pieces so far, in order
-	bool no_more_ = false;	  ///< instead of an offer
-	bool sequential_ = false; ///< the sink has no offsets
+	uint64_t stored_ = 0;	      ///< pieces so far, in order
+	bool no_more_ = false;	      ///< instead of an offer
+	std::optional<size_t> early_; ///< size of an offer that was heard already
+	bool sequential_ = false;     ///< the sink has no offsets
 };
 
 void receiving::let_go() noexcept
@@ -87,8 +90,12 @@ error receiving::meaning_of(error reason) const noexcept
 
 task<result<void>> receiving::hear_offer()
 {
-	auto m = co_await hear();
+	result<std::span<const std::byte>> m =
+		std::span<const std::byte>(message_).first(early_.value_or(0));
 
+	if (!early_)
+		m = co_await hear();
+	early_.reset();
 	if (!m)
 		co_return std::unexpected(m.error());
 	no_more_ = wire::decode_finish(*m);
@@ -103,12 +110,24 @@ task<result<void>> receiving::hear_offer()
 	co_return {};
 }
 
-// The sender goes when it knows that FINISH has come. Whatever comes instead, nothing
-// is to be received any more.
+// The sender goes when it knows that FINISH has come.
 task<result<void>> receiving::see_off()
 {
-	(void)co_await hear();
+	moved();
+	if (auto m = co_await hear())
+		co_return peer_failed(*m);
 	co_return {};
+}
+
+// The sender has heard that all is there, if it went on: it may have gone before its
+// card acknowledged that.
+task<bool> receiving::sender_went_on()
+{
+	auto m = co_await hear();
+
+	if (m && (wire::decode_finish(*m) || wire::decode_open(*m)))
+		early_ = m->size();
+	co_return early_.has_value();
 }
 
 task<result<std::optional<stream_offer>>> receiving::next()
@@ -117,7 +136,7 @@ task<result<std::optional<stream_offer>>> receiving::next()
 	auto watching = watch_over();
 	auto heard = co_await or_give_up(hear_offer());
 
-	if (no_more_)
+	if (no_more_ && (heard || heard.error().code() == errc::timeout))
 		co_return std::optional<stream_offer>();
 	if (!heard) {
 		co_await fail_with(heard.error());
@@ -369,7 +388,10 @@ task<result<void>> receiving::close()
 	if (sink_.file >= 0 && !sequential_)
 		if (auto synced = co_await or_give_up(sync(sink_.file)); !synced)
 			co_return synced;
-	co_return co_await say(wire::encode_done(done));
+	auto said = co_await say(wire::encode_done(done));
+	if (!said && !broken() && co_await sender_went_on())
+		co_return {};
+	co_return said;
 }
 
 /// Can what was offered be taken at all?

@@ -2,6 +2,7 @@
 #include <cstring>
 #include <format>
 
+#include "hang_up.hpp"
 #include "stream_end.hpp"
 #include "try.hpp"
 
@@ -420,7 +421,8 @@ task<result<void>> sending::finish()
 	auto said = co_await say_alone(wire::encode_finish());
 
 	if (said)
-		break_off("there is nothing more to send");
+		hang_up(endpoint_, error(errc::usage, endpoint_.peer(),
+					 "the connection has ended with the stream"));
 	co_return said;
 }
 

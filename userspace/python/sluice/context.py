@@ -201,9 +201,10 @@ class Context(OnRing):
                 c = context.write(other, buffer)
             c.wait()
 
-        Keep what is started: an operation that is dropped is cancelled. To wait, to
-        cancel, to drop an operation or to open a device in the block cuts the chain:
-        what is started behind that raises UsageError.
+        Keep what is started: an operation that is dropped is cancelled, when the block
+        has ended. Nothing can be waited for in the block. To cancel an operation or to
+        open a device or a NIC there cuts the chain: what is started behind that raises
+        UsageError.
 
         length: how many there will be, at most. If one fails, those behind it raise
         OperationCancelledError. BusyError if a chain is open.

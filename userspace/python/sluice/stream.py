@@ -215,8 +215,8 @@ class Receiver(_End):
                                                    require))
 
     def next(self) -> Operation[Offer | None]:
-        """Wait for the next offer. None: the sender has no more. DeadlineError if there
-        is none for as long as `patience`."""
+        """Wait for the next offer. None: the sender has no more, and has gone, or stayed
+        for `patience`. DeadlineError if nothing is offered for as long as that."""
         return start(self._home, lambda there: self.offer if there else None, None,
                      lib.sluice_receiver_next, self._raw)
 

@@ -97,19 +97,17 @@ static int new_filled_buffer(struct gpu *gpu, struct buffer *b)
 	return ret;
 }
 
-/* A job writes to PLACE, which is not for it, and to memory of its own. */
-static int write_astray(FIXTURE_DATA(fault) *self, struct buffer *b)
+/* A job writes to @at, which is not for it, and to memory of its own. */
+static int write_astray(FIXTURE_DATA(fault) *self, uint32_t at)
 {
 	const uint64_t mark = self->ib.va + 4096;
 	uint32_t words[16] = {
-		5, PLACE, 0, 0xbad, 5, LO(mark), HI(mark), 3,
+		5, at, 0, 0xbad, 5, LO(mark), HI(mark), 3,
 	};
-	struct buffer *all[] = { &self->ib, b };
 	uint64_t fence;
 	int ret;
 
-	memcpy(self->ib.cpu, words, sizeof(words));
-	ret = submit(&self->gpu, all, 2, 16, &fence);
+	ret = send_words(self, words, 16, &fence);
 	return ret ? ret : wait_fence(&self->gpu, fence, 30);
 }
 
@@ -120,35 +118,71 @@ TEST_F_TIMEOUT(fault, writes_read_only, 60)
 	ASSERT_EQ(0, new_filled_buffer(&self->gpu, &b));
 	ASSERT_EQ(0, gem_va(&self->gpu, &b, AMDGPU_VA_OP_MAP,
 			    AMDGPU_VM_PAGE_READABLE, PLACE, b.size));
-	EXPECT_EQ(0, write_astray(self, &b));
+	EXPECT_EQ(0, write_astray(self, PLACE));
 	EXPECT_EQ(3, ((uint32_t *)self->ib.cpu)[1024]);
 	EXPECT_EQ(0x11111111, *(uint32_t *)b.cpu);
 	EXPECT_TRUE(kmsg_comes(self->faults, self->gpus[0], "page fault"));
 	EXPECT_EQ(0, context_state(&self->gpu, self->gpu.context));
 }
 
+/* Page tables are cleared behind the job that has the driver clear them. */
+static bool faults_at(FIXTURE_DATA(fault) *self, uint32_t at)
+{
+	for (int i = 0; i < 3; i++)
+		if (write_astray(self, at))
+			return false;
+		else if (kmsg_comes(self->faults, self->gpus[0], "page fault"))
+			return true;
+	return false;
+}
+
 /*
- * The second page of a mapping is unmapped, then what is left of it: before the
- * driver has looked at page tables.
+ * A page of a mapping is unmapped, then the other one, or its buffer is closed: before
+ * the driver has looked at page tables. 0 if nobody reaches the buffer.
  */
-TEST_F_TIMEOUT(fault, writes_what_was_left, 60)
+static int leave(FIXTURE_DATA(fault) *self, uint32_t gone, bool close)
 {
 	const uint32_t flags = AMDGPU_VM_PAGE_READABLE |
 			       AMDGPU_VM_PAGE_WRITEABLE;
+	const uint32_t left = 2 * PLACE + 4096 - gone;
+	struct gpu *gpu = &self->gpu;
 	struct buffer b;
+	uint32_t *there;
+	int ret;
 
-	ASSERT_EQ(0, new_filled_buffer(&self->gpu, &b));
-	ASSERT_EQ(0, gem_va(&self->gpu, &b, AMDGPU_VA_OP_MAP, flags, PLACE,
-			    b.size));
-	ASSERT_EQ(0, write_word(&self->gpu, &self->ib, 2));
-	ASSERT_EQ(0, gem_va(&self->gpu, &b, AMDGPU_VA_OP_CLEAR,
-			    AMDGPU_VM_DELAY_UPDATE, PLACE + 4096, 4096));
-	ASSERT_EQ(0, gem_va(&self->gpu, &b, AMDGPU_VA_OP_UNMAP,
-			    AMDGPU_VM_DELAY_UPDATE, PLACE, 4096));
-	EXPECT_EQ(0, write_astray(self, &b));
-	EXPECT_EQ(3, ((uint32_t *)self->ib.cpu)[1024]);
-	EXPECT_EQ(0x11111111, *(uint32_t *)b.cpu);
-	EXPECT_TRUE(kmsg_comes(self->faults, self->gpus[0], "page fault"));
+	ret = new_filled_buffer(gpu, &b);
+	ret = ret ? ret : gem_va(gpu, &b, AMDGPU_VA_OP_MAP, flags, PLACE, b.size);
+	ret = ret ? ret : write_word(gpu, &self->ib, 2);
+	ret = ret ? ret : gem_va(gpu, &b, AMDGPU_VA_OP_CLEAR,
+				 AMDGPU_VM_DELAY_UPDATE, gone, 4096);
+	if (!ret && close)
+		ret = free_buffer(gpu, &b);
+	else if (!ret)
+		ret = gem_va(gpu, &b, AMDGPU_VA_OP_UNMAP,
+			     AMDGPU_VM_DELAY_UPDATE, left, 4096);
+	if (ret)
+		return ret;
+	if (!faults_at(self, left))
+		return -ENOENT;
+	there = (uint32_t *)((char *)b.cpu + (left - PLACE));
+	*there = 0x11111111;
+	ret = write_astray(self, left);
+	return ret ? ret : *there == 0x11111111 ? 0 : -EFAULT;
+}
+
+TEST_F_TIMEOUT(fault, writes_what_was_left_before, 90)
+{
+	EXPECT_EQ(0, leave(self, PLACE + 4096, false));
+}
+
+TEST_F_TIMEOUT(fault, writes_what_was_left_behind, 90)
+{
+	EXPECT_EQ(0, leave(self, PLACE, false));
+}
+
+TEST_F_TIMEOUT(fault, writes_what_was_closed, 90)
+{
+	EXPECT_EQ(0, leave(self, PLACE + 4096, true));
 }
 
 TEST_HARNESS_MAIN

@@ -89,7 +89,8 @@ public:
 	/// Write @p from, which @p local covers, to @p offset of @p to. Done when it
 	/// is in the peer's memory. errc::usage if it does not fit; errc::denied if
 	/// the peer revoked its memory, or errc::peer_lost if the end of the connection
-	/// overtakes the refusal of its card.
+	/// overtakes the refusal of its card. One that is cancelled may have written a
+	/// part; what was started behind it goes on.
 	operation write(const slice &from, const registration &local,
 			const remote_memory &to, uint64_t offset);
 	/// Read into @p to. Errors as write() has.

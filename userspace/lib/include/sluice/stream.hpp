@@ -158,7 +158,7 @@ public:
 	/// errc::no_path (it took another path than `require`).
 	task<result<stream_report>> send(stream_source source);
 	/// Say that there are no more, and end the connection when the receiver's card has
-	/// that. errc::peer_lost if the receiver has left before.
+	/// that: the endpoint is of no use then, errc::usage. errc::peer_lost if the receiver has left before.
 	task<result<void>> finish();
 
 	const stream_progress &progress() const noexcept;
@@ -184,8 +184,9 @@ public:
 	receiver(receiver &&) noexcept;
 	~receiver();
 
-	/// The next offer; none: the sender has no more, and has gone. errc::timeout if
-	/// nothing is offered for as long as `patience`. Destroying this task alone ends nothing.
+	/// The next offer; none: the sender has no more. Then it waits until the sender
+	/// has ended the connection, or for `patience`. errc::timeout if nothing is
+	/// offered for as long as that. Destroying this task alone ends nothing.
 	task<result<std::optional<stream_offer>>> next();
 	/// Take what was offered. errc::output (a file), errc::usage (the memory of the
 	/// sink is smaller than what was offered), or as sender::send().
