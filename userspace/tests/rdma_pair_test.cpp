@@ -345,6 +345,58 @@ TEST_F(PairTest, ASenderThatHasFinishedHasGone)
 	EXPECT_EQ(after_that.error().code(), errc::usage);
 }
 
+// It has heard DONE, as it went on; that its card has told so need not arrive.
+TEST_F(PairTest, ASenderMayGoBeforeDoneIsAcknowledged)
+{
+	auto memory = noise(page_size);
+	auto local = card->register_memory(memory, remote::none);
+	std::array<std::byte, max_message> message;
+	unique_fd file(::memfd_create("sink", MFD_CLOEXEC));
+	auto hear = [&](auto decode) {
+		auto came = from->receive(message);
+
+		for (auto until = after(20s); !came.poll() && clock::now() < until;)
+			(void)ring->run_once(after(10ms));
+		return decode(std::span<const std::byte>(message).first(
+			came.wait_until(after(1s)).value_or(0)));
+	};
+	// The receiver does nothing meanwhile.
+	auto say = [&](const wire::bytes &m) {
+		return from->send(m.span()).wait_until(after(20s)).has_value();
+	};
+
+	pair();
+	auto in = *receiver::make(*ring, *to, *card, small_stream);
+	auto hearing = in.next();
+	ASSERT_TRUE(say(wire::encode(wire::open_message{.size = page_size,
+							.piece = page_size,
+							.chunk = page_size,
+							.checksum = false,
+							.digest = false,
+							.name = "one"})));
+	auto offer = within(20s, hearing);
+	ASSERT_TRUE(offer && *offer && **offer);
+	auto receiving = in.receive({.file = file.get(), .to = {}, .have = 0});
+	ASSERT_TRUE(hear(wire::decode_accept));
+	auto grant = hear(wire::decode_grant);
+	ASSERT_TRUE(grant);
+	auto written = from->write(memory.part(0, page_size), *local, grant->memory, 0);
+	EXPECT_TRUE(say(wire::encode(wire::piece_message{
+		.offset = 0, .length = page_size, .chunks = 0, .crc = {}})));
+	EXPECT_TRUE(
+		say(wire::encode(wire::end_message{.size = page_size, .digest = {}})));
+	EXPECT_TRUE(say(wire::encode_finish()));
+	EXPECT_TRUE(written.wait_until(after(20s)));
+	from.reset();
+	auto received = within(20s, receiving);
+	ASSERT_TRUE(received);
+	EXPECT_TRUE(*received) << received->error().message();
+	auto ending = in.next();
+	auto none = within(20s, ending);
+	ASSERT_TRUE(none && *none);
+	EXPECT_FALSE(**none);
+}
+
 TEST_F(PairTest, NothingIsDueWhenTheSenderHasFinished)
 {
 	std::byte byte{};

@@ -241,8 +241,8 @@ SLUICE_API int sluice_context_sleep(sluice_context *context, int64_t until,
  * in between. If one fails, those behind it end with -ECANCELED. One that is cancelled
  * while it waits for those before it never begins: they go on, and when the last of them
  * has ended, it and those behind it end with -ECANCELED. To wait, to cancel, to free an
- * operation or to open a device or a NIC between the two cuts the chain: what is started behind
- * that is -EINVAL.
+ * operation, to open a device, or to open or close a NIC between the two cuts the chain:
+ * what is started behind that is -EINVAL.
  * @length: how many there will be, at most
  * begin: -EBUSY if a chain is open already. end: -EINVAL if none is.
  */
@@ -1218,7 +1218,8 @@ SLUICE_API void sluice_receiver_free(sluice_receiver *receiver);
 
 /*
  * Wait for the next offer. Its value is 1, and sluice_receiver_offer() has it; or 0:
- * the sender has no more, and has gone or stayed for patience_ns. -ETIMEDOUT if there is none for as long as patience_ns.
+ * the sender has no more, and has gone or stayed for patience_ns. -ETIMEDOUT if nothing
+ * is offered for as long as that.
  * -EINVAL from offer, receive and refuse: nothing is offered now.
  */
 SLUICE_API int sluice_receiver_next(sluice_receiver *receiver,

@@ -47,6 +47,7 @@ private:
 	task<result<void>> store(unsigned slot, uint64_t index);
 	/// What this slot acknowledged last was sent.
 	task<result<void>> acknowledged(unsigned slot);
+	task<result<void>> all_acknowledged();
 	task<result<void>> close();
 	task<result<void>> receive_all();
 
@@ -93,6 +94,8 @@ task<result<void>> receiving::hear_offer()
 	result<std::span<const std::byte>> m =
 		std::span<const std::byte>(message_).first(early_.value_or(0));
 
+	if (no_more_)
+		co_return co_await see_off();
 	if (!early_)
 		m = co_await hear();
 	early_.reset();
@@ -327,6 +330,15 @@ task<result<void>> receiving::acknowledged(unsigned slot)
 	co_return {};
 }
 
+// With pieces enough, they leave no room for another message.
+task<result<void>> receiving::all_acknowledged()
+{
+	for (unsigned slot = 0; slot < options_.pieces; slot++)
+		if (auto told = co_await acknowledged(slot); !told)
+			co_return told;
+	co_return {};
+}
+
 task<result<void>> receiving::carry(unsigned slot, uint64_t index)
 {
 	stopwatch watch;
@@ -388,10 +400,12 @@ task<result<void>> receiving::close()
 	if (sink_.file >= 0 && !sequential_)
 		if (auto synced = co_await or_give_up(sync(sink_.file)); !synced)
 			co_return synced;
-	auto said = co_await say(wire::encode_done(done));
-	if (!said && !broken() && co_await sender_went_on())
+	auto told = co_await all_acknowledged();
+	if (told)
+		told = co_await say(wire::encode_done(done));
+	if (!told && !endpoint_.alive() && co_await sender_went_on())
 		co_return {};
-	co_return said;
+	co_return told;
 }
 
 /// Can what was offered be taken at all?

@@ -137,8 +137,8 @@ public:
 	/// files stops the former only once they have begun.
 	///
 	/// The kernel gets a chain when it is whole: while it exists, poll() and submit()
-	/// do nothing. To wait, to cancel and to destroy an operation cut it: what is
-	/// started behind that is errc::usage.
+	/// do nothing. To wait, to cancel and to destroy an operation, and to open a device
+	/// or to open or close a NIC, cut it: what is started behind that is errc::usage.
 	class chain {
 	public:
 		/// @param length how many operations will be part, at most

@@ -157,8 +157,9 @@ public:
 	/// refused it), errc::protocol, errc::corrupt (what arrived differs),
 	/// errc::no_path (it took another path than `require`).
 	task<result<stream_report>> send(stream_source source);
-	/// Say that there are no more, and end the connection when the receiver's card has
-	/// that: the endpoint is of no use then, errc::usage. errc::peer_lost if the receiver has left before.
+	/// Say that there are no more, and end the connection when the receiver's card
+	/// has that: what is begun on the endpoint after it is errc::usage.
+	/// errc::peer_lost if the receiver has left before.
 	task<result<void>> finish();
 
 	const stream_progress &progress() const noexcept;
