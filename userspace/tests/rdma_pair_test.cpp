@@ -96,6 +96,32 @@ struct PairTest : RdmaTest {
 		EXPECT_TRUE(std::ranges::equal(got, data.bytes().first(size)));
 	}
 
+	/// So much that the card gets it in parts, and as much to write it to.
+	struct large_memory {
+		buffer here, there;
+		registration local, peers;
+	};
+	/// With the two ends connected.
+	large_memory large()
+	{
+		auto here = noise(256 << 20), there = *buffer::host(here.size());
+		auto local = card->register_memory(here, remote::none).value();
+		auto peers = card->register_memory(there, remote::write).value();
+
+		pair();
+		return {std::move(here), std::move(there), std::move(local),
+			std::move(peers)};
+	}
+
+	void has_no_more(clock::duration limit,
+			 task<result<std::optional<stream_offer>>> &hearing)
+	{
+		auto none = within(limit, hearing);
+
+		ASSERT_TRUE(none && *none) << "it hangs, or failed";
+		EXPECT_FALSE(**none);
+	}
+
 	std::unique_ptr<endpoint> from, to;
 };
 
@@ -243,15 +269,9 @@ TEST_F(PairTest, LargeTransfersAreWhole)
 // What the card has not got yet it never gets.
 TEST_F(PairTest, ALargeWriteIsCancelled)
 {
-	constexpr size_t size = 256 << 20;
-	auto memory = noise(size), there = *buffer::host(size);
-	auto local = card->register_memory(memory, remote::none),
-	     peers = card->register_memory(there, remote::write);
-
-	ASSERT_TRUE(local && peers);
-	pair();
-	remote_memory at{there.address(), there.size(), peers->remote_key()};
-	auto written = from->write(memory, *local, at, 0);
+	auto [memory, there, local, peers] = large();
+	remote_memory at{there.address(), there.size(), peers.remote_key()};
+	auto written = from->write(memory, local, at, 0);
 	(void)ring->run_once(after(100ms));
 	written.cancel();
 	auto end = written.wait_until(after(60s));
@@ -265,7 +285,8 @@ TEST_F(PairTest, ALargeWriteIsCancelled)
 	EXPECT_EQ(std::ranges::count(there.bytes(), std::byte{0x55}),
 		  std::ssize(there.bytes()));
 	// The connection is as good as it was.
-	auto next = from->write(memory.part(size - 1, 1), *local, at, size - 1);
+	auto next = from->write(memory.part(memory.size() - 1, 1), local, at,
+				memory.size() - 1);
 	EXPECT_EQ(next.wait_until(after(20s)), 1u);
 	EXPECT_EQ(there.bytes().back(), memory.bytes().back());
 }
@@ -273,18 +294,12 @@ TEST_F(PairTest, ALargeWriteIsCancelled)
 // The card had a part of it, and the rest never.
 TEST_F(PairTest, ALargeWriteEndsOnceIfItsPeerGoes)
 {
-	constexpr size_t size = 256 << 20;
-	auto memory = noise(size), there = *buffer::host(size);
-	auto local = card->register_memory(memory, remote::none),
-	     peers = card->register_memory(there, remote::write);
-
-	ASSERT_TRUE(local && peers);
-	pair();
+	auto [memory, there, local, peers] = large();
 	auto written =
 		[](operation of) -> task<result<size_t>> {
 		co_return co_await of;
-	}(from->write(memory, *local,
-				 {there.address(), there.size(), peers->remote_key()},
+	}(from->write(memory, local,
+				 {there.address(), there.size(), peers.remote_key()},
 				 0));
 	(void)ring->run_once(after(100ms));
 	to.reset();
@@ -306,9 +321,7 @@ TEST_F(PairTest, AReceiverGoesWhenTheSenderHasGone)
 	EXPECT_TRUE(from->send(wire::encode_finish().span()).wait_until(after(20s)));
 	EXPECT_FALSE(within(500ms, hearing));
 	from.reset();
-	auto none = within(10s, hearing);
-	ASSERT_TRUE(none && *none);
-	EXPECT_FALSE(**none);
+	has_no_more(10s, hearing);
 }
 
 TEST_F(PairTest, ASenderThatStaysHoldsUpNoReceiver)
@@ -321,9 +334,7 @@ TEST_F(PairTest, ASenderThatStaysHoldsUpNoReceiver)
 	auto hearing = in.next();
 
 	EXPECT_TRUE(from->send(wire::encode_finish().span()).wait_until(after(20s)));
-	auto none = within(10s, hearing);
-	ASSERT_TRUE(none && *none) << "it hangs, or failed";
-	EXPECT_FALSE(**none);
+	has_no_more(10s, hearing);
 }
 
 TEST_F(PairTest, ASenderThatHasFinishedHasGone)
@@ -337,9 +348,7 @@ TEST_F(PairTest, ASenderThatHasFinishedHasGone)
 	auto finished = within(20s, finishing);
 	ASSERT_TRUE(finished && *finished);
 	auto hearing = in.next();
-	auto none = within(20s, hearing);
-	ASSERT_TRUE(none && *none);
-	EXPECT_FALSE(**none);
+	has_no_more(20s, hearing);
 	auto after_that = from->send({&byte, 1}).wait();
 	ASSERT_FALSE(after_that);
 	EXPECT_EQ(after_that.error().code(), errc::usage);
@@ -392,9 +401,7 @@ TEST_F(PairTest, ASenderMayGoBeforeDoneIsAcknowledged)
 	ASSERT_TRUE(received);
 	EXPECT_TRUE(*received) << received->error().message();
 	auto ending = in.next();
-	auto none = within(20s, ending);
-	ASSERT_TRUE(none && *none);
-	EXPECT_FALSE(**none);
+	has_no_more(20s, ending);
 }
 
 TEST_F(PairTest, NothingIsDueWhenTheSenderHasFinished)

@@ -29,6 +29,8 @@ private:
 	error meaning_of(error why) const noexcept override;
 	/// Two messages, and a wait.
 	size_t operations_of_piece() const noexcept override { return 3; }
+	/// The message that was heard early, or else the next.
+	task<result<std::span<const std::byte>>> hear_next();
 	task<result<void>> hear_offer();
 	/// Wait until a sender that has no more is gone.
 	task<result<void>> see_off();
@@ -89,16 +91,19 @@ error receiving::meaning_of(error reason) const noexcept
 		     "right to");
 }
 
+task<result<std::span<const std::byte>>> receiving::hear_next()
+{
+	if (!early_)
+		co_return co_await hear();
+	co_return std::span<const std::byte>(message_).first(
+		*std::exchange(early_, std::nullopt));
+}
+
 task<result<void>> receiving::hear_offer()
 {
-	result<std::span<const std::byte>> m =
-		std::span<const std::byte>(message_).first(early_.value_or(0));
-
 	if (no_more_)
 		co_return co_await see_off();
-	if (!early_)
-		m = co_await hear();
-	early_.reset();
+	auto m = co_await hear_next();
 	if (!m)
 		co_return std::unexpected(m.error());
 	no_more_ = wire::decode_finish(*m);

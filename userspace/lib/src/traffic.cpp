@@ -120,11 +120,14 @@ operation connection::transfer(bool write, const slice &local, const registratio
 	return begin(what, op);
 }
 
+static std::unexpected<error> cancelled(const op_state &op)
+{
+	return fail(errc::cancelled, op.what, "cancelled");
+}
+
 // What the card has cannot be taken back: the operation ends with that.
 void connection::stop(op_state &op) noexcept
 {
-	error why(errc::cancelled, op.what, "cancelled");
-
 	for (size_t i = 0; i < waiting_.size(); i++)
 		if (waiting_[i].op == &op) {
 			work w = waiting_.extract(i);
@@ -132,13 +135,13 @@ void connection::stop(op_state &op) noexcept
 			if (w.what == action::send)
 				free_slots_.push_back(w.slot);
 			if (w.length == w.whole || !end_early(op))
-				in_.finish(op, std::unexpected(why));
+				in_.finish(op, cancelled(op));
 			return;
 		}
 	for (size_t i = 0; i < wanted_.size(); i++)
 		if (wanted_[i].op == &op) {
 			wanted_.extract(i);
-			return in_.finish(op, std::unexpected(why));
+			return in_.finish(op, cancelled(op));
 		}
 }
 
@@ -399,8 +402,7 @@ void connection::gone(const work &w, const ibv_wc &how) noexcept
 	if (how.status != IBV_WC_SUCCESS)
 		in_.finish(*w.op, std::unexpected(*cause_));
 	else if (w.stopped)
-		in_.finish(*w.op,
-			   sluice::fail(errc::cancelled, w.op->what, "cancelled"));
+		in_.finish(*w.op, cancelled(*w.op));
 	else
 		in_.finish(*w.op, w.whole);
 }

@@ -73,20 +73,6 @@ TEST_F_TIMEOUT(fault, reads_nothing, 60)
 
 #define PLACE	0x40000000
 
-static int gem_va(struct gpu *gpu, struct buffer *b, uint32_t operation,
-		  uint32_t flags, uint64_t va, uint64_t size)
-{
-	struct drm_amdgpu_gem_va arg = {
-		.handle = operation == AMDGPU_VA_OP_CLEAR ? 0 : b->handle,
-		.operation = operation,
-		.flags = flags,
-		.va_address = va,
-		.map_size = size,
-	};
-
-	return do_ioctl(gpu->fd, DRM_IOCTL_AMDGPU_GEM_VA, &arg);
-}
-
 static int new_filled_buffer(struct gpu *gpu, struct buffer *b)
 {
 	int ret = new_buffer(gpu, b, 8192, AMDGPU_GEM_DOMAIN_GTT);
@@ -97,9 +83,14 @@ static int new_filled_buffer(struct gpu *gpu, struct buffer *b)
 	return ret;
 }
 
-/* A job writes to @at, which is not for it, and to memory of its own. */
-static int write_astray(FIXTURE_DATA(fault) *self, uint32_t at)
+/*
+ * A job writes to @at, which is not for it, and to memory of its own. It names a
+ * buffer, or none.
+ */
+static int write_astray(FIXTURE_DATA(fault) *self, uint32_t at,
+			struct buffer *named)
 {
+	struct buffer *all[] = { &self->ib, named };
 	const uint64_t mark = self->ib.va + 4096;
 	uint32_t words[16] = {
 		5, at, 0, 0xbad, 5, LO(mark), HI(mark), 3,
@@ -107,7 +98,8 @@ static int write_astray(FIXTURE_DATA(fault) *self, uint32_t at)
 	uint64_t fence;
 	int ret;
 
-	ret = send_words(self, words, 16, &fence);
+	memcpy(self->ib.cpu, words, sizeof(words));
+	ret = submit(&self->gpu, all, named ? 2 : 1, 16, &fence);
 	return ret ? ret : wait_fence(&self->gpu, fence, 30);
 }
 
@@ -118,7 +110,7 @@ TEST_F_TIMEOUT(fault, writes_read_only, 60)
 	ASSERT_EQ(0, new_filled_buffer(&self->gpu, &b));
 	ASSERT_EQ(0, gem_va(&self->gpu, &b, AMDGPU_VA_OP_MAP,
 			    AMDGPU_VM_PAGE_READABLE, PLACE, b.size));
-	EXPECT_EQ(0, write_astray(self, PLACE));
+	EXPECT_EQ(0, write_astray(self, PLACE, &b));
 	EXPECT_EQ(3, ((uint32_t *)self->ib.cpu)[1024]);
 	EXPECT_EQ(0x11111111, *(uint32_t *)b.cpu);
 	EXPECT_TRUE(kmsg_comes(self->faults, self->gpus[0], "page fault"));
@@ -129,7 +121,7 @@ TEST_F_TIMEOUT(fault, writes_read_only, 60)
 static bool faults_at(FIXTURE_DATA(fault) *self, uint32_t at)
 {
 	for (int i = 0; i < 3; i++)
-		if (write_astray(self, at))
+		if (write_astray(self, at, NULL))
 			return false;
 		else if (kmsg_comes(self->faults, self->gpus[0], "page fault"))
 			return true;
@@ -143,8 +135,6 @@ static bool faults_at(FIXTURE_DATA(fault) *self, uint32_t at)
  */
 static int leave(FIXTURE_DATA(fault) *self, uint32_t gone, bool close)
 {
-	const uint32_t flags = AMDGPU_VM_PAGE_READABLE |
-			       AMDGPU_VM_PAGE_WRITEABLE;
 	const uint32_t left = gone == PLACE ? PLACE + 4096 : PLACE;
 	struct gpu *gpu = &self->gpu;
 	struct buffer b;
@@ -152,7 +142,7 @@ static int leave(FIXTURE_DATA(fault) *self, uint32_t gone, bool close)
 	int ret;
 
 	ret = new_filled_buffer(gpu, &b);
-	ret = ret ? ret : gem_va(gpu, &b, AMDGPU_VA_OP_MAP, flags, PLACE, b.size);
+	ret = ret ? ret : gem_va(gpu, &b, AMDGPU_VA_OP_MAP, PAGE_RW, PLACE, b.size);
 	ret = ret ? ret : write_word(gpu, &self->ib, 2);
 	ret = ret ? ret : gem_va(gpu, &b, AMDGPU_VA_OP_CLEAR,
 				 AMDGPU_VM_DELAY_UPDATE, gone, 4096);
@@ -167,7 +157,7 @@ static int leave(FIXTURE_DATA(fault) *self, uint32_t gone, bool close)
 		return -ENOENT;
 	there = (uint32_t *)((char *)b.cpu + (left - PLACE));
 	*there = 0x11111111;
-	ret = write_astray(self, left);
+	ret = write_astray(self, left, NULL);
 	return ret ? ret : *there == 0x11111111 ? 0 : -EFAULT;
 }
 

@@ -91,15 +91,7 @@ TEST_F(memory, cpu_writes)
 
 static int map_at(struct gpu *gpu, struct buffer *b, uint64_t va, uint32_t op)
 {
-	struct drm_amdgpu_gem_va arg = {
-		.handle = b->handle,
-		.operation = op,
-		.flags = AMDGPU_VM_PAGE_READABLE | AMDGPU_VM_PAGE_WRITEABLE,
-		.va_address = va,
-		.map_size = b->size,
-	};
-
-	return do_ioctl(gpu->fd, DRM_IOCTL_AMDGPU_GEM_VA, &arg);
+	return gem_va(gpu, b, op, PAGE_RW, va, b->size);
 }
 
 /* One address shows the one buffer, then the other. */

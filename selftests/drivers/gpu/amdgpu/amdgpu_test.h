@@ -97,19 +97,28 @@ static inline uint64_t video_memory(struct gpu *gpu)
 	return memory.vram.usable_heap_size;
 }
 
-static inline int map_gpu(struct gpu *gpu, struct buffer *b)
+#define PAGE_RW	(AMDGPU_VM_PAGE_READABLE | AMDGPU_VM_PAGE_WRITEABLE)
+
+/* @op: AMDGPU_VA_OP_*; @flags: AMDGPU_VM_* */
+static inline int gem_va(struct gpu *gpu, const struct buffer *b, uint32_t op,
+			 uint32_t flags, uint64_t va, uint64_t size)
 {
 	struct drm_amdgpu_gem_va arg = {
 		.handle = b->handle,
-		.operation = AMDGPU_VA_OP_MAP,
-		.flags = AMDGPU_VM_PAGE_READABLE | AMDGPU_VM_PAGE_WRITEABLE,
-		.va_address = gpu->next_va,
-		.map_size = b->size,
+		.operation = op,
+		.flags = flags,
+		.va_address = va,
+		.map_size = size,
 	};
 
+	return do_ioctl(gpu->fd, DRM_IOCTL_AMDGPU_GEM_VA, &arg);
+}
+
+static inline int map_gpu(struct gpu *gpu, struct buffer *b)
+{
 	b->va = gpu->next_va;
 	gpu->next_va += (b->size + 2 * MIB - 1) & ~(2 * MIB - 1);
-	return do_ioctl(gpu->fd, DRM_IOCTL_AMDGPU_GEM_VA, &arg);
+	return gem_va(gpu, b, AMDGPU_VA_OP_MAP, PAGE_RW, b->va, b->size);
 }
 
 /* At an address of the caller's choice, or anywhere if it is NULL. */

@@ -84,16 +84,8 @@ static void bench_cs(struct gpu *gpu, int rounds)
 
 static int set_mapping(struct gpu *gpu, struct buffer *b, uint32_t op)
 {
-	struct drm_amdgpu_gem_va arg = {
-		.handle = b->handle,
-		.operation = op,
-		.flags = op == AMDGPU_VA_OP_MAP ? AMDGPU_VM_PAGE_READABLE |
-						  AMDGPU_VM_PAGE_WRITEABLE : 0,
-		.va_address = 1024 * MIB,
-		.map_size = b->size,
-	};
-
-	return do_ioctl(gpu->fd, DRM_IOCTL_AMDGPU_GEM_VA, &arg);
+	return gem_va(gpu, b, op, op == AMDGPU_VA_OP_MAP ? PAGE_RW : 0,
+		      1024 * MIB, b->size);
 }
 
 static void bench_map(struct gpu *gpu, int rounds)
