@@ -105,12 +105,45 @@ struct PairTest : RdmaTest {
 	large_memory large()
 	{
 		auto here = noise(256 << 20), there = *buffer::host(here.size());
-		auto local = card->register_memory(here, remote::none).value();
+		auto local = card->register_memory(here, remote::read).value();
 		auto peers = card->register_memory(there, remote::write).value();
 
 		pair();
 		return {std::move(here), std::move(there), std::move(local),
 			std::move(peers)};
+	}
+
+	/// A part of it has gone to the card, or not.
+	void cancel_twice(operation transfer)
+	{
+		(void)ring->run_once(after(100ms));
+		transfer.cancel();
+		transfer.cancel();
+		auto end = transfer.wait_until(after(60s));
+		ASSERT_FALSE(end);
+		EXPECT_EQ(end.error().code(), errc::cancelled)
+			<< end.error().message();
+	}
+
+	void nothing_moves(buffer &memory)
+	{
+		std::ranges::fill(memory.bytes(), std::byte{0x55});
+		while (ring->run_once(after(500ms)).value_or(0))
+			;
+		EXPECT_EQ(std::ranges::count(memory.bytes(), std::byte{0x55}),
+			  std::ssize(memory.bytes()));
+	}
+
+	/// Data come by the connection as before.
+	void writes_the_last_byte(large_memory &of)
+	{
+		const size_t last = of.here.size() - 1;
+		remote_memory at{of.there.address(), of.there.size(),
+				 of.peers.remote_key()};
+		auto written = from->write(of.here.part(last, 1), of.local, at, last);
+
+		EXPECT_EQ(written.wait_until(after(20s)), 1u);
+		EXPECT_EQ(of.there.bytes().back(), of.here.bytes().back());
 	}
 
 	void has_no_more(clock::duration limit,
@@ -269,26 +302,46 @@ TEST_F(PairTest, LargeTransfersAreWhole)
 // What the card has not got yet it never gets.
 TEST_F(PairTest, ALargeWriteIsCancelled)
 {
-	auto [memory, there, local, peers] = large();
-	remote_memory at{there.address(), there.size(), peers.remote_key()};
-	auto written = from->write(memory, local, at, 0);
-	(void)ring->run_once(after(100ms));
-	written.cancel();
-	auto end = written.wait_until(after(60s));
-	ASSERT_FALSE(end);
-	EXPECT_EQ(end.error().code(), errc::cancelled) << end.error().message();
+	auto both = large();
+	auto &[memory, there, local, peers] = both;
+
+	cancel_twice(from->write(
+		memory, local, {there.address(), there.size(), peers.remote_key()},
+		0));
 	EXPECT_EQ(there.bytes().back(), std::byte{});
-	// Nothing moves any more.
-	std::ranges::fill(there.bytes(), std::byte{0x55});
-	while (ring->run_once(after(500ms)).value_or(0))
-		;
-	EXPECT_EQ(std::ranges::count(there.bytes(), std::byte{0x55}),
-		  std::ssize(there.bytes()));
-	// The connection is as good as it was.
-	auto next = from->write(memory.part(memory.size() - 1, 1), local, at,
-				memory.size() - 1);
-	EXPECT_EQ(next.wait_until(after(20s)), 1u);
-	EXPECT_EQ(there.bytes().back(), memory.bytes().back());
+	nothing_moves(there);
+	writes_the_last_byte(both);
+}
+
+TEST_F(PairTest, ALargeReadIsCancelled)
+{
+	auto both = large();
+	auto &[memory, there, local, peers] = both;
+
+	cancel_twice(from->read(
+		there, peers, {memory.address(), memory.size(), local.remote_key()},
+		0));
+	EXPECT_EQ(there.bytes().back(), std::byte{});
+	nothing_moves(there);
+	writes_the_last_byte(both);
+}
+
+// Its destructor waits for what the card has got.
+TEST_F(PairTest, ALargeWriteIsDestroyed)
+{
+	auto both = large();
+	auto &[memory, there, local, peers] = both;
+
+	{
+		auto written = from->write(memory, local,
+					   {there.address(), there.size(),
+					    peers.remote_key()},
+					   0);
+		(void)ring->run_once(after(100ms));
+	}
+	EXPECT_EQ(there.bytes().back(), std::byte{});
+	nothing_moves(there);
+	writes_the_last_byte(both);
 }
 
 // The card had a part of it, and the rest never.

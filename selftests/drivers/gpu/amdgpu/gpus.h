@@ -155,21 +155,32 @@ static inline int unbind_gpu(const char *gpu)
 	return write_file("/sys/bus/pci/drivers/amdgpu/unbind", gpu);
 }
 
-/* Reset a GPU as a whole, and wait for it. How it went the kernel's log says. */
-static inline int reset_gpu(const char *gpu)
+/* Have the driver do what it does when this file of its debugfs is read. */
+static inline int gpu_debugfs(const char *gpu, const char *file)
 {
-	char path[128], byte;
+	char path[128], text[64];
 	ssize_t n;
 	int fd;
 
-	snprintf(path, sizeof(path),
-		 "/sys/kernel/debug/dri/%s/amdgpu_gpu_recover", gpu);
+	snprintf(path, sizeof(path), "/sys/kernel/debug/dri/%s/%s", gpu, file);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return -errno;
-	n = read(fd, &byte, 1);
+	n = read(fd, text, sizeof(text));
 	close(fd);
 	return n < 0 ? -errno : 0;
+}
+
+/* Reset a GPU as a whole, and wait for it. How it went the kernel's log says. */
+static inline int reset_gpu(const char *gpu)
+{
+	return gpu_debugfs(gpu, "amdgpu_gpu_recover");
+}
+
+/* Drive all out of video memory. */
+static inline int evict_vram(const char *gpu)
+{
+	return gpu_debugfs(gpu, "amdgpu_evict_vram");
 }
 
 #endif

@@ -401,22 +401,6 @@ TEST_F(sdma, path_of_runs)
 	}
 }
 
-/* Drives all out of video memory. */
-static int evict_all(const struct gpu *gpu)
-{
-	char path[128], text[64];
-	int fd, ret;
-
-	snprintf(path, sizeof(path),
-		 "/sys/kernel/debug/dri/%s/amdgpu_evict_vram", gpu->name);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return -errno;
-	ret = read(fd, text, sizeof(text)) < 0 ? -errno : 0;
-	close(fd);
-	return ret;
-}
-
 /*
  * What has left video memory may be back if there was room: wherever it is, each
  * byte counts once.
@@ -432,7 +416,7 @@ TEST_F(sdma, path_after_eviction)
 		.op = AMDGPU_SDMA_BATCH_RUN, .ctx_id = self->gpu.ctx,
 		.flags = AMDGPU_SDMA_BATCH_PATH, .handle = batch.handle,
 	};
-	if (evict_all(&self->gpu))
+	if (evict_vram(self->gpu.name))
 		SKIP(return, "no debugfs");
 	batch = batch_of(&self->gpu, &d, 1);
 	batch.flags = AMDGPU_SDMA_BATCH_PATH;
