@@ -6,6 +6,7 @@
 
 #include "emulator.hpp"
 #include "group_test.hpp"
+#include "host_threads.hpp"
 #include "try.hpp"
 
 using namespace sluice;
@@ -65,7 +66,61 @@ struct GroupFaultTest : GroupTest {
 		return n;
 	}
 
+	/// All GPUs, when a reset is over.
+	void works_again()
+	{
+		const deadline patience = after(30s);
+		auto moved = gathers();
+
+		while (!moved && clock::now() < patience) {
+			EXPECT_EQ(moved.error().code(), errc::device)
+				<< moved.error().message();
+			std::this_thread::sleep_for(100ms);
+			open_all();
+			moved = gathers();
+		}
+		ASSERT_GOOD(moved);
+	}
+
+	/// How a second gather of two hosts' GPUs ends. A GPU of host 0 hangs.
+	result<size_t> run_as_host(hub &place, unsigned host)
+	{
+		context own = good(context::open());
+		std::vector<device> two;
+		std::vector<buffer> here;
+		std::vector<slice> to, from;
+		const auto all = list_devices();
+
+		for (unsigned i = 2 * host; i < 2 * host + 2; i++) {
+			two.push_back(good(device::open(own, all[i].address)));
+			here.push_back(good(two.back().vram(5 * page_size)));
+			to.push_back(here.back().part(0, 4 * page_size));
+			from.push_back(here.back().part(4 * page_size, page_size));
+		}
+		auto local = good(group::make(own, two));
+		thread_transport over(place, host);
+		auto hosts = good(host_group::make(local, over));
+		auto gather = good(hosts.all_gather(to, from));
+		EXPECT_GOOD(gather.run());
+		if (host == 0)
+			emulator_.tell(0, "engine all hang");
+		return gather.run();
+	}
+
 	emulator emulator_;
+
+private:
+	result<size_t> gathers()
+	{
+		group by = all();
+		world w(memory, 1);
+		SLUICE_TRY(auto made,
+			   do_collective(w, by, a_case(variant::automatic, false)));
+		auto moved = made.run().wait();
+
+		EXPECT_TRUE(!moved || w.right());
+		return moved;
+	}
 };
 
 } // namespace
@@ -174,27 +229,33 @@ TEST_F(GroupFaultTest, AHungGpuIsToldOfItsRank)
 // over: the rank is told before.
 TEST_F(GroupFaultTest, GroupsAreMadeAgainAfterAReset)
 {
-	const deadline patience = after(30s);
-	auto works = [this]() -> result<size_t> {
-		group by = all();
-		world w(memory, 1);
-		SLUICE_TRY(auto made,
-			   do_collective(w, by, a_case(variant::automatic, false)));
-		auto moved = made.run().wait();
+	works_again();
+}
 
-		EXPECT_TRUE(!moved || w.right());
-		return moved;
-	};
-	auto moved = works();
+// Two threads are hosts of two GPUs each.
+TEST_F(GroupFaultTest, AHungGpuIsToldToOtherHosts)
+{
+	if (ranks() < 4)
+		GTEST_SKIP() << "there are no four GPUs";
+	hub place(2);
+	std::array<result<size_t>, 2> end;
 
-	while (!moved && clock::now() < patience) {
-		EXPECT_EQ(moved.error().code(), errc::device)
-			<< moved.error().message();
-		std::this_thread::sleep_for(100ms);
-		open_all();
-		moved = works();
+	memory.clear();
+	gpus.clear();
+	place.patience = 120s;
+	{
+		std::vector<std::jthread> hosts;
+
+		for (unsigned h = 0; h < 2; h++)
+			hosts.emplace_back([&, h] { end[h] = run_as_host(place, h); });
 	}
-	ASSERT_GOOD(moved);
+	ASSERT_FALSE(end[0]);
+	EXPECT_EQ(end[0].error().code(), errc::device) << end[0].error().message();
+	ASSERT_FALSE(end[1]);
+	EXPECT_EQ(end[1].error().code(), errc::peer_error) << end[1].error().message();
+	EXPECT_EQ(end[1].error().index(), 0u);
+	open_all();
+	works_again();
 }
 
 // Nobody tells the kernel of it. Its driver sees that for itself when jobs time out.

@@ -121,8 +121,7 @@ struct PairTest : RdmaTest {
 		transfer.cancel();
 		auto end = transfer.wait_until(after(60s));
 		ASSERT_FALSE(end);
-		EXPECT_EQ(end.error().code(), errc::cancelled)
-			<< end.error().message();
+		EXPECT_EQ(end.error().code(), errc::cancelled) << end.error().message();
 	}
 
 	void nothing_moves(buffer &memory)
@@ -306,8 +305,7 @@ TEST_F(PairTest, ALargeWriteIsCancelled)
 	auto &[memory, there, local, peers] = both;
 
 	cancel_twice(from->write(
-		memory, local, {there.address(), there.size(), peers.remote_key()},
-		0));
+		memory, local, {there.address(), there.size(), peers.remote_key()}, 0));
 	EXPECT_EQ(there.bytes().back(), std::byte{});
 	nothing_moves(there);
 	writes_the_last_byte(both);
@@ -318,9 +316,9 @@ TEST_F(PairTest, ALargeReadIsCancelled)
 	auto both = large();
 	auto &[memory, there, local, peers] = both;
 
-	cancel_twice(from->read(
-		there, peers, {memory.address(), memory.size(), local.remote_key()},
-		0));
+	cancel_twice(from->read(there, peers,
+				{memory.address(), memory.size(), local.remote_key()},
+				0));
 	EXPECT_EQ(there.bytes().back(), std::byte{});
 	nothing_moves(there);
 	writes_the_last_byte(both);
@@ -333,10 +331,9 @@ TEST_F(PairTest, ALargeWriteIsDestroyed)
 	auto &[memory, there, local, peers] = both;
 
 	{
-		auto written = from->write(memory, local,
-					   {there.address(), there.size(),
-					    peers.remote_key()},
-					   0);
+		auto written = from->write(
+			memory, local,
+			{there.address(), there.size(), peers.remote_key()}, 0);
 		(void)ring->run_once(after(100ms));
 	}
 	EXPECT_EQ(there.bytes().back(), std::byte{});

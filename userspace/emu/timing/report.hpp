@@ -10,6 +10,8 @@
 namespace sluice::timing {
 
 std::string model_heading(std::string_view what);
+// "goal WHAT: met", or "MISSED".
+std::string goal(std::string_view what, bool met);
 std::string cells_table(const Machine &m); // beside DMA-Latte's speed-ups
 std::string winners_table(const Machine &m);
 std::string phases_table(const Machine &m);
