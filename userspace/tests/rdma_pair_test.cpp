@@ -100,6 +100,15 @@ struct PairTest : RdmaTest {
 	struct large_memory {
 		buffer here, there;
 		registration local, peers;
+
+		remote_memory remote_here() const
+		{
+			return {here.address(), here.size(), local.remote_key()};
+		}
+		remote_memory remote_there() const
+		{
+			return {there.address(), there.size(), peers.remote_key()};
+		}
 	};
 	/// With the two ends connected.
 	large_memory large()
@@ -124,23 +133,21 @@ struct PairTest : RdmaTest {
 		EXPECT_EQ(end.error().code(), errc::cancelled) << end.error().message();
 	}
 
-	void nothing_moves(buffer &memory)
-	{
-		std::ranges::fill(memory.bytes(), std::byte{0x55});
-		while (ring->run_once(after(500ms)).value_or(0))
-			;
-		EXPECT_EQ(std::ranges::count(memory.bytes(), std::byte{0x55}),
-			  std::ssize(memory.bytes()));
-	}
-
-	/// Data come by the connection as before.
-	void writes_the_last_byte(large_memory &of)
+	/// What has ended before all of @p of was there.
+	void went_no_further(large_memory &of)
 	{
 		const size_t last = of.here.size() - 1;
-		remote_memory at{of.there.address(), of.there.size(),
-				 of.peers.remote_key()};
-		auto written = from->write(of.here.part(last, 1), of.local, at, last);
 
+		EXPECT_EQ(of.there.bytes().back(), std::byte{});
+		// Nothing moves any more.
+		std::ranges::fill(of.there.bytes(), std::byte{0x55});
+		while (ring->run_once(after(500ms)).value_or(0))
+			;
+		EXPECT_EQ(std::ranges::count(of.there.bytes(), std::byte{0x55}),
+			  std::ssize(of.there.bytes()));
+		// The connection is as good as it was.
+		auto written = from->write(of.here.part(last, 1), of.local,
+					   of.remote_there(), last);
 		EXPECT_EQ(written.wait_until(after(20s)), 1u);
 		EXPECT_EQ(of.there.bytes().back(), of.here.bytes().back());
 	}
@@ -301,56 +308,39 @@ TEST_F(PairTest, LargeTransfersAreWhole)
 // What the card has not got yet it never gets.
 TEST_F(PairTest, ALargeWriteIsCancelled)
 {
-	auto both = large();
-	auto &[memory, there, local, peers] = both;
+	auto of = large();
 
-	cancel_twice(from->write(
-		memory, local, {there.address(), there.size(), peers.remote_key()}, 0));
-	EXPECT_EQ(there.bytes().back(), std::byte{});
-	nothing_moves(there);
-	writes_the_last_byte(both);
+	cancel_twice(from->write(of.here, of.local, of.remote_there(), 0));
+	went_no_further(of);
 }
 
 TEST_F(PairTest, ALargeReadIsCancelled)
 {
-	auto both = large();
-	auto &[memory, there, local, peers] = both;
+	auto of = large();
 
-	cancel_twice(from->read(there, peers,
-				{memory.address(), memory.size(), local.remote_key()},
-				0));
-	EXPECT_EQ(there.bytes().back(), std::byte{});
-	nothing_moves(there);
-	writes_the_last_byte(both);
+	cancel_twice(from->read(of.there, of.peers, of.remote_here(), 0));
+	went_no_further(of);
 }
 
 // Its destructor waits for what the card has got.
 TEST_F(PairTest, ALargeWriteIsDestroyed)
 {
-	auto both = large();
-	auto &[memory, there, local, peers] = both;
+	auto of = large();
 
 	{
-		auto written = from->write(
-			memory, local,
-			{there.address(), there.size(), peers.remote_key()}, 0);
+		auto written = from->write(of.here, of.local, of.remote_there(), 0);
 		(void)ring->run_once(after(100ms));
 	}
-	EXPECT_EQ(there.bytes().back(), std::byte{});
-	nothing_moves(there);
-	writes_the_last_byte(both);
+	went_no_further(of);
 }
 
 // The card had a part of it, and the rest never.
 TEST_F(PairTest, ALargeWriteEndsOnceIfItsPeerGoes)
 {
-	auto [memory, there, local, peers] = large();
-	auto written =
-		[](operation of) -> task<result<size_t>> {
+	auto both = large();
+	auto written = [](operation of) -> task<result<size_t>> {
 		co_return co_await of;
-	}(from->write(memory, local,
-				 {there.address(), there.size(), peers.remote_key()},
-				 0));
+	}(from->write(both.here, both.local, both.remote_there(), 0));
 	(void)ring->run_once(after(100ms));
 	to.reset();
 	auto end = within(60s, written);

@@ -45,13 +45,14 @@ FIXTURE_TEARDOWN(fault)
 	close(self->faults);
 }
 
+/* The job names a buffer, or none. */
 static int send_words(FIXTURE_DATA(fault) *self, const uint32_t *words,
-		      unsigned int count, uint64_t *fence)
+		      unsigned int count, struct buffer *named, uint64_t *fence)
 {
-	struct buffer *all[] = { &self->ib };
+	struct buffer *all[] = { &self->ib, named };
 
 	memcpy(self->ib.cpu, words, 4 * count);
-	return submit(&self->gpu, all, 1, count, fence);
+	return submit(&self->gpu, all, named ? 2 : 1, count, fence);
 }
 
 TEST_F_TIMEOUT(fault, reads_nothing, 60)
@@ -63,7 +64,7 @@ TEST_F_TIMEOUT(fault, reads_nothing, 60)
 	};
 	uint64_t fence;
 
-	ASSERT_EQ(0, send_words(self, words, 16, &fence));
+	ASSERT_EQ(0, send_words(self, words, 16, NULL, &fence));
 	EXPECT_EQ(0, wait_fence(&self->gpu, fence, 30));
 	EXPECT_EQ(3, ((uint32_t *)self->ib.cpu)[1024]);
 	EXPECT_TRUE(kmsg_comes(self->faults, self->gpus[0], "page fault"));
@@ -83,14 +84,10 @@ static int new_filled_buffer(struct gpu *gpu, struct buffer *b)
 	return ret;
 }
 
-/*
- * A job writes to @at, which is not for it, and to memory of its own. It names a
- * buffer, or none.
- */
+/* A job writes to @at, which is not for it, and to memory of its own. */
 static int write_astray(FIXTURE_DATA(fault) *self, uint32_t at,
 			struct buffer *named)
 {
-	struct buffer *all[] = { &self->ib, named };
 	const uint64_t mark = self->ib.va + 4096;
 	uint32_t words[16] = {
 		5, at, 0, 0xbad, 5, LO(mark), HI(mark), 3,
@@ -98,8 +95,7 @@ static int write_astray(FIXTURE_DATA(fault) *self, uint32_t at,
 	uint64_t fence;
 	int ret;
 
-	memcpy(self->ib.cpu, words, sizeof(words));
-	ret = submit(&self->gpu, all, named ? 2 : 1, 16, &fence);
+	ret = send_words(self, words, 16, named, &fence);
 	return ret ? ret : wait_fence(&self->gpu, fence, 30);
 }
 

@@ -133,33 +133,22 @@ TEST_F(import_kfd, placed_later)
 /* Video memory of amdkfd, which its own process imports, and then frees. */
 TEST_F_TIMEOUT(import_kfd, freed_by_its_owner, 120)
 {
-	struct svm_gpu *gpu = &self->svm.gpu[0];
-	struct kfd_ioctl_alloc_memory_of_gpu_args alloc = {
-		.va_addr = (uintptr_t)svm_map(SIZE),
-		.size = SIZE,
-		.gpu_id = gpu->id,
-		.flags = KFD_IOC_ALLOC_MEM_FLAGS_VRAM |
-			 KFD_IOC_ALLOC_MEM_FLAGS_PUBLIC |
-			 KFD_IOC_ALLOC_MEM_FLAGS_WRITABLE,
-	};
-	struct kfd_ioctl_export_dmabuf_args export = { .flags = O_CLOEXEC | O_RDWR };
 	struct kfd_ioctl_free_memory_of_gpu_args free = {};
 	struct buffer same;
+	uint64_t handle = 0;
+	int fd = svm_export_vram(&self->svm, &self->svm.gpu[0], SIZE, &handle);
 
-	ASSERT_EQ(0, ioctl(self->svm.kfd, AMDKFD_IOC_ALLOC_MEMORY_OF_GPU, &alloc));
-	export.handle = alloc.handle;
-	free.handle = alloc.handle;
-	ASSERT_EQ(0, ioctl(self->svm.kfd, AMDKFD_IOC_EXPORT_DMABUF, &export));
-	ASSERT_EQ(0, import_fd(&self->user, export.dmabuf_fd, SIZE,
-			       &self->theirs));
+	ASSERT_LE(0, fd);
+	free.handle = handle;
+	ASSERT_EQ(0, import_fd(&self->user, fd, SIZE, &self->theirs));
 	ASSERT_EQ(0, map_gpu(&self->user, &self->theirs));
 	self->shared.cpu = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_SHARED,
-				export.dmabuf_fd, 0);
+				fd, 0);
 	ASSERT_NE(MAP_FAILED, self->shared.cpu);
 	ASSERT_EQ(0, use_by_job(self));
 	ASSERT_EQ(-1, use_by_queue(self, 1));
 	ASSERT_EQ(0, ioctl(self->svm.kfd, AMDKFD_IOC_FREE_MEMORY_OF_GPU, &free));
-	ASSERT_EQ(0, import_fd(&self->owner, export.dmabuf_fd, SIZE, &same));
+	ASSERT_EQ(0, import_fd(&self->owner, fd, SIZE, &same));
 	ASSERT_EQ(0, move_buffer(&self->owner, &self->ib, &same,
 				 AMDGPU_GEM_DOMAIN_GTT));
 	ASSERT_EQ(-1, use_by_queue(self, 2));

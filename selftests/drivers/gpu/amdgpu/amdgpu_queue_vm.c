@@ -136,14 +136,6 @@ TEST_F_TIMEOUT(queue_vm, closed_while_evicted, 60)
  */
 TEST_F_TIMEOUT(queue_vm, freed, 60)
 {
-	struct kfd_ioctl_alloc_memory_of_gpu_args alloc = {
-		.va_addr = (uintptr_t)svm_map(LEN),
-		.size = LEN,
-		.gpu_id = self->at->id,
-		.flags = KFD_IOC_ALLOC_MEM_FLAGS_VRAM |
-			 KFD_IOC_ALLOC_MEM_FLAGS_PUBLIC |
-			 KFD_IOC_ALLOC_MEM_FLAGS_WRITABLE,
-	};
 	struct kfd_ioctl_map_memory_to_gpu_args map = {
 		.device_ids_array_ptr = (uintptr_t)&self->at->id,
 		.n_devices = 1,
@@ -152,21 +144,20 @@ TEST_F_TIMEOUT(queue_vm, freed, 60)
 		.device_ids_array_ptr = (uintptr_t)&self->at->id,
 		.n_devices = 1,
 	};
-	struct kfd_ioctl_export_dmabuf_args export = { .flags = O_CLOEXEC | O_RDWR };
 	struct kfd_ioctl_free_memory_of_gpu_args free = {};
 	const int kfd = self->svm.kfd;
+	uint64_t handle = 0;
+	int fd = svm_export_vram(&self->svm, self->at, LEN, &handle);
 
-	ASSERT_EQ(0, ioctl(kfd, AMDKFD_IOC_ALLOC_MEMORY_OF_GPU, &alloc));
-	map.handle = alloc.handle;
-	unmap.handle = alloc.handle;
-	export.handle = alloc.handle;
-	free.handle = alloc.handle;
+	ASSERT_LE(0, fd);
+	map.handle = handle;
+	unmap.handle = handle;
+	free.handle = handle;
 	ASSERT_EQ(0, ioctl(kfd, AMDKFD_IOC_MAP_MEMORY_TO_GPU, &map));
-	ASSERT_EQ(0, ioctl(kfd, AMDKFD_IOC_EXPORT_DMABUF, &export));
-	ASSERT_EQ(0, import_fd(&self->gpu, export.dmabuf_fd, LEN, &self->b));
+	ASSERT_EQ(0, import_fd(&self->gpu, fd, LEN, &self->b));
 	ASSERT_EQ(0, map_gpu(&self->gpu, &self->b));
 	self->b.cpu = mmap(NULL, LEN, PROT_READ | PROT_WRITE, MAP_SHARED,
-			   export.dmabuf_fd, 0);
+			   fd, 0);
 	ASSERT_NE(MAP_FAILED, self->b.cpu);
 	ASSERT_EQ(0, free_buffer(&self->gpu, &self->b));
 	ASSERT_EQ(0, ioctl(kfd, AMDKFD_IOC_UNMAP_MEMORY_FROM_GPU, &unmap));

@@ -384,6 +384,29 @@ static inline int svm_migrations(int watch)
 	return nr;
 }
 
+/* Video memory of amdkfd, for others to import: a dma-buf, or -errno. */
+static inline int svm_export_vram(struct svm *svm, struct svm_gpu *gpu,
+				  size_t len, uint64_t *handle)
+{
+	struct kfd_ioctl_alloc_memory_of_gpu_args alloc = {
+		.va_addr = (uintptr_t)svm_map(len),
+		.size = len,
+		.gpu_id = gpu->id,
+		.flags = KFD_IOC_ALLOC_MEM_FLAGS_VRAM |
+			 KFD_IOC_ALLOC_MEM_FLAGS_PUBLIC |
+			 KFD_IOC_ALLOC_MEM_FLAGS_WRITABLE,
+	};
+	struct kfd_ioctl_export_dmabuf_args export = { .flags = O_CLOEXEC | O_RDWR };
+
+	if (ioctl(svm->kfd, AMDKFD_IOC_ALLOC_MEMORY_OF_GPU, &alloc))
+		return -errno;
+	*handle = alloc.handle;
+	export.handle = alloc.handle;
+	if (ioctl(svm->kfd, AMDKFD_IOC_EXPORT_DMABUF, &export))
+		return -errno;
+	return export.dmabuf_fd;
+}
+
 /* An SDMA queue of the process: copies among its addresses. */
 struct svm_queue {
 	uint32_t *ring;
