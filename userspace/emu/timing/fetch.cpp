@@ -7,24 +7,34 @@ namespace sluice::timing {
 
 namespace {
 
-plan_desc block(u32 i, u64 bytes)
+bool is_fetched(Direction where, u32 block)
+{
+	return where == Direction::fetch ||
+	       (where == Direction::both && block % 2 == 1);
+}
+
+plan_desc copy_of(Direction where, u32 block, u64 bytes)
 {
 	// no two blocks are neighbours, or the planner would join them
-	return {PLAN_COPY, gpu_memory(0) + u64{2} * i * bytes,
-		host_memory + own_memory / 2 + u64{2} * i * bytes, 0, bytes};
+	const u64 gpu = gpu_memory(0) + u64{2} * block * bytes;
+	const u64 host = host_memory + own_memory / 2 + u64{2} * block * bytes;
+
+	return is_fetched(where, block) ? plan_desc{PLAN_COPY, host, gpu, 0, bytes}
+					: plan_desc{PLAN_COPY, gpu, host, 0, bytes};
 }
 
 // What a runtime does that submits each copy by itself, in a stream's order.
-Program fetch_loop(u32 blocks, u64 bytes)
+Program fetch_loop(Direction where, u32 blocks, u64 bytes)
 {
 	Program p;
-	Place host{Path::system, 0, 0};
+	const Place host{Path::system, 0, 0}, gpu{Path::vram, 0, 0};
 	std::vector<u32> before;
 
 	p.lanes.push_back({"host", true});
 	p.lanes.push_back({"", false, 0, 0});
 	for (u32 i = 0; i < blocks; i++) {
 		u32 submit = p.add({.kind = Kind::submit, .packets = 3});
+		const bool fetched = is_fetched(where, i);
 		p.add({.kind = Kind::poll,
 		       .lane = 1,
 		       .from = host,
@@ -33,8 +43,8 @@ Program fetch_loop(u32 blocks, u64 bytes)
 		p.add({.kind = Kind::copy,
 		       .lane = 1,
 		       .bytes = bytes,
-		       .from = {Path::vram, 0, 0},
-		       .to = host,
+		       .from = fetched ? host : gpu,
+		       .to = fetched ? gpu : host,
 		       .batch = submit});
 		before = {p.add({.kind = Kind::atomic,
 				 .lane = 1,
@@ -47,15 +57,15 @@ Program fetch_loop(u32 blocks, u64 bytes)
 
 } // namespace
 
-Program fetch_program(Fetch how, u32 blocks, u64 bytes)
+Program fetch_program(Fetch how, Direction where, u32 blocks, u64 bytes)
 {
 	Jobs jobs;
 	std::vector<plan_desc> descs;
 
 	if (how == Fetch::loop)
-		return fetch_loop(blocks, bytes);
+		return fetch_loop(where, blocks, bytes);
 	for (u32 i = 0; i < blocks; i++)
-		descs.push_back(block(i, bytes));
+		descs.push_back(copy_of(where, i, bytes));
 	jobs.submit(0, std::move(descs), {.placement = PLAN_AUTO, .to_host = true},
 		    how == Fetch::prelaunched);
 	return jobs.finish();
@@ -77,9 +87,9 @@ Time host_time(Fetch how, u32 blocks, std::size_t engines, const Machine &m)
 	}
 }
 
-Time fetch_time(Fetch how, u32 blocks, u64 bytes, const Machine &m)
+Time fetch_time(Fetch how, Direction where, u32 blocks, u64 bytes, const Machine &m)
 {
-	const Program p = fetch_program(how, blocks, bytes);
+	const Program p = fetch_program(how, where, blocks, bytes);
 
 	return host_time(how, blocks, p.lanes.size() - 1, m) + measured(p, m);
 }

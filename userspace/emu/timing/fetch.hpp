@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Blocks of a KV cache, from the GPU to host memory.
+// Blocks of a KV cache, between a GPU and host memory.
 #pragma once
 
 #include "simulate.hpp"
@@ -13,11 +13,17 @@ enum class Fetch : u8 {
 	prelaunched // the same, behind a wait, from its release on
 };
 
-Program fetch_program(Fetch how, u32 blocks, u64 bytes);
+enum class Direction : u8 {
+	swap_out, // from the GPU to host memory
+	fetch,	  // from host memory to the GPU
+	both,	  // by turns: what a scheduler does that makes room for what it fetches
+};
+
+Program fetch_program(Fetch how, Direction where, u32 blocks, u64 bytes);
 // Before so many engines begin, of a batch: the instructions of docs/uapi.md at the rate
 // of the parameter host_instruction.
 Time host_time(Fetch how, u32 blocks, std::size_t engines, const Machine &m);
 // Of host and engines.
-Time fetch_time(Fetch how, u32 blocks, u64 bytes, const Machine &m);
+Time fetch_time(Fetch how, Direction where, u32 blocks, u64 bytes, const Machine &m);
 
 } // namespace sluice::timing

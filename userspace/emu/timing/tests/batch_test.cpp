@@ -81,7 +81,7 @@ TEST(Batch, WaitsAreReleasedByTheHostAndBarriersByFences)
 
 TEST(Batch, HostBlocksGoToTheEnginesThatFaceTheHost)
 {
-	Program p = fetch_program(Fetch::batch, 512, 4 << 10);
+	Program p = fetch_program(Fetch::batch, Direction::swap_out, 512, 4 << 10);
 
 	EXPECT_EQ(p.lanes.size(), 3u);
 	for (std::size_t i = 1; i < p.lanes.size(); i++)
@@ -89,11 +89,36 @@ TEST(Batch, HostBlocksGoToTheEnginesThatFaceTheHost)
 	EXPECT_EQ(std::ranges::count(p.steps, Kind::copy, &Step::kind), 512);
 }
 
+// By turns, half of the bytes take each direction of PCI Express, also in a loop.
+TEST(Batch, BlocksGoInTheDirectionThatIsAskedFor)
+{
+	auto into_gpu = [](Fetch how, Direction where) {
+		u64 bytes = 0;
+		for (const Step &s : fetch_program(how, where, 64, 4096).steps)
+			// a wait copies the word that it has seen
+			if (s.kind == Kind::copy && s.bytes == 4096 &&
+			    s.from.path == Path::system) {
+				EXPECT_EQ(s.to.path, Path::vram);
+				bytes += s.bytes;
+			}
+		return bytes;
+	};
+
+	for (Fetch how :
+	     {Fetch::loop, Fetch::batch, Fetch::prepared, Fetch::prelaunched}) {
+		EXPECT_EQ(into_gpu(how, Direction::swap_out), 0u);
+		EXPECT_EQ(into_gpu(how, Direction::fetch), 64u * 4096);
+		EXPECT_EQ(into_gpu(how, Direction::both), 32u * 4096);
+		EXPECT_EQ(fetch_time(how, Direction::fetch, 64, 4096, simple()),
+			  fetch_time(how, Direction::swap_out, 64, 4096, simple()));
+	}
+}
+
 // What is prepared costs the host no more for more copies, and the engines the same.
 TEST(Batch, ThatIsPreparedIsCheaperForTheHostOnly)
 {
 	auto time = [](Fetch how, u32 blocks) {
-		return fetch_time(how, blocks, 4 << 10, simple());
+		return fetch_time(how, Direction::swap_out, blocks, 4 << 10, simple());
 	};
 	auto host = [](Fetch how, u32 blocks) {
 		return host_time(how, blocks, 2, simple());
@@ -111,7 +136,8 @@ TEST(Batch, ThatIsPreparedIsCheaperForTheHostOnly)
 // for the bytes, 200 latency, 300: 883; then 70, 400 and 300 again: 1653, seen 1656.
 TEST(Batch, LoopByHand)
 {
-	EXPECT_EQ(fetch_time(Fetch::loop, 2, 1000, simple()), 1656);
+	EXPECT_EQ(fetch_time(Fetch::loop, Direction::swap_out, 2, 1000, simple()),
+		  1656);
 }
 
 } // namespace
