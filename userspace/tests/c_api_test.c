@@ -582,6 +582,19 @@ static void a_chain_writes_what_it_read(void)
 	close(to);
 }
 
+static void a_context_that_closes_ends_its_chain(void)
+{
+	sluice_operation *op;
+	sluice_context *other;
+
+	CHECK(!sluice_context_open(NULL, &other));
+	CHECK(!sluice_chain_begin(other, 2));
+	CHECK(!sluice_context_sleep(other, sluice_after(1000000), &op));
+	sluice_context_close(other);
+	CHECK(!sluice_operation_wait(op, sluice_after(5000000000), NULL));
+	sluice_operation_free(op);
+}
+
 static void errors_of_files_are_theirs(void)
 {
 	struct sluice_slice all = part(0, SLUICE_TO_END);
@@ -785,6 +798,7 @@ static const struct test tests[] = {
 	TEST(buffers_are_what_they_say),
 	TEST(a_file_is_read),
 	TEST(a_chain_writes_what_it_read),
+	TEST(a_context_that_closes_ends_its_chain),
 	TEST(errors_of_files_are_theirs),
 	TEST(a_waiting_read_is_cancelled),
 	TEST(others_can_wait),

@@ -57,6 +57,19 @@ struct ContextTest : ::testing::Test {
 
 } // namespace
 
+TEST_F(ContextTest, NoMemoryIsNoPlaceForData)
+{
+	auto moved = memory;
+	auto there = std::move(moved);
+
+	for (const slice &none : {slice(buffer()), slice(moved)}) {
+		EXPECT_EQ(ring->read(out.get(), none, 0).wait().error().code(),
+			  errc::usage);
+		EXPECT_EQ(ring->write(in.get(), none, 0).wait().error().code(),
+			  errc::usage);
+	}
+}
+
 TEST_F(ContextTest, Reads)
 {
 	put("abc");
@@ -563,6 +576,80 @@ TEST_F(ContextTest, CoroutinesEnterTheKernelOnceForEachWait)
 TEST_F(ContextTest, CoroutinesNest)
 {
 	EXPECT_EQ(two_naps(*ring).run(*ring), 2);
+}
+
+// To wait cuts the chain; who waits for the task is not left waiting.
+TEST_F(ContextTest, ATaskGoesOnWhileAChainIsOpen)
+{
+	int count = 0;
+	auto napping = nap(*ring, 1ms, count);
+	auto file = temporary();
+	operation late;
+
+	{
+		context::chain all(*ring, 2);
+		napping.run(*ring);
+		late = ring->write(file.get(), memory.part(0, 1), 0);
+	}
+	EXPECT_EQ(count, 1);
+	EXPECT_EQ(late.wait().error().code(), errc::usage);
+	EXPECT_TRUE(ring->write(file.get(), memory.part(0, 1), 0).wait());
+}
+
+// What a coroutine starts then is no part of the chain that is cut.
+TEST_F(ContextTest, ATaskMayStartMoreWhileAChainIsOpen)
+{
+	auto napping = two_naps(*ring);
+	context::chain all(*ring, 2);
+
+	EXPECT_EQ(napping.run(*ring), 2);
+}
+
+// It may be the coroutine's own.
+TEST_F(ContextTest, AChainThatACoroutineEndsHasEnded)
+{
+	auto chained = [](context &in) -> task<int> {
+		context::chain all(in, 2);
+		auto one = in.sleep_until(after(1ms));
+
+		co_await one;
+		co_return 1;
+	}(*ring);
+
+	EXPECT_EQ(chained.run(*ring), 1);
+	EXPECT_TRUE(ring->sleep_until(after(1ms)).wait());
+}
+
+TEST_F(ContextTest, AnOperationMayBeMovedWhileItIsAwaited)
+{
+	int count = 0;
+	auto op = std::make_unique<operation>(start());
+	auto waiting = await(*op, count);
+	operation moved = std::move(*op);
+
+	put("abc");
+	for (auto until = after(5s); !waiting.done() && clock::now() < until;)
+		(void)ring->run_once(after(10ms));
+	EXPECT_EQ(count, 1);
+	EXPECT_EQ(moved.wait(), 3u);
+}
+
+// Its operation is gone, and another one has its place.
+TEST_F(ContextTest, ATaskThatIsDestroyedLateTakesNobodysPlace)
+{
+	int first = 0, second = 0;
+	auto op = start();
+	auto left = std::make_unique<task<void>>(await(op, first));
+
+	op = operation();
+	op = start();
+	auto waiting = await(op, second);
+	left.reset();
+	put("abc");
+	for (auto until = after(5s); !waiting.done() && clock::now() < until;)
+		(void)ring->run_once(after(10ms));
+	EXPECT_EQ(second, 1);
+	EXPECT_EQ(first, 0);
 }
 
 TEST_F(ContextTest, ATaskThatIsDestroyedDrains)

@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: MIT
 // Batches on GPUs: what they do to memory, and how they fail.
+#include <cerrno>
+#include <csignal>
+#include <deque>
 #include <fcntl.h>
 #include <numeric>
 #include <openssl/evp.h>
 #include <sys/ioctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "gpu_test.hpp"
 #include "sluice/unique_fd.hpp"
@@ -48,25 +53,6 @@ INSTANTIATE_TEST_SUITE_P(Way, GpuCopyTest,
 			 ::testing::Values(way::ring, way::call, way::command),
 			 name_of);
 
-struct GpuBatchTest : GpuTest {
-	void SetUp() override
-	{
-		WANTS_BATCHES();
-		GpuTest::SetUp();
-	}
-	uint64_t word_at(size_t offset) const
-	{
-		uint64_t word;
-
-		std::memcpy(&word, host.data() + offset, 8);
-		return word;
-	}
-	void put_word(size_t offset, uint64_t word)
-	{
-		std::memcpy(host.data() + offset, &word, 8);
-	}
-};
-
 /// A fence that signals when it is told to.
 class told_fence {
 public:
@@ -94,6 +80,61 @@ public:
 private:
 	static constexpr auto path = "/sys/kernel/debug/sync/sw_sync";
 	unique_fd timeline_;
+};
+
+/// Batches that have not begun.
+struct held_batches {
+	~held_batches() { fence.signal(); }
+
+	told_fence fence;
+	std::deque<batch> all;
+	std::vector<operation> running;
+};
+
+struct GpuBatchTest : GpuTest {
+	void SetUp() override
+	{
+		WANTS_BATCHES();
+		GpuTest::SetUp();
+	}
+	uint64_t word_at(size_t offset) const
+	{
+		uint64_t word;
+
+		std::memcpy(&word, host.data() + offset, 8);
+		return word;
+	}
+	void put_word(size_t offset, uint64_t word)
+	{
+		std::memcpy(host.data() + offset, &word, 8);
+	}
+	/// A wait that need not wait: it counts as what an engine could move meanwhile.
+	batch &long_wait(batch &in)
+	{
+		put_word(0, 3);
+		return in.wait(host.part(0, 4), compare::equal, 3,
+			       gpus[0].limits().wait);
+	}
+	/// Until the GPU has no room for another wait.
+	void fill_up(held_batches &held)
+	{
+		while (held.all.size() < 1000) {
+			batch &one = held.all.emplace_back();
+
+			long_wait(one).after(held.fence.file().get()).nonblocking();
+			auto op = gpus[0].submit(one);
+			ASSERT_TRUE(ring.submit());
+			if (op.poll()) {
+				auto end = op.wait();
+				ASSERT_FALSE(end);
+				ASSERT_EQ(end.error().code(), errc::busy)
+					<< end.error().message();
+				return;
+			}
+			held.running.push_back(std::move(op));
+		}
+		FAIL() << "there is always room";
+	}
 };
 
 } // namespace
@@ -394,6 +435,51 @@ TEST_F(GpuBatchTest, FansOut)
 	EXPECT_EQ(all.outcome().engines, 2u);
 }
 
+// They may take turns as they like: what is listed is buffers, not operations.
+TEST_P(GpuCopyTest, BuffersThatAreNamedOftenAreFew)
+{
+	constexpr size_t many = 6, times = 250, bytes = 64;
+	std::vector<buffer> to;
+	batch all;
+
+	for (size_t i = 0; i < many; i++) {
+		to.push_back(good(buffer::host(times * bytes)));
+		attach(to.back());
+	}
+	for (size_t n = 0; n < times; n++)
+		for (const buffer &one : to)
+			all.copy(one.part(n * bytes, bytes),
+				 host.part(n * bytes, bytes));
+	run(gpus[0], all);
+	for (const buffer &one : to)
+		EXPECT_BYTES(one.bytes().first(times * bytes),
+			     host.bytes().first(times * bytes));
+}
+
+// How it ended cannot be asked without a descriptor; that it ran is not denied.
+TEST_P(GpuCopyTest, RunsWithoutADescriptorLeft)
+{
+	std::vector<unique_fd> taken;
+	batch all;
+
+	all.copy(out, host);
+	run(gpus[0], all);
+	std::memset(out.data(), 0, size);
+	for (;;) {
+		unique_fd one(::fcntl(0, F_DUPFD_CLOEXEC, 0));
+		if (!one)
+			break;
+		taken.push_back(std::move(one));
+	}
+	auto moved = gpus[0].submit(all).wait();
+	taken.clear();
+	EXPECT_BYTES(out.bytes(), host.bytes());
+	if (moved)
+		return;
+	EXPECT_EQ(moved.error().code(), errc::system) << moved.error().message();
+	EXPECT_EQ(moved.error().number(), EMFILE) << moved.error().message();
+}
+
 TEST_F(GpuBatchTest, HintsChooseEngines)
 {
 	batch all;
@@ -539,6 +625,94 @@ TEST_F(GpuBatchTest, PreparedBatchesRunAgain)
 	for (int i = 0; i < 64; i++)
 		runs.push_back(made->run());
 	EXPECT_EQ(made->run().wait().error().code(), errc::busy);
+}
+
+// A run would begin when that fence had signaled, whatever came since.
+TEST_F(GpuBatchTest, WhatBeginsAfterAFenceIsNotPrepared)
+{
+	told_fence fence;
+	batch all;
+
+	if (!fence.there())
+		GTEST_SKIP() << "there is no sw_sync";
+	all.copy(out, host).after(fence.file().get());
+	auto made = gpus[0].prepare(all);
+	ASSERT_FALSE(made);
+	EXPECT_EQ(made.error().code(), errc::usage);
+}
+
+TEST_F(GpuBatchTest, RunsOfANonblockingBatchDoNotWait)
+{
+	held_batches held;
+	batch all;
+
+	if (!held.fence.there())
+		GTEST_SKIP() << "there is no sw_sync";
+	long_wait(all).copy(out.part(0, 64), host.part(64, 64)).nonblocking();
+	auto made = gpus[0].prepare(all);
+	ASSERT_GOOD(made);
+	ASSERT_NO_FATAL_FAILURE(fill_up(held));
+	auto end = made->run().wait_until(after(10s));
+	ASSERT_FALSE(end);
+	EXPECT_EQ(end.error().code(), errc::busy) << end.error().message();
+	held.fence.signal();
+	for (auto &one : held.running)
+		EXPECT_GOOD(one.wait());
+	EXPECT_GOOD(made->run().wait());
+}
+
+namespace {
+
+/// When it gets SIGCONT, it stops this process for a moment.
+pid_t child_that_stops_us()
+{
+	int status;
+	pid_t child = ::fork();
+
+	if (child == 0) {
+		::raise(SIGSTOP);
+		::kill(::getppid(), SIGSTOP);
+		::usleep(200000);
+		::kill(::getppid(), SIGCONT);
+		::_exit(0);
+	}
+	::waitpid(child, &status, WUNTRACED);
+	return child;
+}
+
+} // namespace
+
+// By ^Z, a debugger or the freezer: the kernel interrupts what waits for room.
+TEST_F(GpuBatchTest, AProcessThatIsStoppedLosesNoBatch)
+{
+	// Before batches are held back: fork() waits for those on its memory.
+	pid_t child = child_that_stops_us();
+	held_batches held;
+	batch waits;
+	int status;
+
+	if (!held.fence.there()) {
+		::kill(child, SIGKILL);
+		::waitpid(child, &status, 0);
+		GTEST_SKIP() << "there is no sw_sync";
+	}
+	ASSERT_NO_FATAL_FAILURE(fill_up(held));
+	long_wait(waits).copy(out.part(64, 64), host.part(64, 64));
+	auto copied = gpus[0].submit(waits);
+	EXPECT_FALSE(copied.poll());
+	::kill(child, SIGCONT);
+	// It waits, unless what ran before has made room meanwhile.
+	auto early = copied.wait_until(after(2s));
+	if (!early)
+		EXPECT_EQ(early.error().code(), errc::timeout)
+			<< early.error().message();
+	held.fence.signal();
+	auto end = copied.wait_until(after(10s));
+	EXPECT_GOOD(end);
+	for (auto &one : held.running)
+		EXPECT_GOOD(one.wait());
+	EXPECT_EQ(::waitpid(child, &status, 0), child);
+	EXPECT_BYTES(out.bytes().subspan(64, 64), host.bytes().subspan(64, 64));
 }
 
 TEST_F(GpuBatchTest, PreparingABadBatchNamesTheOperation)

@@ -2,6 +2,7 @@
 // Memory of GPUs, and who keeps what alive.
 #include <fcntl.h>
 #include <grp.h>
+#include <optional>
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
@@ -134,9 +135,32 @@ TEST_F(GpuMemoryTest, WhatIsNoDmabufIsRefused)
 	EXPECT_EQ(gpus[0].import_dmabuf(-1).error().code(), errc::usage);
 	EXPECT_EQ(gpus[0].import_dmabuf(file.get()).error().code(), errc::usage);
 	ASSERT_EQ(::ftruncate(file.get(), size), 0);
-	EXPECT_EQ(gpus[0].import_dmabuf(file.get()).error().code(), errc::device);
+	EXPECT_EQ(gpus[0].import_dmabuf(file.get()).error().code(), errc::usage);
+	EXPECT_EQ(::lseek(file.get(), 0, SEEK_CUR), 0) << "it has moved";
 	EXPECT_EQ(host.export_dmabuf().error().code(), errc::unsupported);
 	EXPECT_EQ(buffer().export_dmabuf().error().code(), errc::usage);
+}
+
+// What runs at the end of a child of fork() has the parent's files.
+TEST_F(GpuMemoryTest, AChildThatEndsTakesNothingFromItsParent)
+{
+	std::optional<buffer> memory = good(gpus[0].vram(size));
+	batch in, back;
+	int status = 0;
+
+	in.copy(*memory, host);
+	run(gpus[0], in);
+	pid_t child = ::fork();
+	if (child == 0) {
+		memory.reset();
+		gpus.clear();
+		::_exit(0);
+	}
+	ASSERT_EQ(::waitpid(child, &status, 0), child);
+	EXPECT_EQ(status, 0);
+	back.copy(out, *memory);
+	run(gpus[0], back);
+	EXPECT_BYTES(out.bytes(), host.bytes());
 }
 
 TEST_F(GpuMemoryTest, OneGpuIsOpenedTwice)

@@ -78,6 +78,9 @@ int sluice_context_open(const struct sluice_context_options *options,
 
 void sluice_context_close(sluice_context *context)
 {
+	// What hangs on it goes on, and nobody else could end it.
+	if (context)
+		context->it->chain.reset();
 	delete context;
 }
 

@@ -17,4 +17,16 @@ inline int call(int fd, unsigned long request, void *argument) noexcept
 	return err < 0 ? -errno : 0;
 }
 
+/// The same for calls that a driver ends with EAGAIN where memory moved while it looked:
+/// it wants to be asked again. Where EAGAIN is an answer, use call().
+inline int call_again(int fd, unsigned long request, void *argument) noexcept
+{
+	int err;
+
+	do {
+		err = call(fd, request, argument);
+	} while (err == -EAGAIN);
+	return err;
+}
+
 } // namespace sluice::detail

@@ -179,6 +179,12 @@ uint32_t *command_queue::slot_at(int slot) const noexcept
 					    static_cast<size_t>(slot) * slot_bytes);
 }
 
+bool command_queue::lists(uint32_t handle) const noexcept
+{
+	return std::ranges::contains(std::span(list_).first(objects_), handle,
+				     &drm_amdgpu_bo_list_entry::bo_handle);
+}
+
 /// What the packets use, so that it is there when they run.
 result<void> command_queue::list_objects(const batch_data &what) noexcept
 {
@@ -191,6 +197,9 @@ result<void> command_queue::list_objects(const batch_data &what) noexcept
 			return fail(errc::usage, node_.name(),
 				    "memory that this "
 				    "GPU does not reach: attach it");
+		// A batch may name the same few again and again.
+		if (lists(object->handle))
+			continue;
 		if (objects_ == most_objects)
 			return fail(errc::usage, node_.name(),
 				    "more than 1023 "
@@ -262,7 +271,7 @@ int command_queue::submit(int slot, uint32_t bytes, const submission &run) noexc
 	// The last one only if there is something in it.
 	args.in.num_chunks = static_cast<uint32_t>(std::size(chunks) - run.in.empty());
 	args.in.chunks = reinterpret_cast<uintptr_t>(pointers);
-	return call(node_.file.get(), DRM_IOCTL_AMDGPU_CS, &args);
+	return call_again(node_.file.get(), DRM_IOCTL_AMDGPU_CS, &args);
 }
 
 result<void> command_queue::send(batch_data &what) noexcept

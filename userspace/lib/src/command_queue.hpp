@@ -37,6 +37,8 @@ private:
 	result<void> ask_for_engines();
 	uint32_t *slot_at(int slot) const noexcept;
 	result<void> list_objects(const batch_data &what) noexcept;
+	/// Is that object in the list already?
+	bool lists(uint32_t handle) const noexcept;
 	result<uint32_t> put_packets(const batch_data &what, int slot) noexcept;
 	int submit(int slot, uint32_t bytes, const submission &run) noexcept;
 

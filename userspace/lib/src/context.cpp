@@ -70,7 +70,7 @@ result<context> context::open(options wanted)
 
 operation context::read(int file, slice to, uint64_t offset)
 {
-	if (!to.valid())
+	if (!to.of() || !to.valid())
 		return engine_->failed(
 			error(errc::usage, "read", "outside of its buffer"));
 	return engine_->start_on_file("read", errc::input, to, [&](io_uring_sqe *sqe) {
@@ -80,7 +80,7 @@ operation context::read(int file, slice to, uint64_t offset)
 
 operation context::write(int file, slice from, uint64_t offset)
 {
-	if (!from.valid())
+	if (!from.of() || !from.valid())
 		return engine_->failed(
 			error(errc::usage, "write", "outside of its buffer"));
 	return engine_->start_on_file("write", errc::output, from,

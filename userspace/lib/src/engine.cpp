@@ -505,15 +505,29 @@ void engine::wake() noexcept
 	}
 }
 
+// A chain that is open is cut, as by all that waits. What a coroutine starts is no part
+// of it.
 int engine::run(deadline until) noexcept
 {
-	// What a coroutine starts is no part of somebody else's chain.
-	if (chaining_)
-		return reap(until);
+	if (held_back() && until == deadline{})
+		return -ETIME;
+	cut_ = chaining_;
 	int finished = reap(awake_.empty() ? until : deadline{});
-
-	wake();
+	if (chaining_)
+		wake_beside_chain();
+	else
+		wake();
 	return finished;
+}
+
+// Whoever is resumed may be the one who ends the chain.
+void engine::wake_beside_chain() noexcept
+{
+	chaining_ = false;
+	set_aside_ = true;
+	wake();
+	if (std::exchange(set_aside_, false))
+		chaining_ = cut_ = true;
 }
 
 void engine::begin_chain(unsigned length) noexcept
@@ -527,6 +541,8 @@ void engine::begin_chain(unsigned length) noexcept
 
 void engine::end_chain() noexcept
 {
+	if (!chaining_)
+		set_aside_ = false;
 	chaining_ = cut_ = false;
 }
 

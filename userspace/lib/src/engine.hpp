@@ -175,6 +175,9 @@ public:
 	/// Operations that have finished so far, modulo 2^32.
 	unsigned finished() const noexcept { return finished_; }
 
+	/// False in a child of fork(), which must leave the ring as it is.
+	bool is_ours() const noexcept { return process_ == ::getpid(); }
+
 	/// How many operations may be under way.
 	size_t capacity() const noexcept { return states_.size(); }
 
@@ -207,15 +210,18 @@ private:
 	int take_in() noexcept; ///< how many completions
 	int wait(deadline until) noexcept;
 	void wake() noexcept;
+	void wake_beside_chain() noexcept;
 	void do_chores() noexcept;
 	/// Nothing has finished since, after all that is put off was done.
 	bool idle(unsigned since) noexcept;
 	int submit_entries() noexcept;
 
+	const pid_t process_ = ::getpid(); ///< that opened it
 	io_uring ring_{};
 	unique_fd told_; ///< an eventfd: fd()
 	bool opened_ = false, chaining_ = false;
 	bool cut_ = false;	       ///< the chain that is open takes no more
+	bool set_aside_ = false;       ///< it is open, while coroutines go on
 	bool gates_ = false;	       ///< the kernel lets us have such
 	io_uring_sqe *last_ = nullptr; ///< of a chain
 	std::vector<op_state> states_;

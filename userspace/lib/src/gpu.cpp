@@ -48,6 +48,14 @@ int error_of(const unique_fd &fence) noexcept
 	return info.status < 0 ? -info.status : 0;
 }
 
+// A signal that stops the process, a debugger or the freezer interrupts a command that
+// waits in the kernel. Nothing was done then, and the kernel wants to be asked again, but
+// what is behind it in a chain has failed by now.
+bool was_interrupted(const submission &run, int res) noexcept
+{
+	return res == -EINTR && !run.given() && !run.stopped && !run.chained;
+}
+
 // A command that is cancelled once engines have the batch completes at once, and
 // the engines go on. Its memory must stay until they have ended, and so it may
 // succeed.
@@ -56,7 +64,9 @@ void completed(request &self, int res, unsigned) noexcept
 	auto &op = static_cast<op_state &>(self);
 	submission &run = run_of(op);
 
-	if (res == -ECANCELED && run.given())
+	if (was_interrupted(run, res))
+		run.on->put_command_again(op, run);
+	else if (res == -ECANCELED && run.given())
 		await_fence(op, run);
 	else
 		finish_run(op, run, res < 0 ? -res : 0);
@@ -95,6 +105,28 @@ void finish_run(op_state &op, submission &run, int number) noexcept
 		finish_run(op, run, result<size_t>(run.bytes));
 }
 
+// Without a descriptor, or without a ring. Others may have closed a descriptor meanwhile;
+// else only that the batch is over is known.
+static void wait_for_fence(op_state &op, submission &run) noexcept
+{
+	run.sync.wait();
+	if (!run.fence)
+		run.fence = run.sync.file();
+	const int number = errno;
+	unique_fd fence = std::move(run.fence);
+
+	if (fence)
+		finish_run(op, run, error_of(fence));
+	else
+		finish_run(
+			op, run,
+			result<size_t>(fail_errno(
+				run.on->name(),
+				"the batch is over, and whether it ended well cannot "
+				"be told",
+				number)));
+}
+
 void await_fence(op_state &op, submission &run) noexcept
 {
 	io_uring_sqe *sqe = nullptr;
@@ -113,8 +145,7 @@ void await_fence(op_state &op, submission &run) noexcept
 		io_uring_prep_poll_add(sqe, run.fence.get(), POLLIN);
 		io_uring_sqe_set_data(sqe, static_cast<request *>(&op));
 	} else {
-		run.sync.wait();
-		finish_run(op, run, run.fence ? error_of(run.fence) : ECANCELED);
+		wait_for_fence(op, run);
 	}
 }
 
@@ -125,6 +156,8 @@ gpu::gpu(engine &in, gpu_node &node) noexcept
 
 gpu::~gpu()
 {
+	if (!node_.is_ours())
+		return;
 	for (uint32_t id : {context_, background_}) {
 		drm_amdgpu_ctx args{};
 
@@ -186,6 +219,14 @@ int gpu::configure(drm_amdgpu_sdma_batch &args) noexcept
 	return call(node_.file.get(), DRM_IOCTL_AMDGPU_SDMA_BATCH, &args);
 }
 
+// What the kernel writes to when it has looked at the arguments.
+static void expect_answer(submission &run) noexcept
+{
+	run.args.engines_used = 0;
+	run.args.error_index = untouched;
+	run.args.error_array = AMDGPU_SDMA_ERROR_NONE;
+}
+
 op_state *gpu::begin(submission &run, std::shared_ptr<const void> owner) noexcept
 {
 	op_state *op = ring_.take();
@@ -195,10 +236,9 @@ op_state *gpu::begin(submission &run, std::shared_ptr<const void> owner) noexcep
 	run.on = shared_from_this();
 	run.owner = std::move(owner);
 	run.stopped = false;
+	run.chained = ring_.chaining();
 	run.args.ctx_id = run.background ? background_ : context_;
-	run.args.engines_used = 0;
-	run.args.error_index = untouched;
-	run.args.error_array = AMDGPU_SDMA_ERROR_NONE;
+	expect_answer(run);
 	op->what = "batch";
 	op->owner = &run;
 	op->stop = stop;
@@ -207,10 +247,9 @@ op_state *gpu::begin(submission &run, std::shared_ptr<const void> owner) noexcep
 }
 
 // As a request of the ring. It is read when the ring is submitted.
-void gpu::put_command(op_state &op, submission &run) noexcept
+void gpu::put_command(op_state &op, submission &run, io_uring_sqe *sqe) noexcept
 {
 	drm_amdgpu_sdma_uring command{};
-	io_uring_sqe *sqe = ring_.entry(op);
 
 	if (!sqe)
 		return finish_run(op, run, std::unexpected(ring_.no_entry("batch")));
@@ -220,6 +259,13 @@ void gpu::put_command(op_state &op, submission &run) noexcept
 	sqe->cmd_op = DRM_AMDGPU_URING_SDMA_BATCH;
 	std::memcpy(sqe->cmd, &command, sizeof(command));
 	io_uring_sqe_set_data(sqe, static_cast<request *>(&op));
+}
+
+void gpu::put_command_again(op_state &op, submission &run) noexcept
+{
+	expect_answer(run);
+	// It is no part of a chain that somebody builds by now.
+	put_command(op, run, ring_.entry(static_cast<request &>(op)));
 }
 
 operation gpu::no_chain() noexcept
@@ -259,7 +305,7 @@ operation gpu::start(submission &run, std::shared_ptr<const void> owner) noexcep
 	run.args.out_fences = reinterpret_cast<uintptr_t>(&run.out);
 	run.args.num_out_fences = 1;
 	if (how_ == way::ring)
-		put_command(*op, run);
+		put_command(*op, run, ring_.entry(*op));
 	else if (int err =
 			 call(node_.file.get(), DRM_IOCTL_AMDGPU_SDMA_BATCH, &run.args))
 		finish_run(*op, run, -err);

@@ -43,6 +43,8 @@ public:
 	operation start_command(batch_data &what,
 				std::shared_ptr<const void> owner) noexcept;
 	void release_commands(int slot) noexcept;
+	/// A command that was interrupted before anything was done of it.
+	void put_command_again(op_state &op, submission &run) noexcept;
 	/// A call that runs nothing: PREPARE, FORGET. 0 or -errno.
 	int configure(drm_amdgpu_sdma_batch &args) noexcept;
 
@@ -52,7 +54,7 @@ private:
 	result<void> make_fences(submission &run) noexcept;
 	/// An operation that completes by finish_run() or await_fence().
 	op_state *begin(submission &run, std::shared_ptr<const void> owner) noexcept;
-	void put_command(op_state &op, submission &run) noexcept;
+	void put_command(op_state &op, submission &run, io_uring_sqe *sqe) noexcept;
 
 	engine &ring_;
 	gpu_node &node_;

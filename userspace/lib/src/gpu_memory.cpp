@@ -93,7 +93,7 @@ result<std::unique_ptr<gem_mapping>> import_host(gpu_node &node, memory_block &b
 	args.size = block.size_;
 	args.flags = AMDGPU_GEM_USERPTR_ANONONLY | AMDGPU_GEM_USERPTR_REGISTER |
 		     AMDGPU_GEM_USERPTR_VALIDATE;
-	if (int err = call(node.file.get(), DRM_IOCTL_AMDGPU_GEM_USERPTR, &args))
+	if (int err = call_again(node.file.get(), DRM_IOCTL_AMDGPU_GEM_USERPTR, &args))
 		return fail_errno(node.name(), "DRM_AMDGPU_GEM_USERPTR", -err,
 				  errc::device);
 	return std::make_unique<gem_mapping>(node, args.handle);
@@ -259,6 +259,8 @@ bool map_dmabuf(int dmabuf, const reserved_range &range, size_t size)
 
 result<buffer> import_dmabuf(gpu_node &node, int dmabuf)
 {
+	// First: only a dma-buf has a size that can be asked for without moving anything.
+	SLUICE_TRY(auto object, gem_mapping::import(node, dmabuf, "the dma-buf"));
 	off_t end = ::lseek(dmabuf, 0, SEEK_END);
 	auto size = static_cast<size_t>(std::max<off_t>(end, 0));
 
@@ -266,7 +268,6 @@ result<buffer> import_dmabuf(gpu_node &node, int dmabuf)
 		return fail(errc::usage, node.name(),
 			    "the descriptor is no dma-buf "
 			    "of whole pages");
-	SLUICE_TRY(auto object, gem_mapping::import(node, dmabuf, "the dma-buf"));
 	SLUICE_TRY(auto range, map_somewhere(*object, size));
 	bool seen = map_dmabuf(dmabuf, range, size);
 	return buffer(

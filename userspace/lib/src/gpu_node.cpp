@@ -83,11 +83,16 @@ std::unique_ptr<gpu_node> make_node(const gpu_entry &what, int kfd)
 	return node;
 }
 
+unique_fd open_kfd() noexcept
+{
+	return unique_fd(::open("/dev/kfd", O_RDWR | O_CLOEXEC));
+}
+
 /// All GPUs that the process has. Memory of a process is shared with all of them or
 /// none: amdkfd wants an address space on each before it takes queues away.
 struct process_nodes {
 	pid_t process = ::getpid();
-	unique_fd kfd{::open("/dev/kfd", O_RDWR | O_CLOEXEC)};
+	unique_fd kfd = open_kfd();
 	std::vector<gpu_entry> entries = find_gpus();
 	std::vector<std::unique_ptr<gpu_node>> nodes;
 
@@ -96,7 +101,25 @@ struct process_nodes {
 		for (const auto &entry : entries)
 			nodes.push_back(make_node(entry, kfd.get()));
 	}
+
+	/// One that cannot be used nobody has: it may be usable by now.
+	gpu_node &at(size_t i)
+	{
+		if (!nodes[i]->usable) {
+			if (!kfd)
+				kfd = open_kfd();
+			nodes[i] = make_node(entries[i], kfd.get());
+		}
+		return *nodes[i];
+	}
 };
+
+/// Does @p all stand for what this process has? A child has an address space of its own,
+/// and leaves its parent's be. Where there was no GPU, one may be there by now.
+bool stands(const process_nodes *all)
+{
+	return all && all->process == ::getpid() && !all->entries.empty();
+}
 
 } // namespace
 
@@ -106,20 +129,21 @@ result<gpu_node *> find_node(std::string_view name)
 	static process_nodes *all;
 	std::lock_guard guard(lock);
 
-	// A child has an address space of its own. What is of the parent it leaves
-	// be.
-	if (!all || all->process != ::getpid())
+	if (!stands(all)) {
+		// One without GPUs nobody uses.
+		if (all && all->process == ::getpid())
+			delete all;
 		all = new process_nodes;
+	}
 	const gpu_entry *entry = choose_gpu(all->entries, name);
 	if (!entry)
 		return fail(errc::device, name,
 			    all->entries.empty() ? "this machine has no GPU of amdgpu"
 						 : "there is no such GPU of amdgpu");
-	gpu_node *node =
-		all->nodes[static_cast<size_t>(entry - all->entries.data())].get();
-	if (!node->usable)
-		return std::unexpected(node->usable.error());
-	return node;
+	gpu_node &node = all->at(static_cast<size_t>(entry - all->entries.data()));
+	if (!node.usable)
+		return std::unexpected(node.usable.error());
+	return &node;
 }
 
 unique_fd find_open_file(const std::string &render_node, bool (*accepts)(void *, int),
@@ -150,6 +174,12 @@ gem_mapping::gem_mapping(gpu_node &node, uint32_t object)
 	node.users[object]++;
 }
 
+// No descriptor, or one of something else.
+static bool is_no_dmabuf(int number) noexcept
+{
+	return number == EBADF || number == EINVAL;
+}
+
 // Under the lock: nobody closes the object between its number and its counting.
 result<std::unique_ptr<gem_mapping>> gem_mapping::import(gpu_node &node, int dmabuf,
 							 std::string_view what)
@@ -161,7 +191,8 @@ result<std::unique_ptr<gem_mapping>> gem_mapping::import(gpu_node &node, int dma
 	if (int err = call(node.file.get(), DRM_IOCTL_PRIME_FD_TO_HANDLE, &args))
 		return fail_errno(node.name(),
 				  std::string(what) + ": DRM_IOCTL_PRIME_FD_TO_HANDLE",
-				  -err, errc::device);
+				  -err,
+				  is_no_dmabuf(-err) ? errc::usage : errc::device);
 	node.users[args.handle]++;
 	guard.unlock();
 	auto object = std::make_unique<gem_mapping>(node, args.handle);
@@ -192,6 +223,8 @@ gem_mapping::~gem_mapping()
 	drm_amdgpu_gem_va args{};
 	drm_gem_close gone{.handle = handle};
 
+	if (!node_.is_ours())
+		return;
 	// Behind the batches that were submitted before: closing alone would do
 	// too, but for an object that is open elsewhere.
 	if (size_) {
@@ -230,10 +263,10 @@ result<void> set_svm(const gpu_node &node, uint64_t address, size_t size,
 	std::memcpy(room.data(), &args, sizeof(args));
 	std::memcpy(room.data() + sizeof(args), attributes.data(),
 		    attributes.size_bytes());
-	int err = call(node.kfd,
-		       _IOC(_IOC_READ | _IOC_WRITE, AMDKFD_IOCTL_BASE,
-			    _IOC_NR(AMDKFD_IOC_SVM), bytes),
-		       room.data());
+	int err = call_again(node.kfd,
+			     _IOC(_IOC_READ | _IOC_WRITE, AMDKFD_IOCTL_BASE,
+				  _IOC_NR(AMDKFD_IOC_SVM), bytes),
+			     room.data());
 	if (err)
 		return fail_errno(node.name(), "AMDKFD_IOC_SVM", -err, errc::device);
 	return {};

@@ -22,9 +22,10 @@ namespace sluice::detail {
 
 struct gpu_node {
 	gpu_entry what;
-	unique_fd file;	      ///< render node
-	int kfd = -1;	      ///< amdkfd has this address space; -1: it has not
-	bool batches = false; ///< the kernel runs batches
+	pid_t process = ::getpid(); ///< that opened it
+	unique_fd file;		    ///< render node
+	int kfd = -1;		    ///< amdkfd has this address space; -1: it has not
+	bool batches = false;	    ///< the kernel runs batches
 	drm_amdgpu_info_sdma_batch caps{}; ///< of batches
 	/// Why it cannot be used, if it cannot.
 	result<void> usable;
@@ -36,6 +37,9 @@ struct gpu_node {
 	std::mutex attach_lock;
 
 	const std::string &name() const noexcept { return what.address; }
+	/// False in a child of fork(): what the file has is the parent's. Destructors that
+	/// run there must leave it as it is.
+	bool is_ours() const noexcept { return process == ::getpid(); }
 	/// Does it share memory of the process?
 	bool shares() const noexcept { return kfd >= 0 && what.svm; }
 };

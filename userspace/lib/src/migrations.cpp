@@ -124,6 +124,8 @@ result<std::unique_ptr<migration_watch>> migration_watch::open(engine &ring,
 // The ring must not have a request that is gone.
 migration_watch::~migration_watch()
 {
+	if (!ring_.is_ours())
+		return;
 	ending_ = true;
 	ring_.cancel(*this);
 	if (ring_.reap_until([this] { return !watching_; }))

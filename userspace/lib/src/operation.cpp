@@ -66,18 +66,22 @@ bool operation::awaiter::await_ready() noexcept
 void operation::awaiter::await_suspend(std::coroutine_handle<> waiter) noexcept
 {
 	waits_for_ = of_.state_;
+	waiter_ = waiter;
 	waits_for_->waiter = waiter;
 }
 
 result<size_t> operation::awaiter::await_resume() noexcept
 {
-	waits_for_ = nullptr;
-	return of_.wait();
+	// It may have been moved meanwhile.
+	auto *op = std::exchange(waits_for_, nullptr);
+
+	return op ? op->outcome : of_.wait();
 }
 
 operation::awaiter::~awaiter()
 {
-	if (waits_for_)
+	// The state may be another operation's by now, which somebody else waits for.
+	if (waits_for_ && waits_for_->waiter == waiter_)
 		waits_for_->in->leave_asleep(*waits_for_);
 }
 
@@ -87,6 +91,15 @@ void operation::drain() noexcept
 {
 	if (!state_)
 		return;
+	if (state_->done) {
+		auto *done = std::exchange(state_, nullptr);
+		return done->in->give_back(done);
+	}
+	// A child of fork() has no device that touches its memory.
+	if (!state_->in->is_ours()) {
+		state_ = nullptr;
+		return;
+	}
 	cancel();
 	auto *op = std::exchange(state_, nullptr);
 	const deadline until = op->in->grace_for(*op);

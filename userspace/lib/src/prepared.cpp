@@ -14,7 +14,7 @@ prepared_data::~prepared_data()
 
 	args.op = AMDGPU_SDMA_BATCH_FORGET;
 	args.handle = handle;
-	if (handle)
+	if (handle && on->node().is_ours())
 		(void)on->configure(args);
 }
 
@@ -39,6 +39,11 @@ result<prepared_batch> device::prepare(const batch &what)
 		return fail(errc::unsupported, gpu_->name(),
 			    "this kernel cannot prepare batches");
 	SLUICE_CHECK(b.right);
+	if (!b.run.after.empty())
+		return fail(
+			errc::usage, gpu_->name(),
+			"a batch that begins after a fence cannot be prepared: each "
+			"run would have to wait for another one");
 	asked.args.op = AMDGPU_SDMA_BATCH_PREPARE;
 	asked.args.descs = reinterpret_cast<uintptr_t>(b.descs.data());
 	asked.args.num_descs = static_cast<uint32_t>(b.descs.size());
@@ -54,6 +59,7 @@ result<prepared_batch> device::prepare(const batch &what)
 	for (auto &run : made->runs) {
 		run.args.op = AMDGPU_SDMA_BATCH_RUN;
 		run.args.handle = made->handle;
+		run.args.flags = b.run.args.flags & AMDGPU_SDMA_BATCH_NONBLOCK;
 		run.bytes = b.run.bytes;
 		run.waits = b.run.waits;
 		run.faults = b.run.faults;

@@ -24,7 +24,7 @@ void syncobj::drop() noexcept
 {
 	drm_syncobj_destroy args{.handle = handle_};
 
-	if (node_)
+	if (node_ && node_->is_ours())
 		(void)call(node_->file.get(), DRM_IOCTL_SYNCOBJ_DESTROY, &args);
 	node_ = nullptr;
 }

@@ -24,7 +24,7 @@ public:
 	/// Have one of @p node: 0 or -errno. It is kept for the next time.
 	int make(const gpu_node &node) noexcept;
 	uint32_t handle() const noexcept { return handle_; }
-	/// Readable when the fence has signaled. -1: it cannot be had.
+	/// Readable when the fence has signaled. -1: it cannot be had; errno says why.
 	unique_fd file() const noexcept;
 	/// Have the fence of @p sync_file in it: 0 or -errno.
 	int take(const unique_fd &sync_file) noexcept;
@@ -59,6 +59,7 @@ struct submission {
 	bool faults = false;	 ///< it brings shared memory where it can be reached
 	bool background = false; ///< it runs when nothing else does
 	bool stopped = false;	 ///< somebody asked to stop it
+	bool chained = false;	 ///< it is part of a chain
 	int commands = -1;	 ///< its slot of the command_queue, while it has one
 	std::shared_ptr<gpu> on; ///< while it is under way
 	std::shared_ptr<const void> owner; ///< of this, while it is under way

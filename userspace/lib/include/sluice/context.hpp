@@ -6,6 +6,9 @@
 // back: completions are taken in when an operation is polled or waited for, or in
 // run_once().
 //
+// All of it belongs to the process that opened it, too. A child of fork() must neither
+// use nor destroy it: it goes on by exec, or ends by _exit(). It may open its own.
+//
 // To start an operation allocates nothing and does not fail: one that could not be
 // started is done, with the error. Requests go to the kernel together, when somebody
 // waits, or at submit().
@@ -64,7 +67,8 @@ public:
 	int fd() const noexcept;
 
 	/// For co_await: see task.hpp. It is part of the coroutine that waits: if
-	/// that goes away first, the operation has nobody to wake any more.
+	/// that goes away first, the operation has nobody to wake any more. If the
+	/// operation goes first, the coroutine is never resumed.
 	class awaiter {
 	public:
 		explicit awaiter(operation &of) noexcept : of_(of) {}
@@ -78,6 +82,7 @@ public:
 	private:
 		operation &of_;
 		detail::op_state *waits_for_ = nullptr; ///< while it does
+		std::coroutine_handle<> waiter_;
 	};
 	awaiter operator co_await() noexcept { return awaiter(*this); }
 

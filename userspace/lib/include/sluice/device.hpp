@@ -53,7 +53,8 @@ struct device_counters {
 class device {
 public:
 	/// @param name a PCI address, "0000:03:00.0", or the index in list_devices(),
-	///	"0"
+	///	"0". An index counts what was there when the process opened its first
+	///	GPU
 	/// HIP in the same process must be initialised before: amdkfd lets one file
 	/// have the process's address space on a GPU, and HIP does not share ours.
 	/// errc::device if there is no such GPU, the user may not open it, or
@@ -102,8 +103,10 @@ public:
 	/// errc::device (a hang or a reset), errc::stale.
 	operation submit(batch &what);
 
-	/// Check a batch and build its packets once, to run it often.
-	/// errc::unsupported on a kernel without batches.
+	/// Check a batch and build its packets once, to run it often. Runs are
+	/// nonblocking if it is.
+	/// errc::unsupported on a kernel without batches; errc::usage if it begins after
+	/// fences, which are of one time.
 	result<prepared_batch> prepare(const batch &what);
 
 	const batch_limits &limits() const noexcept;
