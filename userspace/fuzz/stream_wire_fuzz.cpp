@@ -29,6 +29,14 @@ bool printable(std::string_view text)
 	return std::ranges::all_of(text, [](char c) { return c >= ' ' && c <= '~'; });
 }
 
+/// Nothing that a terminal obeys: it may be text of any language.
+bool harmless(std::string_view name)
+{
+	return std::ranges::none_of(name, [](char c) {
+		return static_cast<unsigned char>(c) < ' ' || c == 0x7f;
+	});
+}
+
 void open(view m)
 {
 	auto d = wire::decode_open(m);
@@ -38,7 +46,7 @@ void open(view m)
 	must(whole_pages(d->piece) && whole_pages(d->chunk));
 	must(d->piece / d->chunk <= wire::most_chunks);
 	must(!d->name.empty() && d->name.size() <= wire::longest_name);
-	must(printable(d->name) && !d->name.contains('/'));
+	must(harmless(d->name) && !d->name.contains('/'));
 	must(d->name != "." && d->name != "..");
 	same(m, wire::encode(*d));
 }

@@ -6,7 +6,6 @@
 
 #include <functional>
 #include <map>
-#include <thread>
 
 #include "stream_wire.hpp"
 
@@ -21,6 +20,8 @@ struct ended {
 };
 
 constexpr size_t pages = (streamed + page_size - 1) / page_size;
+/// What lies between two words of who looks at what is there: docs/wire.md.
+constexpr uint64_t looked_at_each = 16 << 20;
 
 struct liar {
 	explicit liar(const words &args)
@@ -63,9 +64,11 @@ struct liar {
 	/// For longer than anybody here is patient.
 	void busy_for_long()
 	{
-		for (uint64_t at = 1; at <= 8; at++) {
-			std::this_thread::sleep_for(1s);
-			busy(at);
+		for (uint64_t at : {1, 2}) {
+			for (auto until = after(3s); clock::now() < until;)
+				(void)ring.run_once(
+					after(100ms)); // and gives signs of life
+			busy(at * looked_at_each);
 		}
 		give_up();
 	}
@@ -197,6 +200,19 @@ const lies to_sender = {
 	l.acknowledge(page_size);
 	l.acknowledge(0);
 }},
+	{"acks-nothing",
+	 [](liar &l) {
+	l.accept();
+	for (auto until = after(300ms); clock::now() < until;) // it has heard that
+		(void)l.ring.run_once(after(10ms));
+	l.acknowledge(0);
+}},
+	{"acks-again",
+	 [](liar &l) {
+	l.accept_and_take_one();
+	l.acknowledge(page_size);
+	l.acknowledge(page_size);
+}},
 	{"early-done",
 	 [](liar &l) {
 	l.accept();
@@ -217,13 +233,18 @@ const lies to_sender = {
 	{"busy-with-more", [](liar &l) { l.busy(streamed + 1); }},
 	{"busy-again",
 	 [](liar &l) {
-	l.busy(1);
-	l.busy(1);
+	l.busy(looked_at_each);
+	l.busy(looked_at_each);
+}},
+	{"busy-by-a-byte",
+	 [](liar &l) {
+	l.busy(looked_at_each);
+	l.busy(looked_at_each + 1);
 }},
 	{"late-busy",
 	 [](liar &l) {
 	l.accept();
-	l.busy(1);
+	l.busy(looked_at_each);
 }},
 	{"slow-answer", [](liar &l) { l.busy_for_long(); }},
 	{"has-much",
@@ -264,6 +285,18 @@ const lies to_receiver = {
 	{"long-piece",
 	 [](liar &l) {
 	l.open_and_send(l.changed([](auto &m) { m.length = 2 * page_size; }));
+}},
+	{"short-pieces",
+	 [](liar &l) {
+	auto m = l.changed([&](auto &all) {
+		all.length = 1;
+		all.crc[0] = crc32c(l.memory.bytes().first(1));
+	});
+
+	l.open_and_send(m);
+	l.write(l.await_grant(), 0);
+	m.offset = 1;
+	l.say(wire::encode(m));
 }},
 	{"behind-the-end",
 	 [](liar &l) {

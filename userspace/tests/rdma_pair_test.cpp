@@ -5,6 +5,7 @@
 
 #include <sys/mman.h>
 
+#include "hang_up.hpp"
 #include "sluice/unique_fd.hpp"
 #include "stream_wire.hpp"
 
@@ -151,6 +152,65 @@ struct PairTest : RdmaTest {
 		EXPECT_EQ(written.wait_until(after(20s)), 1u);
 		EXPECT_EQ(of.there.bytes().back(), of.here.bytes().back());
 	}
+
+	// The sender, message by message.
+
+	/// @p with says something. The other end does nothing meanwhile.
+	static bool say(endpoint &with, const wire::bytes &m)
+	{
+		return with.send(m.span()).wait_until(after(20s)).has_value();
+	}
+	/// @p with hears something; it points into message.
+	template <class Decode> auto hear(endpoint &with, Decode decode)
+	{
+		auto came = with.receive(message);
+
+		for (auto until = after(20s); !came.poll() && clock::now() < until;)
+			(void)ring->run_once(after(10ms));
+		return decode(std::span<const std::byte>(message).first(
+			came.wait_until(after(1s)).value_or(0)));
+	}
+	/// A page is offered by @p with, and heard of.
+	void offer_page(endpoint &with, receiver &in)
+	{
+		auto hearing = in.next();
+
+		ASSERT_TRUE(
+			say(with, wire::encode(wire::open_message{.size = page_size,
+								  .piece = page_size,
+								  .chunk = page_size,
+								  .checksum = false,
+								  .digest = false,
+								  .name = "one"})));
+		auto offer = within(20s, hearing);
+		ASSERT_TRUE(offer && *offer && **offer);
+	}
+	static bool say_page(endpoint &with)
+	{
+		return say(with, wire::encode(wire::piece_message{.offset = 0,
+								  .length = page_size,
+								  .chunks = 0,
+								  .crc = {}}));
+	}
+	static bool say_end(endpoint &with)
+	{
+		return say(with, wire::encode(wire::end_message{.size = page_size,
+								.digest = {}}));
+	}
+	/// Memory that was granted is out of reach.
+	void may_not_write(const remote_memory &there)
+	{
+		auto memory = noise(page_size);
+		auto local = card->register_memory(memory, remote::none);
+		auto written = from->write(memory.part(0, page_size), *local, there, 0);
+		for (auto until = after(20s); !written.poll() && clock::now() < until;)
+			(void)ring->run_once(after(10ms));
+		auto end = written.wait_until(after(1s));
+		ASSERT_FALSE(end) << "it can still write";
+		EXPECT_EQ(end.error().code(), errc::denied) << end.error().message();
+	}
+
+	std::array<std::byte, max_message> message;
 
 	void has_no_more(clock::duration limit,
 			 task<result<std::optional<stream_offer>>> &hearing)
@@ -399,42 +459,19 @@ TEST_F(PairTest, ASenderMayGoBeforeDoneIsAcknowledged)
 {
 	auto memory = noise(page_size);
 	auto local = card->register_memory(memory, remote::none);
-	std::array<std::byte, max_message> message;
 	unique_fd file(::memfd_create("sink", MFD_CLOEXEC));
-	auto hear = [&](auto decode) {
-		auto came = from->receive(message);
-
-		for (auto until = after(20s); !came.poll() && clock::now() < until;)
-			(void)ring->run_once(after(10ms));
-		return decode(std::span<const std::byte>(message).first(
-			came.wait_until(after(1s)).value_or(0)));
-	};
-	// The receiver does nothing meanwhile.
-	auto say = [&](const wire::bytes &m) {
-		return from->send(m.span()).wait_until(after(20s)).has_value();
-	};
 
 	pair();
 	auto in = *receiver::make(*ring, *to, *card, small_stream);
-	auto hearing = in.next();
-	ASSERT_TRUE(say(wire::encode(wire::open_message{.size = page_size,
-							.piece = page_size,
-							.chunk = page_size,
-							.checksum = false,
-							.digest = false,
-							.name = "one"})));
-	auto offer = within(20s, hearing);
-	ASSERT_TRUE(offer && *offer && **offer);
-	auto receiving = in.receive({.file = file.get(), .to = {}, .have = 0});
-	ASSERT_TRUE(hear(wire::decode_accept));
-	auto grant = hear(wire::decode_grant);
+	ASSERT_NO_FATAL_FAILURE(offer_page(*from, in));
+	auto receiving = in.receive({.file = file.get(), .to = {}});
+	ASSERT_TRUE(hear(*from, wire::decode_accept));
+	auto grant = hear(*from, wire::decode_grant);
 	ASSERT_TRUE(grant);
 	auto written = from->write(memory.part(0, page_size), *local, grant->memory, 0);
-	EXPECT_TRUE(say(wire::encode(wire::piece_message{
-		.offset = 0, .length = page_size, .chunks = 0, .crc = {}})));
-	EXPECT_TRUE(
-		say(wire::encode(wire::end_message{.size = page_size, .digest = {}})));
-	EXPECT_TRUE(say(wire::encode_finish()));
+	EXPECT_TRUE(say_page(*from));
+	EXPECT_TRUE(say_end(*from));
+	EXPECT_TRUE(say(*from, wire::encode_finish()));
 	EXPECT_TRUE(written.wait_until(after(20s)));
 	from.reset();
 	auto received = within(20s, receiving);
@@ -442,6 +479,190 @@ TEST_F(PairTest, ASenderMayGoBeforeDoneIsAcknowledged)
 	EXPECT_TRUE(*received) << received->error().message();
 	auto ending = in.next();
 	has_no_more(20s, ending);
+}
+
+// The receiver is held up by its file, when it has looked at the piece already.
+TEST_F(PairTest, APieceThatCameCannotBeChanged)
+{
+	std::vector<std::byte> full(page_size);
+	int ends[2];
+
+	pair();
+	ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
+	unique_fd out(ends[0]), sink(ends[1]);
+	ASSERT_EQ(::fcntl(sink.get(), F_SETPIPE_SZ, page_size),
+		  static_cast<int>(page_size));
+	ASSERT_EQ(::write(sink.get(), full.data(), page_size),
+		  static_cast<ssize_t>(page_size));
+	auto in = *receiver::make(*ring, *to, *card, small_stream);
+	ASSERT_NO_FATAL_FAILURE(offer_page(*from, in));
+	auto receiving = in.receive({.file = sink.get(), .to = {}});
+	ASSERT_TRUE(hear(*from, wire::decode_accept));
+	auto grant = hear(*from, wire::decode_grant);
+	ASSERT_TRUE(grant);
+	EXPECT_TRUE(say_page(*from));
+	EXPECT_FALSE(within(500ms, receiving)) << "the pipe does not hold it up";
+	may_not_write(grant->memory);
+}
+
+TEST_F(PairTest, AGrantThatIsLeftOverEndsWithTheStream)
+{
+	auto there = *buffer::host(page_size);
+
+	pair();
+	auto in = *receiver::make(*ring, *to, *card, small_stream);
+	ASSERT_NO_FATAL_FAILURE(offer_page(*from, in));
+	auto receiving = in.receive({.file = -1, .to = {there.part(0, page_size)}});
+	ASSERT_TRUE(hear(*from, wire::decode_accept));
+	auto used = hear(*from, wire::decode_grant);
+	ASSERT_TRUE(used);
+	EXPECT_TRUE(say_page(*from));
+	auto left = hear(*from, wire::decode_grant);
+	ASSERT_TRUE(left);
+	EXPECT_TRUE(say_end(*from));
+	auto received = within(20s, receiving);
+	ASSERT_TRUE(received && *received);
+	may_not_write(left->memory);
+}
+
+// Of a file that has still to be given its name, for one.
+TEST_F(PairTest, ASenderIsToldWhenTheReceiverConfirms)
+{
+	auto memory = noise(page_size), there = *buffer::host(page_size);
+
+	pair();
+	auto out = *sender::make(*ring, *from, *card, small_stream);
+	auto in = *receiver::make(*ring, *to, *card, small_stream);
+	for (bool well : {true, false}) {
+		auto sending = out.send(source_of(memory, page_size));
+		auto hearing = in.next();
+		auto offer = within(20s, hearing);
+		ASSERT_TRUE(offer && *offer && **offer);
+		auto receiving = in.receive({.file = -1,
+					     .to = {there.part(0, page_size)},
+					     .have = 0,
+					     .in_order = false,
+					     .confirm = true});
+		auto received = within(20s, receiving);
+		ASSERT_TRUE(received && *received);
+		EXPECT_FALSE(within(500ms, sending)) << "it is told already";
+		auto telling =
+			well ? in.confirm()
+			     : in.give_up({errc::output, "file", "it has no name"});
+		ASSERT_TRUE(within(20s, telling));
+		auto sent = within(20s, sending);
+		ASSERT_TRUE(sent);
+		EXPECT_EQ(sent->has_value(), well);
+		if (!well)
+			EXPECT_NE(sent->error().message().find("it has no name"),
+				  std::string_view::npos)
+				<< sent->error().message();
+	}
+	auto nothing = in.confirm();
+	is_usage(nothing.run(*ring));
+}
+
+// Between the two it may have lost its patience.
+TEST_F(PairTest, WhatASenderGaveUpIsNotConfirmed)
+{
+	auto there = *buffer::host(page_size);
+
+	pair();
+	auto in = *receiver::make(*ring, *to, *card, small_stream);
+	ASSERT_NO_FATAL_FAILURE(offer_page(*from, in));
+	auto receiving = in.receive({.file = -1,
+				     .to = {there.part(0, page_size)},
+				     .have = 0,
+				     .in_order = false,
+				     .confirm = true});
+	ASSERT_TRUE(hear(*from, wire::decode_accept));
+	ASSERT_TRUE(hear(*from, wire::decode_grant));
+	EXPECT_TRUE(say_page(*from));
+	EXPECT_TRUE(say_end(*from));
+	auto received = within(20s, receiving);
+	ASSERT_TRUE(received && *received);
+	auto hearing = in.next();
+	is_usage(hearing.run(*ring));
+	EXPECT_TRUE(say(*from, wire::encode_text(wire::type::failed, "too late")));
+	(void)ring->run_once(after(100ms));
+	auto confirming = in.confirm();
+	auto confirmed = within(20s, confirming);
+	ASSERT_TRUE(confirmed);
+	ASSERT_FALSE(*confirmed);
+	EXPECT_EQ(confirmed->error().code(), errc::peer_error);
+}
+
+// What is in front of that stays, and nothing of it is resumed.
+TEST_F(PairTest, AFileMayBeWrittenFromItsPosition)
+{
+	auto data = noise(64 * page_size);
+	std::vector<std::byte> got(65 * page_size);
+	auto many = small_stream;
+
+	many.pieces = 16;
+	for (bool appends : {false, true}) {
+		unique_fd file(::memfd_create("sink", MFD_CLOEXEC));
+
+		SCOPED_TRACE(appends);
+		pair();
+		ASSERT_EQ(::ftruncate(file.get(), page_size), 0);
+		ASSERT_EQ(::lseek(file.get(), appends ? 0 : page_size, SEEK_SET),
+			  static_cast<off_t>(appends ? 0 : page_size));
+		ASSERT_EQ(::fcntl(file.get(), F_SETFL, appends ? O_APPEND : 0), 0);
+		auto [sent, received] = move(source_of(data, 64 * page_size),
+					     {.file = file.get(),
+					      .to = {},
+					      .have = page_size,
+					      .in_order = !appends},
+					     many, many);
+		ASSERT_TRUE(sent && received) << "it hangs";
+		ASSERT_TRUE(*sent && *received);
+		EXPECT_EQ((*received)->resumed, 0u);
+		ASSERT_EQ(::pread(file.get(), got.data(), got.size(), 0),
+			  std::ssize(got));
+		EXPECT_TRUE(std::ranges::equal(std::span(got).subspan(page_size),
+					       data.bytes()));
+	}
+}
+
+TEST_F(PairTest, AFileWithoutAMediumIsNotSynced)
+{
+	auto data = noise(page_size);
+	unique_fd null(::open("/dev/null", O_WRONLY | O_CLOEXEC));
+
+	pair();
+	auto [sent, received] =
+		move(source_of(data, page_size), {.file = null.get(), .to = {}},
+		     small_stream, small_stream);
+	ASSERT_TRUE(sent && received) << "it hangs";
+	EXPECT_TRUE(*sent) << sent->error().message();
+	EXPECT_TRUE(*received) << received->error().message();
+}
+
+// Why an end gives up is not held up by what it has begun before.
+TEST_F(PairTest, WhatIsSentFirstFindsRoomInFront)
+{
+	const std::byte later{1}, first{2};
+	std::vector<operation> under_way;
+	size_t behind = 0;
+	std::byte got{};
+
+	pair();
+	for (;;) {
+		auto one = from->send({&later, 1});
+		if (one.done())
+			break;
+		under_way.push_back(std::move(one));
+	}
+	(void)ring->run_once(after(100ms));
+	auto urgent = detail::send_first(*from, {&first, 1});
+	ASSERT_FALSE(urgent.done()) << "there is no room";
+	for (size_t i = 0; i <= under_way.size(); i++) {
+		ASSERT_TRUE(to->receive({&got, 1}).wait_until(after(20s)));
+		behind = got == first ? 0 : behind + 1;
+	}
+	EXPECT_GE(behind, under_way.size() / 2);
+	EXPECT_TRUE(urgent.wait_until(after(20s)));
 }
 
 TEST_F(PairTest, NothingIsDueWhenTheSenderHasFinished)

@@ -6,6 +6,7 @@
 
 #include <deque>
 #include <poll.h>
+#include <thread>
 
 #include "sluice/task.hpp"
 
@@ -402,6 +403,25 @@ TEST_F(RdmaTest, StoppedPeerIsLost)
 	EXPECT_LT(clock::now() - start, 4s);
 	other.signal(SIGCONT);
 	EXPECT_EQ(other.wait(*ring), exit_status(errc::peer_lost));
+}
+
+// A program that computes in between looks less often than signs of life are due.
+TEST_F(RdmaTest, AStoppedPeerIsLostToWhoLooksRarely)
+{
+	listen({.silence = 1s});
+	process other({"hold", port(), "1000"});
+	auto with = accept();
+	auto start = clock::now();
+
+	other.signal(SIGSTOP);
+	while (with.alive() && clock::now() - start < 10s) {
+		std::this_thread::sleep_for(500ms);
+		(void)ring->run_once(deadline{});
+	}
+	ASSERT_FALSE(with.alive()) << "it is waited for, for ever";
+	EXPECT_EQ(with.alive().error().code(), errc::peer_lost);
+	EXPECT_LT(clock::now() - start, 5s);
+	other.signal(SIGCONT);
 }
 
 TEST_F(RdmaTest, IdlePeersStayTogether)

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Messages of a stream: what is written is read, and nothing else is.
 #include <algorithm>
+#include <format>
 #include <random>
+#include <string>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -123,6 +125,75 @@ TEST(StreamWire, IsLittleEndianWithoutHoles)
 	EXPECT_LE(bytes_of(encode(full)).size(), max_message);
 }
 
+// Byte for byte: what both directions have wrong alike, they would agree on.
+TEST(StreamWire, IsWhatTheDocumentSays)
+{
+	auto text = [](std::string_view hex) {
+		message m;
+
+		for (size_t i = 0; i + 1 < hex.size(); i += 2)
+			m.push_back(static_cast<std::byte>(
+				std::stoi(std::string(hex.substr(i, 2)), nullptr, 16)));
+		return m;
+	};
+	sha256_digest digest;
+	std::string of_digest;
+
+	for (size_t i = 0; i < digest.size(); i++) {
+		digest[i] = static_cast<std::byte>(i);
+		of_digest += std::format("{:02x}", i);
+	}
+	EXPECT_EQ(bytes_of(encode(open_message{.size = 0x0807060504030201,
+					       .piece = 0x2000,
+					       .chunk = 0x1000,
+					       .checksum = true,
+					       .digest = false,
+					       .name = "ab"})),
+		  text("01"
+		       "01000000"
+		       "0102030405060708"
+		       "0020000000000000"
+		       "00100000"
+		       "01"
+		       "00"
+		       "6162"));
+	EXPECT_EQ(bytes_of(encode(accept_message{0x3000, 0x1000, digest})),
+		  text("02"
+		       "0030000000000000"
+		       "0010000000000000" +
+		       of_digest));
+	EXPECT_EQ(bytes_of(encode_text(type::refuse, "no")), text("03"
+								  "6e6f"));
+	EXPECT_EQ(bytes_of(encode(grant_message{{0x0102, 0x1000, 0x0304}})),
+		  text("04"
+		       "0201000000000000"
+		       "0010000000000000"
+		       "04030000"));
+	piece_message piece{.offset = 0x1000, .length = 0x1001, .chunks = 2, .crc = {}};
+	piece.crc = {0x01020304, 5};
+	EXPECT_EQ(bytes_of(encode(piece)), text("05"
+						"0010000000000000"
+						"0110000000000000"
+						"02"
+						"04030201"
+						"05000000"));
+	EXPECT_EQ(bytes_of(encode(ack_message{0x1000})), text("06"
+							      "0010000000000000"));
+	EXPECT_EQ(bytes_of(encode(end_message{0x1001, digest})),
+		  text("07"
+		       "0110000000000000" +
+		       of_digest));
+	EXPECT_EQ(bytes_of(encode_done(end_message{0x1001, digest})),
+		  text("08"
+		       "0110000000000000" +
+		       of_digest));
+	EXPECT_EQ(bytes_of(encode_finish()), text("09"));
+	EXPECT_EQ(bytes_of(encode_text(type::failed, "no")), text("0a"
+								  "6e6f"));
+	EXPECT_EQ(bytes_of(encode(busy_message{0x1000000})), text("0b"
+								  "0000000100000000"));
+}
+
 TEST(StreamWire, EachIsTakenByOneDecoderOnly)
 {
 	for (const message &m : all())
@@ -207,7 +278,8 @@ TEST(StreamWire, SurvivesNoise)
 		message m;
 
 		if (i % 2) {
-			m = all()[random() % 10];
+			auto some = all();
+			m = some[random() % some.size()];
 			for (unsigned flips = 1 + random() % 3; flips--;)
 				m[random() % m.size()] ^=
 					static_cast<std::byte>(1 << random() % 8);

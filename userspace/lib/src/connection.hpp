@@ -63,6 +63,9 @@ public:
 	// To move data: traffic.cpp.
 
 	operation send(std::span<const std::byte> message) noexcept;
+	/// The same, before all that waits, and where nothing else has room: why this end
+	/// gives up. One at a time.
+	operation send_first(std::span<const std::byte> message) noexcept;
 	operation receive(std::span<std::byte> to) noexcept;
 	operation transfer(bool write, const slice &local, const registration &by,
 			   const remote_memory &there, uint64_t offset) noexcept;
@@ -123,11 +126,13 @@ private:
 
 	// traffic.cpp
 	operation begin(const char *what, op_state *op) noexcept;
+	operation send(std::span<const std::byte> message, bool first) noexcept;
 	void schedule() noexcept;
 	void flush() noexcept;
 	bool flush_waiting() noexcept;
 	void flush_controls() noexcept;
 	void send_control(wire::kind what, uint16_t length = 0) noexcept;
+	void ping(deadline now) noexcept;
 	bool may_post(const work &w) const noexcept;
 	work next_to_post() noexcept;
 	void add(work w, wire::kind what = wire::kind::data) noexcept;
@@ -182,7 +187,7 @@ private:
 	wire::greeting greeting_;
 	wire::answer answer_;
 	deadline until_ = never;
-	deadline heard_{}, ticked_{};
+	deadline heard_{}, ticked_{}, pinged_{};
 
 	flow flow_;
 	std::vector<uint16_t> free_slots_; ///< for sends

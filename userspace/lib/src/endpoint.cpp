@@ -16,6 +16,11 @@ void detail::hang_up(endpoint &on, const error &why) noexcept
 	on.inside().settle();
 }
 
+operation detail::send_first(endpoint &on, std::span<const std::byte> message) noexcept
+{
+	return on.inside().send_first(message);
+}
+
 endpoint::endpoint(std::unique_ptr<connection> c) noexcept : connection_(std::move(c))
 {
 }

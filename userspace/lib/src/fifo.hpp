@@ -32,6 +32,16 @@ public:
 		push(std::move(item));
 	}
 
+	/// The same, in front of all.
+	void push_front_or_grow(T item)
+	{
+		if (full())
+			grow();
+		first_ = at(items_.size() - 1);
+		count_++;
+		front() = std::move(item);
+	}
+
 	/// It must not be empty.
 	T pop() noexcept
 	{

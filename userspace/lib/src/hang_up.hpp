@@ -9,4 +9,8 @@ namespace sluice::detail {
 /// on it is done then: the card touches no memory any more.
 void hang_up(endpoint &on, const error &why) noexcept;
 
+/// Say why, before: in front of all that waits to be sent, and where nothing else has
+/// room.
+operation send_first(endpoint &on, std::span<const std::byte> message) noexcept;
+
 } // namespace sluice::detail

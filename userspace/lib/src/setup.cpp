@@ -19,6 +19,9 @@ constexpr int step_ms = 2000;
 // As many sends as this wait for a credit, or twice the window.
 constexpr unsigned least_sends = 64;
 
+// What is sent first of all finds a slot, too.
+constexpr unsigned sends_in_reserve = 1;
+
 // rdma_cm's reasons to reject, from InfiniBand's specification, 12.6.7.2.
 constexpr int nobody_listens = 8;
 constexpr int by_consumer = 28;
@@ -43,7 +46,7 @@ unsigned receives_of(const endpoint_options &options)
 
 unsigned sends_of(const endpoint_options &options)
 {
-	return std::max(2 * options.messages, least_sends);
+	return std::max(2 * options.messages, least_sends) + sends_in_reserve;
 }
 
 } // namespace
@@ -412,18 +415,26 @@ deadline connection::on_tick(deadline now) noexcept
 	take_completions();
 	auto period = options_.silence / 6;
 	bool late = now - ticked_ > options_.silence / 3;
+	// At the look before, it had had the time to answer, and there was one since.
+	bool asked = !flow_.may_ping() && ticked_ - pinged_ >= options_.silence;
 
 	ticked_ = now;
-	if (now - heard_ >= options_.silence && !late)
+	if (now - heard_ >= options_.silence && (!late || asked))
 		fail(errc::peer_lost,
 		     std::format("no sign of life for {} ms",
 				 std::chrono::duration_cast<std::chrono::milliseconds>(
 					 now - heard_)
 					 .count()));
 	else if (now - heard_ >= options_.silence / 3 && flow_.may_ping())
-		send_control(wire::kind::ping);
+		ping(now);
 	schedule();
 	return now + period;
+}
+
+void connection::ping(deadline now) noexcept
+{
+	pinged_ = now;
+	send_control(wire::kind::ping);
 }
 
 // After a cause was noted.

@@ -31,7 +31,7 @@ namespace {
 // To tell the peer why this end gives up.
 constexpr auto longest_farewell = std::chrono::seconds(1);
 
-// Between two words to a peer that waits. Hashing it takes no machine a second.
+// Between two words to a peer that waits. Reading and hashing it takes seconds at most.
 constexpr uint64_t busy_each = 16 << 20;
 
 result<void> check_options(const stream_options &o)
@@ -190,10 +190,8 @@ result<void> stream_end::begin(std::string source, uint64_t size)
 	return {};
 }
 
-result<stream_report> stream_end::end()
+result<void> stream_end::kept_to_path()
 {
-	report_.total = clock::now() - began_;
-	report_.system_calls = context_.system_calls() - calls_before_;
 	if (counters_before_)
 		if (auto now = options_.gpu->counters())
 			report_.migrations = {
@@ -207,6 +205,13 @@ result<stream_report> stream_end::end()
 			std::format(
 				"{} pages moved from the GPU to the host on their way",
 				report_.migrations->migrated_out));
+	return {};
+}
+
+stream_report stream_end::end()
+{
+	report_.total = clock::now() - began_;
+	report_.system_calls = context_.system_calls() - calls_before_;
 	return std::move(report_);
 }
 
@@ -313,6 +318,12 @@ task<result<void>> stream_end::to_host(piece_memory &piece, size_t length)
 	co_return co_await run_copies(piece);
 }
 
+// A request knows what it was to do, and not with which file.
+std::unexpected<error> stream_end::of_source(const error &why) const noexcept
+{
+	return fail(why.code(), report_.name, why.message(), why.number());
+}
+
 // Fewer bytes than asked for: the file has ended.
 task<result<size_t>> stream_end::read_all(int file, slice to, uint64_t offset)
 {
@@ -324,7 +335,7 @@ task<result<size_t>> stream_end::read_all(int file, slice to, uint64_t offset)
 						at);
 
 		if (!n)
-			co_return n;
+			co_return of_source(n.error());
 		if (*n == 0)
 			break;
 		have += *n;
@@ -340,7 +351,7 @@ task<result<void>> stream_end::write_all(int file, slice from, uint64_t offset)
 			file, from.part(done, from.size() - done), at);
 
 		if (!n)
-			co_return std::unexpected(n.error());
+			co_return of_source(n.error());
 		if (*n == 0)
 			co_return fail(errc::output, report_.name,
 				       "it takes no more bytes");
@@ -355,7 +366,8 @@ task<result<void>> stream_end::digest_of(int file, uint64_t size, sha256 &sum)
 	uint64_t told = 0;
 
 	for (uint64_t at = 0; at < size;) {
-		size_t want = std::min<uint64_t>(size - at, through.size());
+		size_t want =
+			std::min({size - at, through.size(), told + busy_each - at});
 		auto n = co_await read_all(file, through.part(0, want), at);
 
 		if (!n)
@@ -377,7 +389,7 @@ task<result<void>> stream_end::digest_of(int file, uint64_t size, sha256 &sum)
 
 result<void> stream_end::peer_busy(const wire::busy_message &m, uint64_t most)
 {
-	if (m.looked_at <= peer_looked_at_ || m.looked_at > most)
+	if (m.looked_at < peer_looked_at_ + busy_each || m.looked_at > most)
 		return fail(errc::protocol, endpoint_.peer(),
 			    "is busy with what there is not");
 	peer_looked_at_ = m.looked_at;
@@ -486,7 +498,7 @@ task<void> stream_end::fail_with(const error &reason)
 	give_up(reason);
 	{
 		auto text = wire::encode_text(wire::type::failed, reason.message());
-		auto telling = tell(sent(endpoint_.send(text.span())), outcome);
+		auto telling = tell(sent(send_first(endpoint_, text.span())), outcome);
 		auto waiting = alarm(after(longest_farewell), late);
 
 		while (!outcome && !late)

@@ -96,8 +96,10 @@ protected:
 
 	/// errc::busy if a file still has memory of an earlier stream that failed.
 	result<void> begin(std::string name, uint64_t size);
-	/// errc::no_path if the required path was not kept to.
-	result<stream_report> end();
+	/// errc::no_path if the required path was not kept to. Before the peer is told
+	/// that all went well.
+	result<void> kept_to_path();
+	stream_report end();
 
 	/// What it means to this end that a card has refused something.
 	virtual error meaning_of(error why) const noexcept = 0;
@@ -141,6 +143,8 @@ protected:
 	task<result<void>> to_wire(piece_memory &piece, size_t length);
 	task<result<void>> to_host(piece_memory &piece, size_t length);
 
+	/// What is wrong with the file, by its name.
+	std::unexpected<error> of_source(const error &why) const noexcept;
 	/// Read or write all of @p memory.
 	task<result<size_t>> read_all(int file, slice to, uint64_t offset);
 	task<result<void>> write_all(int file, slice from, uint64_t offset);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include <cstring>
+#include <fcntl.h>
 #include <format>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "stream_end.hpp"
@@ -14,15 +16,45 @@ namespace detail {
 // before arrived, and the grant for it.
 static constexpr unsigned most_with_two_messages = 31;
 
+// Of a file, that are not known to be on its medium. Were all of it left to the end, that
+// might take longer than anybody is patient, and nothing would move meanwhile.
+static constexpr uint64_t most_unsynced = 256 << 20;
+
+// Can pieces be written in any order?
+static bool has_offsets(int file) noexcept
+{
+	struct stat st{};
+	const int flags = ::fcntl(file, F_GETFL);
+
+	return ::fstat(file, &st) == 0 &&
+	       (S_ISREG(st.st_mode) || S_ISBLK(st.st_mode)) && flags >= 0 &&
+	       !(flags & O_APPEND);
+}
+
+// Is there a medium that it can be on?
+static bool has_medium(int file) noexcept
+{
+	struct stat st{};
+
+	return ::fstat(file, &st) == 0 && (S_ISREG(st.st_mode) || S_ISBLK(st.st_mode));
+}
+
 class receiving final : public stream_end {
 public:
 	using stream_end::stream_end;
 	// The workers wait for operations that are ours.
-	~receiving() { let_go(); }
+	~receiving()
+	{
+		if (to_confirm_)
+			break_off("what came was not confirmed");
+		let_go();
+	}
 
 	task<result<std::optional<stream_offer>>> next();
 	task<result<stream_report>> receive(stream_sink sink);
 	task<result<void>> refuse(std::string why);
+	task<result<void>> confirm();
+	task<result<void>> abandon(error why);
 
 private:
 	void let_go() noexcept override;
@@ -36,6 +68,8 @@ private:
 	task<result<void>> see_off();
 	/// Has the sender of a connection that has ended gone on before?
 	task<bool> sender_went_on();
+	/// What is said last need not arrive if it has.
+	task<result<void>> or_went_on(task<result<void>> said);
 	result<void> prepare_for_pieces();
 	result<void> fits();
 	task<result<void>> accept();
@@ -50,7 +84,16 @@ private:
 	/// What this slot acknowledged last was sent.
 	task<result<void>> acknowledged(unsigned slot);
 	task<result<void>> all_acknowledged();
-	task<result<void>> close();
+	/// Have some of it on its medium before all has come.
+	task<result<void>> sync_some(size_t written);
+	task<void> sync_behind();
+	/// errc::usage if what came has to be confirmed first.
+	result<void> nothing_to_confirm() const;
+	/// What the sender said before it was told that all went well.
+	result<void> said_before(result<void> done);
+	/// Is all that came right, and on its medium?
+	task<result<void>> verify();
+	task<result<void>> say_done();
 	task<result<void>> receive_all();
 
 	/// Pieces that came and that nobody has taken yet; index % pieces is the slot.
@@ -68,15 +111,23 @@ private:
 	uint64_t piece_ = 0;
 	uint64_t expected_ = 0; ///< offset of the next piece
 	uint64_t granted_ = 0, arrived_ = 0, checked_ = 0, written_ = 0;
-	uint64_t stored_ = 0;	      ///< pieces so far, in order
+	uint64_t stored_ = 0;		 ///< pieces so far, in order
+	uint64_t unsynced_ = 0;		 ///< bytes of the file
+	std::optional<operation> heard_; ///< a message that is waited for already
+	std::optional<task<void>> syncing_;
+	bool is_syncing_ = false;
+	bool short_ = false; ///< a piece came that has to be the last one
+	std::optional<wire::end_message> to_confirm_;
 	bool no_more_ = false;	      ///< instead of an offer
 	std::optional<size_t> early_; ///< size of an offer that was heard already
-	bool sequential_ = false;     ///< the sink has no offsets
+	bool sequential_ = false;     ///< the sink takes one piece after the other
 };
 
 void receiving::let_go() noexcept
 {
 	stream_end::let_go();
+	syncing_.reset();
+	is_syncing_ = false;
 	for (auto &ack : acks_)
 		ack.reset();
 }
@@ -93,10 +144,16 @@ error receiving::meaning_of(error reason) const noexcept
 
 task<result<std::span<const std::byte>>> receiving::hear_next()
 {
-	if (!early_)
+	if (early_)
+		co_return std::span<const std::byte>(message_).first(
+			*std::exchange(early_, std::nullopt));
+	if (!heard_)
 		co_return co_await hear();
-	co_return std::span<const std::byte>(message_).first(
-		*std::exchange(early_, std::nullopt));
+	auto n = co_await *heard_;
+	heard_.reset();
+	if (!n)
+		co_return std::unexpected(n.error());
+	co_return std::span<const std::byte>(message_).first(*n);
 }
 
 task<result<void>> receiving::hear_offer()
@@ -131,15 +188,28 @@ task<result<void>> receiving::see_off()
 // card acknowledged that.
 task<bool> receiving::sender_went_on()
 {
-	auto m = co_await hear();
+	if (early_)
+		co_return true;
+	auto m = co_await hear_next();
 
 	if (m && (wire::decode_finish(*m) || wire::decode_open(*m)))
 		early_ = m->size();
 	co_return early_.has_value();
 }
 
+task<result<void>> receiving::or_went_on(task<result<void>> said)
+{
+	auto told = co_await said;
+
+	if (!told && !endpoint_.alive() && co_await sender_went_on())
+		co_return {};
+	co_return told;
+}
+
 task<result<std::optional<stream_offer>>> receiving::next()
 {
+	if (auto free = nothing_to_confirm(); !free)
+		co_return std::unexpected(free.error());
 	why_.reset();
 	auto watching = watch_over();
 	auto heard = co_await or_give_up(hear_offer());
@@ -155,10 +225,12 @@ task<result<std::optional<stream_offer>>> receiving::next()
 
 task<result<void>> receiving::refuse(std::string reason)
 {
+	if (auto free = nothing_to_confirm(); !free)
+		co_return free;
 	co_return co_await say_alone(wire::encode_text(wire::type::refuse, reason));
 }
 
-// As much of what is here already as whole chunks are, so that CRCs fit.
+// The sender compares what is here already.
 task<result<void>> receiving::accept()
 {
 	wire::accept_message m{.from = 0, .piece = piece_, .digest = {}};
@@ -190,8 +262,9 @@ result<void> receiving::take_piece(const wire::piece_message &m)
 	}
 	if (arrived_ == granted_)
 		return bad("sends a piece that no memory was granted for");
-	if (m.offset != expected_ || m.length > piece_)
+	if (m.offset != expected_ || m.length > piece_ || short_)
 		return bad("sends a piece that is out of place");
+	short_ = m.length < piece_;
 	if (offer_.size != stream_source::unknown &&
 	    (m.offset > offer_.size || m.length > offer_.size - m.offset))
 		return bad("sends more than it offered");
@@ -289,6 +362,32 @@ task<result<void>> receiving::check(unsigned slot, uint64_t index)
 	co_return {};
 }
 
+// Beside what comes: else the wire would stand still meanwhile.
+task<result<void>> receiving::sync_some(size_t written)
+{
+	unsynced_ += written;
+	while (unsynced_ >= most_unsynced && is_syncing_ && !broken())
+		heed(co_await changed_.wait());
+	if (broken())
+		co_return why();
+	if (unsynced_ < most_unsynced || !has_medium(sink_.file))
+		co_return {};
+	unsynced_ = 0;
+	is_syncing_ = true;
+	syncing_.emplace(sync_behind());
+	co_return {};
+}
+
+task<void> receiving::sync_behind()
+{
+	auto synced = co_await sync(sink_.file);
+
+	is_syncing_ = false;
+	if (!synced)
+		give_up(synced.error());
+	moved();
+}
+
 /// Put a piece into its place, and say so when all before it is.
 task<result<void>> receiving::store(unsigned slot, uint64_t index)
 {
@@ -308,6 +407,8 @@ task<result<void>> receiving::store(unsigned slot, uint64_t index)
 			written_++;
 			changed_.notify();
 		}
+		if (auto synced = co_await sync_some(m.length); !synced)
+			co_return synced;
 	} else if (auto put = co_await scatter(pieces_[slot], m.offset, m.length);
 		   !put) {
 		co_return put;
@@ -391,7 +492,7 @@ task<void> receiving::worker(unsigned slot)
 	changed_.notify();
 }
 
-task<result<void>> receiving::close()
+task<result<void>> receiving::verify()
 {
 	wire::end_message done{.size = expected_, .digest = {}};
 
@@ -402,15 +503,75 @@ task<result<void>> receiving::close()
 				       "what arrived differs from what was sent");
 		report_.digest = done.digest;
 	}
-	if (sink_.file >= 0 && !sequential_)
+	if (sink_.file >= 0 && has_medium(sink_.file))
 		if (auto synced = co_await or_give_up(sync(sink_.file)); !synced)
 			co_return synced;
-	auto told = co_await all_acknowledged();
+	if (auto kept_to = kept_to_path(); !kept_to)
+		co_return kept_to;
+	auto told = co_await or_went_on(or_give_up(all_acknowledged()));
 	if (told)
-		told = co_await say(wire::encode_done(done));
-	if (!told && !endpoint_.alive() && co_await sender_went_on())
-		co_return {};
+		to_confirm_ = done;
 	co_return told;
+}
+
+task<result<void>> receiving::say_done()
+{
+	const auto done = wire::encode_done(*to_confirm_);
+
+	to_confirm_.reset();
+	co_return co_await or_went_on(say(done));
+}
+
+task<result<void>> receiving::confirm()
+{
+	if (!to_confirm_)
+		co_return fail(errc::usage, "stream", "there is nothing to confirm");
+	why_.reset();
+	under_way all(*this);
+	auto watching = watch_over();
+	// It may have given up waiting. What it says later is for next().
+	heard_.emplace(endpoint_.receive(message_));
+	auto done = said_before({});
+
+	if (done)
+		done = said_before(co_await say_done());
+	to_confirm_.reset();
+	if (!done)
+		co_await fail_with(done.error());
+	all.over();
+	co_return done;
+}
+
+result<void> receiving::said_before(result<void> done)
+{
+	if (!heard_ || !heard_->done())
+		return done;
+	auto n = heard_->wait();
+	heard_.reset();
+	if (!n)
+		return done;
+	auto m = std::span<const std::byte>(message_).first(*n);
+	if (!wire::decode_finish(m) && !wire::decode_open(m))
+		return peer_failed(m);
+	early_ = *n;
+	return endpoint_.alive() ? done : result<void>();
+}
+
+result<void> receiving::nothing_to_confirm() const
+{
+	if (!to_confirm_)
+		return {};
+	return fail(errc::usage, "stream", "confirm what came first, or give it up");
+}
+
+task<result<void>> receiving::abandon(error reason)
+{
+	why_.reset();
+	to_confirm_.reset();
+	under_way all(*this);
+	co_await fail_with(reason);
+	all.over();
+	co_return {};
 }
 
 /// Can what was offered be taken at all?
@@ -437,11 +598,15 @@ result<void> receiving::prepare_for_pieces()
 		return begun;
 	piece_ = std::min<uint64_t>(open_.piece, options_.piece) / open_.chunk *
 		 open_.chunk;
-	sequential_ = sink_.file >= 0 && ::lseek(sink_.file, 0, SEEK_CUR) == -1;
+	sequential_ = sink_.file >= 0 && (sink_.in_order || !has_offsets(sink_.file));
+	if (sequential_)
+		sink_.have = 0; // nothing goes back to its beginning
 	came_.assign(options_.pieces, {});
 	acks_.clear();
 	acks_.resize(options_.pieces);
-	granted_ = arrived_ = checked_ = written_ = stored_ = 0;
+	granted_ = arrived_ = checked_ = written_ = stored_ = unsynced_ = 0;
+	short_ = false;
+	to_confirm_.reset();
 	return fits();
 }
 
@@ -454,7 +619,9 @@ task<result<void>> receiving::receive_all()
 	if (step)
 		step = co_await carry_all();
 	if (step && !broken())
-		step = co_await close();
+		step = co_await verify();
+	if (step && !broken() && !sink_.confirm)
+		step = co_await say_done();
 	if (broken())
 		step = why();
 	co_return step;
@@ -463,6 +630,8 @@ task<result<void>> receiving::receive_all()
 // The sender waits for an answer, also where nothing is to be received.
 task<result<stream_report>> receiving::receive(stream_sink sink)
 {
+	if (auto free = nothing_to_confirm(); !free)
+		co_return std::unexpected(free.error());
 	sink_ = std::move(sink);
 	memory_ = scattered(std::exchange(sink_.to, {}));
 	why_.reset();
@@ -471,8 +640,10 @@ task<result<stream_report>> receiving::receive(stream_sink sink)
 
 	if (step)
 		step = co_await receive_all();
-	if (!step)
+	if (!step) {
+		to_confirm_.reset();
 		co_await fail_with(step.error());
+	}
 	all.over();
 	if (!step)
 		co_return why();
@@ -506,6 +677,16 @@ task<result<std::optional<stream_offer>>> receiver::next()
 task<result<stream_report>> receiver::receive(stream_sink sink)
 {
 	return receiving_->receive(std::move(sink));
+}
+
+task<result<void>> receiver::confirm()
+{
+	return receiving_->confirm();
+}
+
+task<result<void>> receiver::give_up(error why)
+{
+	return receiving_->abandon(std::move(why));
 }
 
 task<result<void>> receiver::refuse(std::string why)

@@ -143,7 +143,8 @@ result<void> sending::heard(std::span<const std::byte> m)
 		answer_ = wire::decode_accept(m);
 		return answer_ ? result<void>() : out_of_turn(m);
 	}
-	if (auto busy = wire::decode_busy(m); busy && !answer_)
+	// Of a source without a size the receiver has nothing to look at.
+	if (auto busy = wire::decode_busy(m); busy && !answer_ && size_known())
 		return peer_busy(*busy, source_.size);
 	if (auto grant = wire::decode_grant(m);
 	    grant && answer_ && grants_.size() < 64) {
@@ -154,9 +155,9 @@ result<void> sending::heard(std::span<const std::byte> m)
 		return {};
 	}
 	if (auto ack = wire::decode_ack(m); ack && accepted_) {
-		if (ack->upto < last_ack_ || ack->upto > offset_of(posted_))
+		if (ack->upto <= last_ack_ || ack->upto > offset_of(posted_))
 			return fail(errc::protocol, endpoint_.peer(),
-				    "acknowledges what was not sent");
+				    "acknowledges what was not sent, or was before");
 		progress_.bytes = last_ack_ = std::min(ack->upto, source_.size);
 		return {};
 	}
@@ -346,6 +347,8 @@ task<result<void>> sending::close()
 	wire::end_message end{.size = std::min(source_.size, start_ + report_.bytes),
 			      .digest = {}};
 
+	if (auto kept_to = kept_to_path(); !kept_to)
+		co_return kept_to;
 	if (options_.digest)
 		end.digest = sum_.digest();
 	closed_ = true;

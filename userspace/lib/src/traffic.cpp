@@ -24,6 +24,19 @@ operation connection::begin(const char *what, op_state *op) noexcept
 
 operation connection::send(std::span<const std::byte> message) noexcept
 {
+	return send(message, false);
+}
+
+operation connection::send_first(std::span<const std::byte> message) noexcept
+{
+	return send(message, true);
+}
+
+operation connection::send(std::span<const std::byte> message, bool first) noexcept
+{
+	// The last slot is for what is sent first.
+	const size_t reserve = first ? 0 : 1;
+
 	if (in_.chaining())
 		return in_.no_part_of_a_chain("send");
 	if (message.size() > max_message)
@@ -32,9 +45,10 @@ operation connection::send(std::span<const std::byte> message) noexcept
 					       message.size(), max_message)});
 	if (over())
 		return in_.failed(*cause_);
-	if (free_slots_.empty())
-		return in_.failed({errc::busy, peer_,
-				   std::format("{} messages are under way", sends_)});
+	if (free_slots_.size() <= reserve)
+		return in_.failed(
+			{errc::busy, peer_,
+			 std::format("{} messages are under way", sends_ - reserve)});
 	op_state *op = in_.take();
 
 	if (!op)
@@ -43,11 +57,15 @@ operation connection::send(std::span<const std::byte> message) noexcept
 
 	free_slots_.pop_back();
 	std::ranges::copy(message, send_slot(slot) + header::size);
-	waiting_.push_or_grow({.op = op,
-			       .length = static_cast<uint32_t>(message.size()),
-			       .whole = static_cast<uint32_t>(message.size()),
-			       .slot = slot,
-			       .what = action::send});
+	work w{.op = op,
+	       .length = static_cast<uint32_t>(message.size()),
+	       .whole = static_cast<uint32_t>(message.size()),
+	       .slot = slot,
+	       .what = action::send};
+	if (first)
+		waiting_.push_front_or_grow(std::move(w));
+	else
+		waiting_.push_or_grow(std::move(w));
 	schedule();
 	return begin("send", op);
 }

@@ -86,6 +86,14 @@ struct stream_sink {
 	/// Bytes at the beginning that are here already, from a transfer that broke
 	/// off. They are compared by their digest, and not sent again if it is right.
 	uint64_t have = 0;
+	/// Write to the file at its position, one piece behind the other: what standard
+	/// output wants. A pipe, a terminal, and a file that is open to append get that
+	/// without being asked. Nothing is resumed then: `have` is 0.
+	bool in_order = false;
+	/// Let receive() end when all has come and is right. The sender does not know it
+	/// before receiver::confirm(): so what has to be done with the data for them to be
+	/// where they belong may still fail.
+	bool confirm = false;
 };
 
 /// What a stream did. Time is whole: from the first byte asked for to the last byte
@@ -192,6 +200,14 @@ public:
 	/// Take what was offered. errc::output (a file), errc::usage (the memory of the
 	/// sink is smaller than what was offered), or as sender::send().
 	task<result<stream_report>> receive(stream_sink sink);
+	/// Of a sink with `confirm`: tell the sender that all is where it belongs, before it
+	/// has lost its patience. Nothing else may be done before.
+	/// errc::usage if there is nothing to be confirmed; errc::peer_error if it gave up
+	/// waiting; or as receive().
+	task<result<void>> confirm();
+	/// Instead: tell it that this end gives up, and why. The connection is of no use
+	/// then.
+	task<result<void>> give_up(error why);
 	/// Tell the sender that it is not wanted, and why.
 	task<result<void>> refuse(std::string why);
 
