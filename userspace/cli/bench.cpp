@@ -6,6 +6,7 @@
 
 #include "command.hpp"
 #include "json_text.hpp"
+#include "part_file.hpp"
 #include "svg_plot.hpp"
 #include "try.hpp"
 
@@ -171,12 +172,12 @@ void bench::add_measure_options(CLI::App &to)
 
 result<exit_status> bench::tell(const settings &with, const figures &all) const
 {
+	if (!options_.plot.empty()) {
+		std::ofstream file(options_.plot);
+		if (!(file << svg_of(all)).flush())
+			return fail_errno(options_.plot, "plot", errno, errc::output);
+	}
 	*with.out << (with.json ? json_text(figures_json(all)) : figures_text(all));
-	if (options_.plot.empty())
-		return exit_status::ok;
-	std::ofstream file(options_.plot);
-	if (!(file << svg_of(all)).flush())
-		return fail_errno(options_.plot, "plot", errno, errc::output);
 	return exit_status::ok;
 }
 
@@ -185,11 +186,15 @@ result<exit_status> bench::run(const settings &with)
 	SLUICE_TRY(options_.sizes, parse_sizes(sizes_));
 	SLUICE_CHECK(check_mode(options_));
 	SLUICE_CHECK(check_lengths(options_));
+	if (!options_.plot.empty())
+		SLUICE_CHECK(can_be_written(options_.plot));
 	if (!token_file_.empty()) {
 		SLUICE_TRY(options_.token, token_of(token_file_));
 	}
 	if (options_.listen) {
 		SLUICE_CHECK(bench_listen(options_));
+		if (with.json)
+			*with.out << json_text(nlohmann::ordered_json::object());
 		return exit_status::ok;
 	}
 	SLUICE_TRY(auto all, !options_.collective.empty() ? bench_group(options_)

@@ -33,6 +33,18 @@ error not_run(const std::string &program, int err)
 		     "cannot be run", err);
 }
 
+/// It blocks no signals, whatever this process blocks.
+int unblock_signals(posix_spawnattr_t &attributes)
+{
+	sigset_t none;
+
+	::sigemptyset(&none);
+	int err = posix_spawnattr_setsigmask(&attributes, &none);
+
+	return err ? err
+		   : posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
+}
+
 /// Standard output and standard error go there.
 int redirect(posix_spawn_file_actions_t &actions, int to)
 {
@@ -48,10 +60,15 @@ result<child> child::start(const std::vector<std::string> &words, options with)
 {
 	child c;
 	posix_spawn_file_actions_t actions;
+	posix_spawnattr_t attributes;
 
 	posix_spawn_file_actions_init(&actions);
-	int err = 0;
-	if (with.capture) {
+	posix_spawnattr_init(&attributes);
+	int err = unblock_signals(attributes);
+	if (!err && with.aside)
+		err = posix_spawn_file_actions_adddup2(&actions, STDERR_FILENO,
+						       STDOUT_FILENO);
+	if (!err && with.capture) {
 		c.output_ = unique_fd(::memfd_create("output", MFD_CLOEXEC));
 		err = c.output_ ? redirect(actions, c.output_.get()) : errno;
 	}
@@ -59,8 +76,9 @@ result<child> child::start(const std::vector<std::string> &words, options with)
 	if (!err && with.keep >= 0)
 		err = posix_spawn_file_actions_adddup2(&actions, with.keep, with.keep);
 	if (!err)
-		err = ::posix_spawnp(&c.pid_, words[0].c_str(), &actions, nullptr,
+		err = ::posix_spawnp(&c.pid_, words[0].c_str(), &actions, &attributes,
 				     pointers(words).data(), environ);
+	posix_spawnattr_destroy(&attributes);
 	posix_spawn_file_actions_destroy(&actions);
 	if (err) {
 		c.pid_ = -1;
@@ -84,6 +102,24 @@ child::~child()
 		return;
 	::kill(pid_, SIGKILL);
 	::waitpid(pid_, nullptr, 0);
+}
+
+void child::signal(int number) const
+{
+	if (pid_ >= 0)
+		::kill(pid_, number);
+}
+
+result<int> child::end(deadline until)
+{
+	pollfd ended{pidfd(), POLLIN, 0};
+
+	signal(SIGTERM);
+	while (!ended.revents && clock::now() < until)
+		::poll(&ended, 1, 10);
+	if (!ended.revents)
+		signal(SIGKILL);
+	return reap();
 }
 
 result<int> child::wait(context &in, deadline until)

@@ -16,6 +16,7 @@ class child {
 public:
 	struct options {
 		bool capture = false; ///< keep what it prints
+		bool aside = false;   ///< what it prints goes to standard error
 		int keep = -1;	      ///< a descriptor that it inherits
 	};
 
@@ -33,10 +34,14 @@ public:
 	{
 	}
 	child &operator=(child &&) = delete;
-	/// Ends it.
+	/// Kills it.
 	~child();
 
 	int pid() const { return pid_; }
+	/// Send it a signal.
+	void signal(int number) const;
+	/// Ask it to end, and end it if it has not by then.
+	result<int> end(deadline until);
 	/// Readable when it has ended.
 	int pidfd() const { return pidfd_.get(); }
 

@@ -2,6 +2,8 @@
 // `sluice copy`: a file to another one on this machine, through the memory of a GPU if
 // one is named. Each piece is read, copied to the GPU and back, and written. Where batches
 // are requests of the ring, that is one chain, and nobody wakes up in between.
+#include <cerrno>
+#include <csignal>
 #include <cstring>
 #include <fcntl.h>
 #include <filesystem>
@@ -12,6 +14,7 @@
 #include "json_text.hpp"
 #include "part_file.hpp"
 #include "transfer.hpp"
+#include "try.hpp"
 
 namespace sluice::cli {
 
@@ -36,17 +39,24 @@ struct piece_end {
 	result<size_t> read, through, written;
 };
 
+/// A request knows what it was to do, and not with which file.
+std::unexpected<error> of_file(const std::string &name, const error &why)
+{
+	return fail(why.code(), name, why.message(), why.number());
+}
+
 class copier {
 public:
-	copier(context &in, device *gpu, int from, int to, uint64_t size)
-		: context_(in), gpu_(gpu), from_(from), to_(to),
+	/// @param size bytes to copy
+	copier(context &in, device *gpu, const copy_options &o, uint64_t size)
+		: context_(in), gpu_(gpu), options_(o),
 		  progress_{.bytes = 0, .size = size}
 	{
 	}
 
-	result<void> prepare(const copy_options &o);
-	/// All slots at once.
-	task<result<void>> copy();
+	result<void> prepare();
+	/// All slots at once, from one file to another.
+	task<result<void>> copy(int from, int to);
 	const stream_progress &progress() const { return progress_; }
 
 private:
@@ -58,15 +68,17 @@ private:
 
 	context &context_;
 	device *gpu_;
-	int from_, to_;
+	const copy_options &options_;
+	int from_ = -1, to_ = -1;
 	size_t most_ = 0;
 	uint64_t next_ = 0;
 	std::vector<copy_slot> slots_;
 	stream_progress progress_;
 };
 
-result<void> copier::prepare(const copy_options &o)
+result<void> copier::prepare()
 {
+	const copy_options &o = options_;
 	const unsigned pieces = gpu_ ? gpu_->limits().at_once(o.pieces) : o.pieces;
 
 	most_ = o.piece;
@@ -145,17 +157,17 @@ task<result<void>> copier::piece(copy_slot &slot, uint64_t at, size_t length)
 				       : co_await in_turn(slot, at, length);
 
 	if (!got)
-		co_return std::unexpected(got.error());
+		co_return of_file(options_.from, got.error());
 	if (*got < length)
-		co_return fail(errc::input, "FROM",
+		co_return fail(errc::input, options_.from,
 			       std::format("it ended at {} of {} bytes", at + *got,
 					   progress_.size));
 	if (!went)
 		co_return std::unexpected(went.error());
 	if (!put)
-		co_return std::unexpected(put.error());
+		co_return of_file(options_.to, put.error());
 	if (*put < length)
-		co_return fail(errc::output, "TO", "it takes no more bytes");
+		co_return fail(errc::output, options_.to, "it takes no more bytes");
 	if (gpu_ && std::memcmp(slot.read.data(), slot.written.data(), length) != 0)
 		co_return fail(
 			errc::corrupt, gpu_->info().address,
@@ -178,8 +190,10 @@ task<result<void>> copier::worker(copy_slot &slot)
 	co_return {};
 }
 
-task<result<void>> copier::copy()
+task<result<void>> copier::copy(int from, int to)
 {
+	from_ = from;
+	to_ = to;
 	std::vector<task<result<void>>> workers;
 	result<void> all;
 
@@ -191,9 +205,55 @@ task<result<void>> copier::copy()
 	if (!all)
 		co_return all;
 	if (auto synced = co_await context_.sync(to_); !synced)
-		co_return std::unexpected(synced.error());
+		co_return of_file(options_.to, synced.error());
 	co_return {};
 }
+
+/// A file that goes with this, or with the process if a signal ends it, unless it has got
+/// another name.
+class removed_if_ended {
+public:
+	explicit removed_if_ended(std::string path) : path_(std::move(path)) {}
+	removed_if_ended(const removed_if_ended &) = delete;
+	~removed_if_ended()
+	{
+		if (!made_)
+			return;
+		::unlink(path_.c_str());
+		has_its_name();
+	}
+
+	const std::string &path() const { return path_; }
+	void is_made()
+	{
+		made_ = true;
+		doomed = path_.c_str();
+		for (int number : {SIGINT, SIGTERM, SIGHUP})
+			if (::signal(number, remove_and_end) == SIG_IGN)
+				::signal(number, SIG_IGN);
+	}
+	void has_its_name()
+	{
+		made_ = false;
+		for (int number : {SIGINT, SIGTERM, SIGHUP})
+			if (::signal(number, SIG_DFL) == SIG_IGN)
+				::signal(number, SIG_IGN);
+		doomed = nullptr;
+	}
+
+private:
+	static void remove_and_end(int number)
+	{
+		if (doomed)
+			::unlink(doomed);
+		::signal(number, SIG_DFL);
+		::raise(number);
+	}
+	static inline const char *volatile doomed = nullptr;
+
+	std::string path_;
+	bool made_ = false;
+};
 
 result<sha256_digest> digest_of(int file, const std::string &name)
 {
@@ -218,7 +278,11 @@ public:
 	result<exit_status> run(const settings &with) override;
 
 private:
-	result<sha256_digest> copy_to(int from, int to, uint64_t size);
+	/// The copy is at @p place when it is whole.
+	result<sha256_digest> copy_to(int from, const struct stat &st,
+				      const std::string &place);
+	result<sha256_digest> copy_through(context &ring, copier &all, int from,
+					   int to) const;
 
 	copy_options options_;
 };
@@ -241,35 +305,50 @@ void copy_command::add_options(CLI::App &to)
 }
 
 // What was read is compared with what is there in the end, both read anew.
-result<sha256_digest> copy_command::copy_to(int from, int to, uint64_t size)
+result<sha256_digest> copy_command::copy_through(context &ring, copier &all, int from,
+						 int to) const
 {
-	auto ring = context::open();
-	if (!ring)
-		return std::unexpected(ring.error());
-	std::optional<device> gpu;
-	if (!options_.gpu.empty()) {
-		auto opened = device::open(*ring, options_.gpu);
-		if (!opened)
-			return std::unexpected(opened.error());
-		gpu.emplace(std::move(*opened));
-	}
-	copier all(*ring, gpu ? &*gpu : nullptr, from, to, size);
-	if (auto ready = all.prepare(options_); !ready)
-		return std::unexpected(ready.error());
 	progress_line line(options_.from, options_.quiet);
-	auto copying = all.copy();
+	auto copying = all.copy(from, to);
+
 	while (!copying.done()) {
-		auto ran = ring->run_once(after(std::chrono::milliseconds(200)));
+		auto ran = ring.run_once(after(std::chrono::milliseconds(200)));
 		if (!ran)
 			return std::unexpected(ran.error());
 		line.show(all.progress());
 	}
-	if (auto copied = copying.run(*ring); !copied)
+	if (auto copied = copying.run(ring); !copied)
 		return std::unexpected(copied.error());
 	auto there = digest_of(to, options_.to), here = digest_of(from, options_.from);
 	if (there && here && *there != *here)
 		return fail(errc::corrupt, options_.to, "it differs from FROM");
 	return here ? there : here;
+}
+
+// All that may be missing is looked for before anything is made. Until it is whole, what
+// is copied has another name.
+result<sha256_digest> copy_command::copy_to(int from, const struct stat &st,
+					    const std::string &place)
+{
+	SLUICE_TRY(auto ring, context::open());
+	std::optional<device> gpu;
+	if (!options_.gpu.empty()) {
+		SLUICE_TRY(auto opened, device::open(ring, options_.gpu));
+		gpu.emplace(std::move(opened));
+	}
+	copier all(ring, gpu ? &*gpu : nullptr, options_,
+		   static_cast<uint64_t>(st.st_size));
+	SLUICE_CHECK(all.prepare());
+	const unique_fd directory = directory_of(place);
+	removed_if_ended part(place + ".part");
+	SLUICE_TRY(auto to, make_part(part.path(), st.st_mode & rights_at(place)));
+	part.is_made();
+	SLUICE_TRY(auto digest, copy_through(ring, all, from, to.get()));
+	SLUICE_CHECK(put_in_place(to.get(), part.path(), place, options_.overwrite));
+	part.has_its_name();
+	if (directory && ::fsync(directory.get()) < 0 && errno != EINVAL)
+		return fail_errno(place, "sync", errno, errc::output);
+	return digest;
 }
 
 result<exit_status> copy_command::run(const settings &with)
@@ -291,18 +370,9 @@ result<exit_status> copy_command::run(const settings &with)
 	if (!place)
 		return std::unexpected(place.error());
 	auto size = static_cast<uint64_t>(st.st_size);
-	// TO is whole or not there: what is copied has another name until then.
-	std::string part = *place + ".part";
-	auto to = open_part(part, O_TRUNC);
-	if (!to)
-		return std::unexpected(to.error());
-	auto digest = copy_to(from.get(), to->get(), size);
-	if (!digest) {
-		::unlink(part.c_str());
+	auto digest = copy_to(from.get(), st, *place);
+	if (!digest)
 		return std::unexpected(digest.error());
-	}
-	if (auto placed = put_in_place(part, *place, o.overwrite); !placed)
-		return std::unexpected(placed.error());
 	double s = std::chrono::duration<double>(clock::now() - began).count();
 	double rate = static_cast<double>(size) / s / 1e6;
 	const char *path = o.gpu.empty() ? "host" : "video memory";

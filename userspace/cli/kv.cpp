@@ -288,6 +288,8 @@ result<exit_status> kv_command::run(const settings &with)
 
 	if (auto sane = check(); !sane)
 		return std::unexpected(sane.error());
+	if (auto can = told.begin(); !can)
+		return std::unexpected(can.error());
 	auto s = session::open(options_);
 	if (!s)
 		return std::unexpected(s.error());

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <filesystem>
 #include <sys/stat.h>
+#include <unistd.h>
 
 namespace sluice::cli {
 
@@ -24,6 +25,44 @@ result<fs::file_type> type_of(const std::string &path)
 	return status.type();
 }
 
+constexpr int always = O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW;
+
+/// Not flock(2): who may only read a file must not keep others from writing to it. Some
+/// file systems have no locks.
+bool locked_by_another(int file)
+{
+	struct flock all{};
+
+	all.l_type = F_WRLCK;
+	return ::fcntl(file, F_OFD_SETLK, &all) < 0 &&
+	       (errno == EAGAIN || errno == EACCES);
+}
+
+std::unexpected<error> is_anothers(const std::string &part)
+{
+	return fail(errc::output, part, "another process writes to it");
+}
+
+/// Does the name still lead to this file, and no other one?
+bool is_only_name(const std::string &path, const struct stat &file)
+{
+	struct stat named{};
+
+	return ::lstat(path.c_str(), &named) == 0 && named.st_dev == file.st_dev &&
+	       named.st_ino == file.st_ino && named.st_nlink == 1;
+}
+
+/// As far as this user may give a file away. Rights of a group are for that group.
+bool take_after(int file, const struct stat &before)
+{
+	mode_t rights = before.st_mode & 0777;
+
+	if (::fchown(file, before.st_uid, before.st_gid) < 0 &&
+	    ::fchown(file, static_cast<uid_t>(-1), before.st_gid) < 0)
+		rights &= 0707;
+	return ::fchmod(file, rights) == 0;
+}
+
 } // namespace
 
 result<std::string> place_of(const std::string &to, const std::string &name,
@@ -38,29 +77,63 @@ result<std::string> place_of(const std::string &to, const std::string &name,
 	}
 	if (!type)
 		return std::unexpected(type.error());
+	if (*type != fs::file_type::not_found && *type != fs::file_type::regular)
+		return fail(errc::output, path, "it is there, and is no regular file");
 	if (!overwrite && *type != fs::file_type::not_found)
 		return fail(errc::output, path,
 			    "it is there already; --overwrite replaces it");
 	return path;
 }
 
-result<unique_fd> open_part(const std::string &part, int flags)
+mode_t rights_at(const std::string &path)
 {
-	constexpr int always = O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW;
-	unique_fd file(::open(part.c_str(), always | flags, 0666));
+	struct stat st{};
+
+	return ::stat(path.c_str(), &st) == 0 ? st.st_mode & 0777 : 0666;
+}
+
+result<unique_fd> open_part(const std::string &part, mode_t mode)
+{
+	unique_fd file(::open(part.c_str(), always, mode));
 	struct stat st{};
 
 	if (!file || ::fstat(file.get(), &st) < 0)
 		return fail_errno(part, "open", errno, errc::output);
 	if (!S_ISREG(st.st_mode))
 		return fail(errc::output, part, "it is no regular file");
+	if (locked_by_another(file.get()))
+		return is_anothers(part);
+	// Whoever had it a moment ago may have given it its name.
+	if (!is_only_name(part, st))
+		return fail(errc::output, part,
+			    "it has another name as well, or lost this one just now");
 	return file;
 }
 
-result<void> put_in_place(const std::string &part, const std::string &path,
+result<unique_fd> make_part(const std::string &part, mode_t mode)
+{
+	unique_fd file(::open(part.c_str(), always | O_EXCL, mode));
+
+	if (!file && errno == EEXIST)
+		return fail(errc::output, part,
+			    "it is there already: remove it if nobody needs it");
+	if (!file)
+		return fail_errno(part, "open", errno, errc::output);
+	// Somebody may have found it at once.
+	if (locked_by_another(file.get()))
+		return is_anothers(part);
+	return file;
+}
+
+result<void> put_in_place(int file, const std::string &part, const std::string &path,
 			  bool overwrite)
 {
 	unsigned flags = overwrite ? 0 : RENAME_NOREPLACE;
+	struct stat before{};
+
+	if (overwrite && ::stat(path.c_str(), &before) == 0 &&
+	    !take_after(file, before))
+		return fail_errno(part, "chmod", errno, errc::output);
 	int err = ::renameat2(AT_FDCWD, part.c_str(), AT_FDCWD, path.c_str(), flags);
 
 	// Not all file systems can promise that.
@@ -68,6 +141,27 @@ result<void> put_in_place(const std::string &part, const std::string &path,
 		err = ::rename(part.c_str(), path.c_str());
 	if (err < 0)
 		return fail_errno(path, "rename", errno, errc::output);
+	return {};
+}
+
+unique_fd directory_of(const std::string &path)
+{
+	std::string directory = fs::path(path).parent_path().string();
+
+	if (directory.empty())
+		directory = ".";
+	return unique_fd(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+}
+
+result<void> can_be_written(const std::string &path)
+{
+	constexpr int flags = O_WRONLY | O_CLOEXEC | O_NONBLOCK;
+	unique_fd made(::open(path.c_str(), flags | O_CREAT | O_EXCL, 0666));
+
+	if (made)
+		::unlink(path.c_str());
+	else if (errno != EEXIST || !unique_fd(::open(path.c_str(), flags)))
+		return fail_errno(path, "open", errno, errc::output);
 	return {};
 }
 

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "part_file.hpp"
 #include "transfer.hpp"
+#include "try.hpp"
 
 namespace sluice::cli {
 
@@ -17,9 +19,13 @@ public:
 
 	stream_sink sink() const
 	{
-		return {.file = fd_.get(), .to = {}, .have = have_};
+		return {.file = fd_.get(),
+			.to = {},
+			.have = have_,
+			.in_order = path_.empty(),
+			.confirm = true};
 	}
-	result<void> keep(uint64_t size, bool overwrite);
+	result<void> keep(context &in, uint64_t size, bool overwrite);
 	/// Leave what may be taken up again.
 	void leave(uint64_t size) const;
 	/// Leave a file that does not answer as it is, and open: to close it would not
@@ -28,7 +34,7 @@ public:
 
 private:
 	std::string path_, part_; ///< empty: standard output
-	unique_fd fd_;
+	unique_fd fd_, directory_;
 	uint64_t have_ = 0;
 };
 
@@ -54,7 +60,8 @@ result<target> target::open(const recv_options &o, const stream_offer &offer)
 		return std::unexpected(place.error());
 	t.path_ = *place;
 	t.part_ = t.path_ + ".part";
-	auto file = open_part(t.part_, 0);
+	t.directory_ = directory_of(t.path_);
+	auto file = open_part(t.part_, rights_at(t.path_));
 	if (!file)
 		return std::unexpected(file.error());
 	t.fd_ = std::move(*file);
@@ -62,14 +69,26 @@ result<target> target::open(const recv_options &o, const stream_offer &offer)
 	return t;
 }
 
-// Pieces may have been written behind the end of what was there before.
-result<void> target::keep(uint64_t size, bool overwrite)
+// What was there before may have been longer. The ring goes on while the name gets to the
+// disk: the peer waits.
+result<void> target::keep(context &in, uint64_t size, bool overwrite)
 {
+	const auto end = static_cast<off_t>(size);
+	struct stat st{};
+
 	if (path_.empty())
 		return {};
-	if (::ftruncate(fd_.get(), static_cast<off_t>(size)) < 0)
+	if (::fstat(fd_.get(), &st) < 0 ||
+	    (st.st_size != end &&
+	     (::ftruncate(fd_.get(), end) < 0 || ::fsync(fd_.get()) < 0)))
 		return fail_errno(part_, "truncate", errno, errc::output);
-	return put_in_place(part_, path_, overwrite);
+	SLUICE_CHECK(put_in_place(fd_.get(), part_, path_, overwrite));
+	if (!directory_)
+		return {};
+	if (auto synced = in.sync(directory_.get()).wait();
+	    !synced && synced.error().number() != EINVAL)
+		return fail_errno(path_, "sync", synced.error().number(), errc::output);
+	return {};
 }
 
 // Behind this may be holes, and pieces behind them. If nothing has come, all that was
@@ -99,8 +118,14 @@ result<stream_report> take(session &s, receiver &from, const stream_offer &offer
 			to->leave(from.progress().bytes);
 		return report;
 	}
-	if (auto kept = to->keep(report->bytes + report->resumed, o.overwrite); !kept)
+	// The sender is told that all went well when the file has its name.
+	auto kept = to->keep(s.context, report->bytes + report->resumed, o.overwrite);
+	if (!kept) {
+		(void)from.give_up(kept.error()).run(s.context);
 		return std::unexpected(kept.error());
+	}
+	if (auto told = from.confirm().run(s.context); !told)
+		return std::unexpected(told.error());
 	return report;
 }
 
@@ -130,6 +155,12 @@ result<exit_status> recv_command::run(const settings &with)
 {
 	reports told(with, options_);
 
+	if (auto can = told.begin(); !can)
+		return std::unexpected(can.error());
+	if (with.json && options_.to == "-")
+		return fail(
+			errc::usage, "--json",
+			"standard output gets the data: --report FILE has the same");
 	options_.quiet = options_.quiet || options_.to == "-";
 	auto s = session::open(options_);
 	if (!s)
@@ -153,12 +184,12 @@ result<exit_status> recv_command::receive_all(session &s, reports &told, endpoin
 	for (;;) {
 		auto offer = in->next().run(s.context);
 		if (!offer)
-			return std::unexpected(offer.error());
+			return told.failed(offer.error());
 		if (!*offer)
 			return told.end();
 		auto report = take(s, *in, **offer, options_);
 		if (!report)
-			return std::unexpected(report.error());
+			return told.failed(report.error());
 		told.add(*report);
 	}
 }

@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <format>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "sluice/unique_fd.hpp"
 #include "transfer.hpp"
@@ -39,8 +40,11 @@ result<opened_file> open_source(const std::string &path)
 	f.source.name =
 		path == "-" ? "stdin" : std::filesystem::path(path).filename().string();
 	f.source.file = f.fd.get();
-	f.source.size = S_ISREG(st.st_mode) ? static_cast<uint64_t>(st.st_size)
-					    : stream_source::unknown;
+	// Standard input may be in the middle of a file: it is read from there.
+	const bool whole = S_ISREG(st.st_mode) &&
+			   (path != "-" || ::lseek(f.fd.get(), 0, SEEK_CUR) == 0);
+	f.source.size =
+		whole ? static_cast<uint64_t>(st.st_size) : stream_source::unknown;
 	return f;
 }
 
@@ -74,6 +78,8 @@ result<exit_status> send_command::run(const settings &with)
 	std::vector<opened_file> files;
 	reports told(with, options_);
 
+	if (auto can = told.begin(); !can)
+		return std::unexpected(can.error());
 	// A file that is not there is told before anybody is asked to wait.
 	for (const std::string &path : options_.files) {
 		auto f = open_source(path);
@@ -107,11 +113,11 @@ result<exit_status> send_command::send_all(session &s, reports &told,
 		if (!report && s.context.left_behind())
 			leave_open(files);
 		if (!report)
-			return std::unexpected(report.error());
+			return told.failed(report.error());
 		told.add(*report);
 	}
 	if (auto done = out->finish().run(s.context); !done)
-		return std::unexpected(done.error());
+		return told.failed(done.error());
 	return told.end();
 }
 

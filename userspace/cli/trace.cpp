@@ -7,6 +7,7 @@
 #include <ctime>
 #include <format>
 #include <fstream>
+#include <iostream>
 #include <poll.h>
 #include <sys/signalfd.h>
 #include <sys/utsname.h>
@@ -16,6 +17,7 @@
 #include "clock_sync.hpp"
 #include "command.hpp"
 #include "json_text.hpp"
+#include "part_file.hpp"
 #include "text.hpp"
 #include "tracefs.hpp"
 #include "try.hpp"
@@ -52,18 +54,54 @@ int64_t realtime_less_monotonic()
 	       mono.tv_nsec;
 }
 
-/// SIGINT and SIGTERM, to be read. What is blocked here is not in a child that was
-/// started before.
-unique_fd ends_asked_for()
-{
-	sigset_t set;
+/// What a command has to end in, once it was asked to.
+constexpr auto grace = std::chrono::seconds(5);
 
-	::sigemptyset(&set);
-	::sigaddset(&set, SIGINT);
-	::sigaddset(&set, SIGTERM);
-	::sigprocmask(SIG_BLOCK, &set, nullptr);
-	return unique_fd(::signalfd(-1, &set, SFD_CLOEXEC));
-}
+/// Signals that ask a program to end, to be read while this lives: what it has made has to
+/// go first. What is ignored, as by nohup, stays so.
+class ends_asked_for {
+public:
+	ends_asked_for()
+	{
+		sigset_t set;
+
+		::sigemptyset(&set);
+		for (int number : {SIGINT, SIGTERM, SIGHUP, SIGQUIT})
+			if (!is_ignored(number))
+				::sigaddset(&set, number);
+		::sigprocmask(SIG_BLOCK, &set, &before_);
+		fd_ = unique_fd(::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
+	}
+	ends_asked_for(const ends_asked_for &) = delete;
+	~ends_asked_for()
+	{
+		while (next())
+			;
+		::sigprocmask(SIG_SETMASK, &before_, nullptr);
+	}
+
+	int fd() const { return fd_.get(); }
+	std::optional<signalfd_siginfo> next() const
+	{
+		signalfd_siginfo info{};
+
+		if (::read(fd(), &info, sizeof(info)) != sizeof(info))
+			return {};
+		return info;
+	}
+
+private:
+	static bool is_ignored(int number)
+	{
+		struct sigaction now{};
+
+		return ::sigaction(number, nullptr, &now) == 0 &&
+		       now.sa_handler == SIG_IGN;
+	}
+
+	sigset_t before_{};
+	unique_fd fd_;
+};
 
 result<void> write_file(const std::string &path, const json &all)
 {
@@ -92,10 +130,12 @@ private:
 	result<void> sync();
 	result<void> write(const kernel_trace &trace);
 	void sample();
+	void pass_on();
 	void tell(size_t events, const trace_node &node) const;
 
 	const trace_options &options_;
 	const settings &with_;
+	std::optional<ends_asked_for> asked_;
 	std::optional<child> child_;
 	std::optional<ping_answerer> answerer_;
 	std::vector<clock_offset> others_;
@@ -111,7 +151,8 @@ result<void> recorder::start(kernel_trace &trace)
 	SLUICE_TRY(auto marker, trace.marker());
 	::setenv("SLUICE_TRACE_FD", std::to_string(marker.get()).c_str(), 1);
 	SLUICE_CHECK(trace.run(true));
-	SLUICE_TRY(auto started, child::start(options_.words, {.keep = marker.get()}));
+	SLUICE_TRY(auto started, child::start(options_.words, {.aside = with_.json,
+							       .keep = marker.get()}));
 	child_.emplace(std::move(started));
 	return {};
 }
@@ -122,13 +163,21 @@ void recorder::sample()
 		samples_.push_back(std::move(s));
 }
 
+// The terminal tells the command by itself of what is typed. What somebody sends to this
+// process is meant for both. The command decides when it ends.
+void recorder::pass_on()
+{
+	while (auto info = asked_->next())
+		if (child_ && info->ssi_code <= SI_USER)
+			child_->signal(static_cast<int>(info->ssi_signo));
+}
+
 bool recorder::wait()
 {
-	auto asked = ends_asked_for();
 	deadline until = options_.seconds
 				 ? after(std::chrono::seconds(options_.seconds))
 				 : never;
-	std::array fds = {pollfd{asked.get(), POLLIN, 0},
+	std::array fds = {pollfd{asked_->fd(), POLLIN, 0},
 			  pollfd{child_ ? child_->pidfd() : -1, POLLIN, 0},
 			  pollfd{answerer_ ? answerer_->fd() : -1, POLLIN, 0}};
 	deadline next = clock::now();
@@ -141,11 +190,10 @@ bool recorder::wait()
 		::poll(fds.data(), fds.size(), 10);
 		if (answerer_ && fds[2].revents)
 			answerer_->answer();
-		// A command gets the signal as well, and decides when it ends.
 		if (fds[1].revents || (fds[0].revents && !child_))
 			break;
 		if (fds[0].revents)
-			fds[0].fd = -1;
+			pass_on();
 	}
 	sample();
 	return fds[1].revents != 0;
@@ -222,23 +270,27 @@ result<void> recorder::write(const kernel_trace &trace)
 
 result<int> recorder::run()
 {
-	SLUICE_TRY(auto trace, kernel_trace::make(with_.root, options_.kilobytes));
+	SLUICE_CHECK(can_be_written(options_.out));
 	if (options_.answer) {
 		SLUICE_TRY(auto opened, ping_answerer::open(*options_.answer));
 		answerer_.emplace(std::move(opened));
 	}
 	SLUICE_CHECK(sync());
+	asked_.emplace();
+	SLUICE_TRY(auto trace, kernel_trace::make(with_.root, options_.kilobytes));
 	SLUICE_CHECK(start(trace));
 	bool ended = wait();
 	SLUICE_CHECK(trace.run(false));
 	int status = 0;
-	if (child_ && ended) {
-		SLUICE_TRY(status, child_->reap());
-	}
 	// One that runs longer than it is traced is ended.
-	child_.reset();
+	if (child_) {
+		SLUICE_TRY(status, ended ? child_->reap() : child_->end(after(grace)));
+	}
+	asked_.reset();
 	SLUICE_CHECK(sync());
 	SLUICE_CHECK(write(trace));
+	if (auto gone = trace.end(); !gone)
+		std::cerr << hanging("sluice: ", gone.error().message());
 	return status;
 }
 

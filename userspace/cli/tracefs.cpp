@@ -2,6 +2,8 @@
 #include "tracefs.hpp"
 
 #include <cerrno>
+#include <charconv>
+#include <csignal>
 #include <fcntl.h>
 #include <filesystem>
 #include <format>
@@ -43,6 +45,27 @@ result<void> put(const std::string &path, std::string_view text)
 	return {};
 }
 
+constexpr std::string_view ours = "sluice-"; // and the process
+
+/// What was killed could not remove its instance. One that somebody has stays, whatever
+// namespace its process is in.
+void remove_left(const std::string &instances)
+{
+	std::error_code err;
+
+	for (const auto &entry : fs::directory_iterator(instances, err)) {
+		const std::string name = entry.path().filename().string();
+		int process = 0;
+
+		if (!name.starts_with(ours))
+			continue;
+		const char *end = name.data() + name.size();
+		auto read = std::from_chars(name.data() + ours.size(), end, process);
+		if (read.ptr == end && ::kill(process, 0) < 0 && errno == ESRCH)
+			::rmdir(entry.path().c_str());
+	}
+}
+
 /// tracefs is mounted here or there.
 result<std::string> tracing_directory(std::string_view root)
 {
@@ -76,10 +99,12 @@ result<kernel_trace> kernel_trace::make(std::string_view root, unsigned kilobyte
 	kernel_trace t;
 
 	SLUICE_TRY(auto top, tracing_directory(root));
-	std::string path = std::format("{}/instances/sluice-{}", top, ::getpid());
+	remove_left(top + "/instances");
+	std::string path = std::format("{}/instances/{}{}", top, ours, ::getpid());
 	if (::mkdir(path.c_str(), 0700) < 0)
 		return fail_errno(path, "mkdir");
 	t.path_ = path;
+	SLUICE_TRY(t.hold_, t.marker());
 	SLUICE_CHECK(t.run(false));
 	SLUICE_CHECK(put(path + "/trace_clock", "mono"));
 	SLUICE_CHECK(put(path + "/buffer_size_kb", std::to_string(kilobytes)));
@@ -87,13 +112,20 @@ result<kernel_trace> kernel_trace::make(std::string_view root, unsigned kilobyte
 	return t;
 }
 
-kernel_trace::~kernel_trace()
+// It stays if a process that has its marker goes on: then without its buffers.
+result<void> kernel_trace::end()
 {
-	if (path_.empty())
-		return;
-	(void)run(false);
-	(void)put(path_ + "/events/enable", "0");
-	::rmdir(path_.c_str());
+	const std::string path = std::exchange(path_, {});
+
+	hold_ = {};
+	if (path.empty())
+		return {};
+	(void)put(path + "/tracing_on", "0");
+	(void)put(path + "/events/enable", "0");
+	(void)put(path + "/buffer_size_kb", "1");
+	if (::rmdir(path.c_str()) < 0)
+		return fail_errno(path, "stays, with little memory", errno, errc::busy);
+	return {};
 }
 
 void kernel_trace::enable_events()
@@ -111,7 +143,7 @@ result<void> kernel_trace::run(bool on)
 result<unique_fd> kernel_trace::marker() const
 {
 	std::string path = path_ + "/trace_marker";
-	unique_fd fd(::open(path.c_str(), O_WRONLY));
+	unique_fd fd(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
 
 	if (!fd)
 		return fail_errno(path, "open");

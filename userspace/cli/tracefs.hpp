@@ -16,19 +16,23 @@ namespace sluice::cli {
 class kernel_trace {
 public:
 	/// Make it, with the events that there are of those that are of use. It does
-	/// not run yet. errc::system: only root may.
+	/// not run yet. Instances of processes that have died go. errc::system: only root
+	/// may.
 	/// @param root where sys is
 	/// @param kilobytes for each CPU
 	static result<kernel_trace> make(std::string_view root, unsigned kilobytes);
 	kernel_trace(kernel_trace &&other) noexcept
-		: path_(std::exchange(other.path_, {})),
+		: path_(std::exchange(other.path_, {})), hold_(std::move(other.hold_)),
 		  events_(std::move(other.events_))
 	{
 	}
 	kernel_trace &operator=(kernel_trace &&) = delete;
-	~kernel_trace();
+	~kernel_trace() { (void)end(); }
 
 	result<void> run(bool on);
+	/// Let go of it. errc::busy: a process still has its marker, and it stays, with
+	/// little memory.
+	result<void> end();
 	/// To write lines into it.
 	result<unique_fd> marker() const;
 	/// What was enabled: "gpu_scheduler/drm_sched_job_run", "rdma_cma".
@@ -42,6 +46,7 @@ private:
 	void enable_events();
 
 	std::string path_; ///< of the instance
+	unique_fd hold_;   ///< of a file in it: nobody else removes it
 	std::vector<std::string> events_;
 };
 

@@ -9,6 +9,7 @@
 #include "json_text.hpp"
 #include "silence.hpp"
 #include "text.hpp"
+#include "try.hpp"
 
 namespace sluice::cli {
 
@@ -211,16 +212,34 @@ void reports::add(const stream_report &r)
 		*with_.out << table(r) << "\n";
 }
 
-result<exit_status> reports::end()
+result<void> reports::begin() const
 {
-	if (with_.json)
-		*with_.out << json_text(all_);
+	return write_file();
+}
+
+result<void> reports::write_file() const
+{
 	if (options_.report.empty())
-		return exit_status::ok;
+		return {};
 	std::ofstream file(options_.report);
 	if (!(file << json_text(all_)).flush())
 		return fail_errno(options_.report, "report", errno, errc::output);
+	return {};
+}
+
+// The file first: standard output has one document, which may be an error.
+result<exit_status> reports::end()
+{
+	SLUICE_CHECK(write_file());
+	if (with_.json)
+		*with_.out << json_text(all_);
 	return exit_status::ok;
+}
+
+std::unexpected<error> reports::failed(const error &why)
+{
+	(void)write_file();
+	return std::unexpected(why);
 }
 
 void add_transfer_options(CLI::App &to, transfer_options &o)

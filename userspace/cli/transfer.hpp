@@ -106,10 +106,16 @@ T run_task(session &s, task<T> &&t, const std::string &name,
 class reports {
 public:
 	reports(const settings &with, const transfer_options &o);
+	/// Before anything is moved: the file says so. errc::output.
+	result<void> begin() const;
 	void add(const stream_report &r);
 	result<exit_status> end();
+	/// To return when one has failed: the file has those before it.
+	std::unexpected<error> failed(const error &why);
 
 private:
+	result<void> write_file() const;
+
 	const settings &with_;
 	const transfer_options &options_;
 	nlohmann::ordered_json all_;

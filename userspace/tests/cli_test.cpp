@@ -1,10 +1,16 @@
 // SPDX-License-Identifier: MIT
 #include <algorithm>
+#include <csignal>
 #include <cstdlib>
 #include <filesystem>
+#include <format>
 #include <fstream>
 #include <set>
 #include <sstream>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -257,21 +263,203 @@ TEST_F(CopyTest, ALinkWithTheNameOfThePartIsNotFollowed)
 	std::filesystem::create_symlink("other", path("to.part"));
 	EXPECT_EQ(copy("to"), 9);
 	EXPECT_EQ(text_of("other"), "somebody's");
+	EXPECT_FALSE(open_part(path("to.part"), 0600));
 	std::filesystem::remove(path("to.part"));
 	EXPECT_EQ(copy("to"), 0) << err.str();
 	EXPECT_EQ(text_of("to"), "what is copied");
 }
 
+// It may be what is copied.
+TEST_F(CopyTest, WhatHasTheNameOfThePartIsKept)
+{
+	write("to.part", "somebody's");
+	EXPECT_EQ(copy("to"), 9);
+	EXPECT_NE(err.str().find("/to.part: "), std::string::npos) << err.str();
+	EXPECT_EQ(text_of("to.part"), "somebody's");
+	EXPECT_EQ(run({"copy", "--quiet", path("to.part").c_str(), path("to").c_str()}),
+		  9);
+	EXPECT_EQ(text_of("to.part"), "somebody's");
+	EXPECT_EQ(text_of("to"), "");
+}
+
+TEST_F(CopyTest, NothingIsMadeBeforeAllIsThere)
+{
+	write("to.part", "somebody's");
+	EXPECT_EQ(run({"copy", "--gpu", "7", path("from").c_str(), path("to").c_str()}),
+		  4);
+	EXPECT_EQ(text_of("to.part"), "somebody's");
+}
+
+TEST_F(CopyTest, APartBelongsToOneProcessAtATime)
+{
+	auto first = open_part(path("to.part"), 0600);
+	ASSERT_TRUE(first) << first.error().message();
+	auto second = open_part(path("to.part"), 0600);
+	ASSERT_FALSE(second);
+	EXPECT_NE(second.error().message().find("another process"),
+		  std::string_view::npos);
+	// Of who has been about to open it when it got its name.
+	EXPECT_TRUE(put_in_place(first->get(), path("to.part"), path("to"), false));
+	std::filesystem::create_hard_link(path("to"), path("to.part"));
+	*first = {};
+	EXPECT_FALSE(open_part(path("to.part"), 0600));
+	EXPECT_EQ(text_of("to"), "");
+}
+
+TEST_F(CopyTest, RightsAreThoseOfTheFile)
+{
+	using std::filesystem::perms;
+	auto rights = [this](const char *name) {
+		return std::filesystem::status(path(name)).permissions();
+	};
+	const auto mine = perms::owner_read | perms::owner_write;
+
+	std::filesystem::permissions(path("from"), mine);
+	EXPECT_EQ(copy("to"), 0) << err.str();
+	EXPECT_EQ(rights("to"), mine);
+	// A file that is replaced keeps its own.
+	std::filesystem::permissions(path("from"), mine | perms::others_read);
+	EXPECT_EQ(run({"copy", "--quiet", "--overwrite", path("from").c_str(),
+		       path("to").c_str()}),
+		  0);
+	EXPECT_EQ(rights("to"), mine);
+}
+
+TEST_F(CopyTest, AFileThatIsReplacedKeepsItsOwner)
+{
+	if (::geteuid() != 0)
+		GTEST_SKIP() << "only root gives files away";
+	write("to", "somebody's");
+	ASSERT_EQ(::chown(path("to").c_str(), 65534, 65534), 0);
+	EXPECT_EQ(run({"copy", "--quiet", "--overwrite", path("from").c_str(),
+		       path("to").c_str()}),
+		  0);
+	struct stat st{};
+	::stat(path("to").c_str(), &st);
+	EXPECT_EQ(st.st_uid, 65534u);
+	EXPECT_EQ(st.st_gid, 65534u);
+}
+
+// What is in it is out of the way when the same is tried again.
+TEST_F(CopyTest, ACopyThatASignalEndsLeavesNothing)
+{
+	write("from", std::string(64 << 20, 'x').c_str());
+	pid_t copying = ::fork();
+	if (copying == 0)
+		::_exit(copy("to"));
+	for (int i = 0; i < 10000 && !std::filesystem::exists(path("to.part")); i++)
+		::usleep(100);
+	::kill(copying, SIGTERM);
+	int status = 0;
+	::waitpid(copying, &status, 0);
+	EXPECT_FALSE(std::filesystem::exists(path("to.part")));
+	EXPECT_TRUE(WIFSIGNALED(status) || std::filesystem::exists(path("to")));
+}
+
+TEST_F(CopyTest, OnlyFilesAreReplaced)
+{
+	ASSERT_EQ(::mkfifo(path("to").c_str(), 0600), 0);
+	EXPECT_EQ(run({"copy", "--quiet", "--overwrite", path("from").c_str(),
+		       path("to").c_str()}),
+		  9);
+	EXPECT_TRUE(std::filesystem::is_fifo(path("to")));
+}
+
+TEST_F(CopyTest, AFullDiskIsThatOfAFile)
+{
+	rlimit was{}, small{};
+
+	write("from", std::string(9 << 20, 'x').c_str());
+	::signal(SIGXFSZ, SIG_IGN);
+	::getrlimit(RLIMIT_FSIZE, &was);
+	small = was;
+	small.rlim_cur = 1 << 20;
+	::setrlimit(RLIMIT_FSIZE, &small);
+	EXPECT_EQ(copy("to"), 9);
+	::setrlimit(RLIMIT_FSIZE, &was);
+	EXPECT_NE(err.str().find("/to: "), std::string::npos) << err.str();
+	EXPECT_FALSE(std::filesystem::exists(path("to.part")));
+}
+
 TEST_F(CopyTest, WhatIsThereMeanwhileIsKept)
 {
-	write("to.part", "new");
 	write("to", "somebody's");
-	auto kept = put_in_place(path("to.part"), path("to"), false);
+	auto part = make_part(path("to.part"), 0600);
+	ASSERT_TRUE(part) << part.error().message();
+	ASSERT_EQ(::write(part->get(), "new", 3), 3);
+	auto kept = put_in_place(part->get(), path("to.part"), path("to"), false);
 	ASSERT_FALSE(kept);
 	EXPECT_EQ(kept.error().code(), errc::output);
 	EXPECT_EQ(text_of("to"), "somebody's");
-	EXPECT_TRUE(put_in_place(path("to.part"), path("to"), true));
+	EXPECT_TRUE(put_in_place(part->get(), path("to.part"), path("to"), true));
 	EXPECT_EQ(text_of("to"), "new");
+}
+
+TEST_F(CommandLineTest, DataAndDocumentDoNotShareStandardOutput)
+{
+	EXPECT_EQ(run({"recv", "-", "--json"}), 2);
+	EXPECT_NE(err.str().find("--report"), std::string::npos) << err.str();
+}
+
+// A report of another day is none of today's.
+TEST_F(CopyTest, AReportSaysThatNothingWasMoved)
+{
+	write("report", "of yesterday");
+	EXPECT_NE(run({"send", path("none").c_str(), "--to", "nobody", "--report",
+		       path("report").c_str()}),
+		  0);
+	EXPECT_EQ(json::parse(text_of("report"), nullptr, false), json::array());
+	EXPECT_NE(run({"trace", "--out", path("new").c_str()}), 0);
+	EXPECT_FALSE(std::filesystem::exists(path("new")));
+}
+
+TEST_F(CommandLineTest, FilesThatAreWrittenInTheEndAreLookedAtFirst)
+{
+	for (std::vector<const char *> words :
+	     {std::vector<const char *>{"send", "/dev/null", "--to", "nobody",
+					"--report", "/nowhere/x"},
+	      {"recv", "--report", "/nowhere/x"},
+	      {"bench", "--from", "host", "--to", "host", "--plot", "/nowhere/x"},
+	      {"trace", "--out", "/nowhere/x"}}) {
+		EXPECT_EQ(run(words), 9) << words[0];
+		EXPECT_NE(err.str().find("/nowhere/x"), std::string::npos) << err.str();
+	}
+}
+
+TEST(Child, IsAskedToEndAndThenKilled)
+{
+	int ends[2];
+
+	ASSERT_EQ(::pipe(ends), 0); // and is inherited
+	const std::string ready = std::format(
+		"; echo >&{}; sleep 60 </dev/null >/dev/null 2>&1 & wait; wait",
+		ends[1]);
+	auto start = [&](const char *trap) {
+		char byte;
+		auto one = child::start({"bash", "-c", trap + ready});
+		EXPECT_TRUE(one);
+		EXPECT_EQ(::read(ends[0], &byte, 1), 1); // it has its trap
+		return std::move(one.value());
+	};
+	auto first = start("trap 'exit 7' TERM");
+	EXPECT_EQ(first.end(after(std::chrono::seconds(20))), 7);
+	auto stays = start("trap '' TERM");
+	EXPECT_EQ(stays.end(after(std::chrono::milliseconds(200))), 128 + SIGKILL);
+	::close(ends[0]);
+	::close(ends[1]);
+}
+
+TEST(Child, BlocksNoSignals)
+{
+	sigset_t some, before;
+
+	::sigemptyset(&some);
+	::sigaddset(&some, SIGTERM);
+	::sigprocmask(SIG_BLOCK, &some, &before);
+	auto one = child::start({"sh", "-c", "kill -TERM $$; exit 0"});
+	::sigprocmask(SIG_SETMASK, &before, nullptr);
+	ASSERT_TRUE(one);
+	EXPECT_EQ(one->reap(), 128 + SIGTERM);
 }
 
 TEST_F(CommandLineTest, InfoShowsAllAndFits)
