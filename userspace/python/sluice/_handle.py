@@ -12,13 +12,16 @@ freed when the right thread comes by.
 import array
 import asyncio
 import collections
+import contextlib
 import itertools
 import math
+import operator
 import os
 import select
 import threading
 import time
 import warnings
+import weakref
 from collections.abc import Buffer, Callable, Sequence
 from functools import partial
 from typing import Any, Protocol, Self
@@ -59,6 +62,15 @@ def this_thread() -> object:
         return _thread.me
 
 
+def home_of_thread() -> "Home":
+    """Of what belongs to a thread and hangs on no context."""
+    home = getattr(_thread, "home", None)
+    if home is None or not home.of_this_process():
+        home = _thread.home = Home()
+    home.enter()
+    return home
+
+
 def adopt(raw: Any, free: Callable[[Any], None]) -> Any:
     """A handle that any thread may use and free."""
     return ffi.gc(raw, partial(_end_here, _process, free))
@@ -79,6 +91,14 @@ class Home:
         self._left: collections.deque[tuple[Callable[[Any], None], Any, object]] = \
             collections.deque()
         self.chaining = False
+
+    def __del__(self) -> None:
+        if self.of_this_process():
+            _warn_of(self._left)
+
+    def of_this_process(self) -> bool:
+        """Or its parent's?"""
+        return self._process == _process
 
     def adopt(self, raw: Any, free: Callable[[Any], None], keep: object = None) -> Any:
         """A handle that is freed by @free. It keeps @keep."""
@@ -109,6 +129,14 @@ class Home:
             free(raw)
 
 
+def _warn_of(left: collections.deque[Any]) -> bool:
+    """What is left can end in its own thread only."""
+    if left:
+        warnings.warn("sluice: what belongs to a thread was dropped in another one: it is "
+                      "kept", ResourceWarning)
+    return bool(left)
+
+
 class Ring(Home):
     """A context of the C API, its thread, and what waits there. All handles that are
     opened on it keep it."""
@@ -126,13 +154,15 @@ class Ring(Home):
     def __del__(self) -> None:
         if self._process != _process:
             return
-        if self._owner is this_thread():
-            self._end_left()
-        if self._left:      # what is under way can end in its own thread only
-            warnings.warn("sluice: operations were dropped in a thread that is not "
-                          "their context's: they are kept", ResourceWarning)
-        else:
-            lib.sluice_context_close(self.raw)
+        end = _End(self)
+        loop = self._loop
+        if self._owner is this_thread() or loop is None or loop.is_closed():
+            end()
+            return
+        # In its thread: a descriptor that is closed elsewhere may be another one's before
+        # the loop looks at it. If the loop is closed first, it drops this, which ends.
+        with contextlib.suppress(RuntimeError):
+            loop.call_soon_threadsafe(end)
 
     def enter(self) -> None:
         super().enter()
@@ -152,7 +182,7 @@ class Ring(Home):
     def wait(self, done: Callable[[], bool], timeout: float | None) -> bool:
         """Sleep until @done, in Python: so signals are handled. False: not in time."""
         self.end_chain_first()
-        until = None if timeout is None else time.monotonic() + timeout
+        until = None if timeout in (None, math.inf) else time.monotonic() + (timeout or 0)
         while not done():
             left = None if until is None else until - time.monotonic()
             if left is not None and left <= 0:
@@ -172,16 +202,27 @@ class Ring(Home):
             await future
         finally:
             del self._awaited[future]
-            if not self._awaited:
-                self._leave_loop()
+
+    def drive(self) -> None:
+        """Something was started: a loop of asyncio that runs here gives it to the kernel,
+        and takes in what comes, whether somebody awaits it or not: peers want signs of
+        life."""
+        loop = _loop_here()
+        if loop is None or self._will_look and loop is self._loop:
+            return
+        if loop is self._loop or not self._awaited:
+            self._running_loop()
+            self._look_soon()
 
     def _running_loop(self) -> asyncio.AbstractEventLoop:
         loop = asyncio.get_running_loop()
         if self._loop is not loop:
             if self._awaited:
                 raise RuntimeError("sluice: another event loop waits for this context")
+            self._leave_loop()
             self._will_look = False     # what it said to a loop that ended
-            loop.add_reader(self._fd, self._look)
+            # The loop keeps no context.
+            loop.add_reader(self._fd, _look_at, weakref.ref(self))
             self._loop = loop
         return loop
 
@@ -193,7 +234,7 @@ class Ring(Home):
     def _look_soon(self) -> None:
         if self._loop and not self._loop.is_closed():
             self._will_look = True
-            self._loop.call_soon(self._look)
+            self._loop.call_soon(_look_at, weakref.ref(self))
 
     def _look(self) -> None:
         """Take in what has completed, tell who waits for it, and start what is new."""
@@ -212,8 +253,46 @@ class Ring(Home):
             for future in self._awaited:
                 if not future.done():
                     future.set_exception(broken)
+            self._leave_loop()      # it would look again and again
         finally:
             self._will_look = False
+
+
+def _loop_here() -> asyncio.AbstractEventLoop | None:
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        return None
+
+
+def _look_at(ring: weakref.ref[Ring]) -> None:
+    it = ring()
+    if it is not None:
+        it._look()
+
+
+class _End:
+    """The end of a ring, once: what is left of it, its reader, its context."""
+
+    def __init__(self, ring: Ring) -> None:
+        self._loop, self._fd, self._raw = ring._loop, ring._fd, ring.raw
+        self._left, self._owner = ring._left, ring._owner
+        self._process = _process
+
+    def __call__(self) -> None:
+        raw, self._raw = self._raw, None
+        if raw is None or self._process != _process:
+            return
+        if self._owner is not this_thread() and _warn_of(self._left):
+            return
+        if self._loop is not None and not self._loop.is_closed():
+            self._loop.remove_reader(self._fd)
+        while self._left:
+            free, handle, _ = self._left.popleft()
+            free(handle)
+        lib.sluice_context_close(raw)
+
+    __del__ = __call__
 
 
 def _tell(future: asyncio.Future[None], done: Callable[[], bool]) -> None:
@@ -311,9 +390,22 @@ def options(struct: str, **members: Any) -> Any:
     it = ffi.new(f"struct sluice_{struct} *")
     it.size = ffi.sizeof(f"struct sluice_{struct}")
     for name, value in members.items():
-        if value is not None:
+        if value is None:
+            continue
+        try:
             setattr(it, name, value)
+        except OverflowError as why:
+            raise ValueError(f"{name} of {value}: {why}") from why
     return it
+
+
+def unsigned(name: str, value: int, bits: int = 64) -> int:
+    """A number that C takes, of anything that is an integer."""
+    number = operator.index(value)
+    if not 0 <= number < 1 << bits:
+        raise ValueError(f"{name} of {number}: it must be 0 or more, and less than "
+                         f"2**{bits}")
+    return number
 
 
 def positive(name: str, value: float | None) -> None:
@@ -329,7 +421,7 @@ def nanoseconds(seconds: float | None) -> int | None:
 
 def deadline(timeout: float | None) -> int:
     """Of the C API: @timeout seconds from now; None: never."""
-    if timeout is None:
+    if timeout is None or timeout == math.inf:
         return int(lib.SLUICE_NEVER)
     return int(lib.sluice_after(min(nanoseconds(timeout) or 0, (1 << 63) - 1)))
 

@@ -7,7 +7,8 @@ from collections.abc import Callable, Generator, Iterator
 from typing import Any
 
 from ._binding import ffi, lib
-from ._handle import File, OnRing, Ring, deadline, fileno, made, options
+from ._handle import (File, OnRing, Ring, deadline, fileno, made, options,
+                      unsigned)
 from .errors import checked, text
 from .memory import Memory, slice_of
 
@@ -34,6 +35,7 @@ class Operation[T](OnRing):
         self._take = take
         self._taken = False
         self._value: T
+        ring.drive()
 
     def poll(self) -> bool:
         """Is it done? Takes in what has completed; does not wait."""
@@ -117,7 +119,7 @@ class Context(OnRing):
     __slots__ = ()
 
     def __init__(self, operations: int = 1024) -> None:
-        if not operations:      # which is the default in C
+        if not 1 <= operations <= 65536:        # 0 is the default in C
             raise ValueError("operations must be between 1 and 65536")
         wanted = options("context_options", operations=operations)
         self._home = Ring(made("context", lib.sluice_context_open, wanted))
@@ -140,8 +142,8 @@ class Context(OnRing):
 
     def fileno(self) -> int:
         """A descriptor that is readable when something has completed, for another
-        event loop: submit() before it waits, wait(0) when it is readable. asyncio is
-        served already."""
+        event loop: submit() before it waits, wait(0) when it is readable. A loop of
+        asyncio is served from the first operation that is started in it."""
         return checked(lib.sluice_context_fd(self._raw))
 
     @property
@@ -170,7 +172,7 @@ class Context(OnRing):
 
     def _transfer(self, function: Callable[..., int], file: File, memory: Memory,
                   offset: int | None) -> Operation[int]:
-        at = lib.SLUICE_CURRENT if offset is None else offset
+        at = lib.SLUICE_CURRENT if offset is None else unsigned("offset", offset)
         return start(self._home, same, file, function, self._raw, fileno(file),
                      slice_of(memory), at)
 

@@ -2,14 +2,15 @@
 """GPUs, and batches for their SDMA engines."""
 
 import enum
+import operator
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, Self, SupportsIndex
 
 from ._binding import ffi, lib
-from ._handle import (Bound, File, Home, Integers, OnRing, Ring, fileno, integers, made,
-                      nanoseconds, options, values)
+from ._handle import (Bound, File, Integers, OnRing, Ring, fileno, home_of_thread,
+                      integers, made, nanoseconds, options, unsigned, values)
 from .context import Context, Operation, same, start
 from .errors import checked
 from .memory import Buffer, Memory, slice_of, slices_of
@@ -146,6 +147,14 @@ class Record:
         return cls(begun, end, RecordStatus(status) if status else None, engine)
 
 
+def _each(sizes: Integers | SupportsIndex, count: int) -> Integers:
+    """One number is that of all."""
+    try:
+        return [operator.index(sizes)] * count      # type: ignore[arg-type]
+    except TypeError:
+        return sizes        # type: ignore[return-value]
+
+
 class Batch(Bound):
     """Operations for the SDMA engines, to be run together. They run in any order and in
     parallel until one behind a barrier, a wait or a signal (write, add): that one begins
@@ -162,7 +171,7 @@ class Batch(Bound):
     __slots__ = ()
 
     def __init__(self, expected: int = 0) -> None:
-        self._own(Home(), made("batch", lib.sluice_batch_create, expected),
+        self._own(home_of_thread(), made("batch", lib.sluice_batch_create, expected),
                   lib.sluice_batch_free)
 
     def clear(self) -> None:
@@ -174,7 +183,7 @@ class Batch(Bound):
         checked(lib.sluice_batch_copy(self._raw, slice_of(to), slice_of(from_)))
 
     def copy_many(self, to: Memory, to_offsets: Integers, from_: Memory,
-                  from_offsets: Integers, sizes: Integers | int) -> None:
+                  from_offsets: Integers, sizes: Integers | SupportsIndex) -> None:
         """Many copies from one memory to another, each an operation: sizes[i] bytes at
         from_offsets[i] of the source go to to_offsets[i] of the target.
 
@@ -184,7 +193,7 @@ class Batch(Bound):
         """
         there, here = integers("uint64_t", to_offsets), integers("uint64_t", from_offsets)
         count = len(there)
-        each = integers("uint64_t", [sizes] * count if isinstance(sizes, int) else sizes)
+        each = integers("uint64_t", _each(sizes, count))
         if len(here) != count or len(each) != count:
             raise ValueError(f"{count} offsets to copy to, {len(here)} to copy from, and "
                              f"{len(each)} sizes")
@@ -227,7 +236,8 @@ class Batch(Bound):
     def fill(self, to: Memory, value: int) -> None:
         """Write the 32 bits of value again and again. The memory has any length and
         alignment."""
-        checked(lib.sluice_batch_fill(self._raw, slice_of(to), value))
+        checked(lib.sluice_batch_fill(self._raw, slice_of(to),
+                                      unsigned("value", value, 32)))
 
     def wait(self, word: Memory, how: Compare, value: int, *, mask: int = 0xffffffff,
              limit: float) -> None:
@@ -238,18 +248,22 @@ class Batch(Bound):
         limit: seconds, above 0; then the batch's operation raises DeadlineError, and
         what is behind the wait does not run.
         """
-        checked(lib.sluice_batch_wait(self._raw, slice_of(word), how, value, mask,
-                                      nanoseconds(limit)))
+        checked(lib.sluice_batch_wait(self._raw, slice_of(word), how,
+                                      unsigned("value", value, 32),
+                                      unsigned("mask", mask, 32),
+                                      unsigned("limit", nanoseconds(limit) or 0)))
 
     def write(self, word: Memory, value: int) -> None:
         """Signal: write 64 bits, behind all before. word: 8 bytes, at a multiple of
         8."""
-        checked(lib.sluice_batch_write(self._raw, slice_of(word), value))
+        checked(lib.sluice_batch_write(self._raw, slice_of(word),
+                                       unsigned("value", value)))
 
     def add(self, word: Memory, value: int) -> None:
         """Signal: add to 64 bits atomically, behind all before. word: 8 bytes, at a
         multiple of 8."""
-        checked(lib.sluice_batch_add(self._raw, slice_of(word), value))
+        checked(lib.sluice_batch_add(self._raw, slice_of(word),
+                                     unsigned("value", value)))
 
     def barrier(self) -> None:
         """The next operation begins after all before it have ended."""
@@ -321,15 +335,15 @@ class Prepared(OnRing):
 class Device(OnRing):
     """A GPU of amdgpu.
 
-    name: a PCI address, "0000:03:00.0", or an index, "0"
+    name: a PCI address, "0000:03:00.0", or an index, 0
     DeviceError if there is none such, the user may not open it, or something else in the
     process has its address space. HIP in the same process must be initialised before.
     """
 
     __slots__ = ()
 
-    def __init__(self, context: Context, name: str = "0") -> None:
-        raw = made("device", lib.sluice_device_open, context._raw, name.encode())
+    def __init__(self, context: Context, name: str | int = 0) -> None:
+        raw = made("device", lib.sluice_device_open, context._raw, str(name).encode())
         self._own(context._home, raw, lib.sluice_device_close)
 
     @property
@@ -357,13 +371,15 @@ class Device(OnRing):
     def vram(self, size: int) -> Buffer:
         """Zeroed video memory. size: bytes; whole pages. DeviceError if there is not
         enough."""
-        return Buffer(made("buffer", lib.sluice_device_vram, self._raw, size))
+        return Buffer(made("buffer", lib.sluice_device_vram, self._raw,
+                           unsigned("size", size)))
 
     def svm(self, size: int, *, stay: bool = False) -> Buffer:
         """Memory of the process that this GPU shares, and that prefers its video
         memory. stay: do not move it there now. UnsupportedError without amdkfd's SVM."""
         flags = lib.SLUICE_SVM_STAY if stay else 0
-        return Buffer(made("buffer", lib.sluice_device_svm, self._raw, size, flags))
+        return Buffer(made("buffer", lib.sluice_device_svm, self._raw,
+                           unsigned("size", size), flags))
 
     def import_dmabuf(self, dmabuf: File) -> Buffer:
         """Memory of another process or driver. The descriptor stays the caller's, who

@@ -11,7 +11,7 @@ from ._handle import OnRing, Ring, made, nanoseconds, options
 from .context import Context, Operation
 from .device import Device
 from .errors import checked
-from .memory import Memory, plain_slice, slice_of, slices_of
+from .memory import Memory, array_of, plain_slice, slice_of, slices_of
 from .processes import Processes
 
 
@@ -212,7 +212,7 @@ class Group(OnRing):
              prelaunch: bool = False, hold: float | None = None) -> Collective:
         """Any number of messages, which may have different sizes: sends, with their
         receives. Variants PCPY, B2B."""
-        all_ = ffi.new("struct sluice_message[]", [
+        all_ = array_of("message", [
             (m.from_, m.to, plain_slice(m.target), plain_slice(m.source))
             for m in messages])
         return self._prepare(lib.sluice_group_send, all_, len(messages), how=how,

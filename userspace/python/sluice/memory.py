@@ -3,13 +3,14 @@
 
 import ctypes
 import enum
+import operator
 from collections.abc import Sequence
 from functools import partial
 from types import CapsuleType
 from typing import Any, Self
 
 from ._binding import ffi, lib
-from ._handle import Handle, adopt, made, options
+from ._handle import Handle, adopt, made, options, unsigned
 from .errors import checked
 
 
@@ -103,7 +104,7 @@ class Buffer(Handle, _Seen):
         flags = (lib.SLUICE_HOST_ON_NODE if numa_node is not None else 0) | \
             (lib.SLUICE_HOST_SMALL_PAGES if small_pages else 0)
         wanted = options("host_options", flags=flags, numa_node=numa_node)
-        return cls(made("buffer", lib.sluice_buffer_host, size, wanted))
+        return cls(made("buffer", lib.sluice_buffer_host, unsigned("size", size), wanted))
 
     @property
     def size(self) -> int:
@@ -158,6 +159,8 @@ class Slice(_Seen):
     __slots__ = ("_buffer", "_length", "_offset")
 
     def __init__(self, buffer: Buffer, offset: int, length: int) -> None:
+        # of Python: NumPy's wrap around
+        offset, length = operator.index(offset), operator.index(length)
         if offset < 0 or length < 0 or offset + length > len(buffer):
             raise ValueError(f"{length} bytes at {offset} are outside of the buffer of "
                              f"{len(buffer)} bytes")
@@ -206,17 +209,25 @@ def plain_slice(memory: Memory) -> tuple[Any, int, int]:
     """The members of a struct sluice_slice."""
     if isinstance(memory, Buffer):
         return memory._raw, 0, len(memory)
+    if not isinstance(memory, Slice):
+        raise TypeError(f"a {type(memory).__name__} is no Buffer, and no part of one")
     return memory.buffer._raw, memory.offset, len(memory)
 
 
 def slice_of(memory: Memory) -> Any:
-    """A struct sluice_slice, for the time of a call."""
-    return ffi.new("struct sluice_slice *", plain_slice(memory))
+    """A struct sluice_slice. It keeps the handle: another thread may close the buffer."""
+    plain = plain_slice(memory)
+    return ffi.gc(ffi.new("struct sluice_slice *", plain), partial(_keep, plain[0]))
 
 
 def slices_of(parts: Sequence[Memory]) -> Any:
-    """An array of them. The caller keeps the parts."""
-    return ffi.new("struct sluice_slice[]", [plain_slice(part) for part in parts])
+    """An array of them, which keeps their handles."""
+    return array_of("slice", [plain_slice(part) for part in parts])
+
+
+def array_of(struct: str, plain: list[Any]) -> Any:
+    """An array of structures whose members name memory; it keeps the handles."""
+    return ffi.gc(ffi.new(f"struct sluice_{struct}[]", plain), partial(_keep, plain))
 
 
 def _map(raw: Any) -> Any:
@@ -226,7 +237,7 @@ def _map(raw: Any) -> Any:
 
 
 def _keep(_raw: Any, _address: Any) -> None:
-    """The end of a view: it had the handle."""
+    """The end of what had the handle, or handles."""
 
 
 def view(raw: Any, offset: int, length: int) -> Any:

@@ -97,8 +97,6 @@ class Errors(Test):
                 call()
         with self.assertRaisesRegex(sluice.UnsupportedError, "video memory"):
             self.memory.export()
-        with self.assertRaises(OverflowError):
-            sluice.Buffer.host(-1)
         with self.assertRaises(sluice.SystemCallError) as caught:
             sluice.Buffer.host(1 << 60)
         self.assertEqual(caught.exception.errno, 12)
@@ -151,6 +149,34 @@ class Errors(Test):
                          ("cache", 7, 1.5, {sluice.DataPath.HOST: 7}))
         self.assertEqual(report.sha256, bytes(range(32)).hex())
         self.assertIsNone(report.migrated_in)
+
+
+class Mistakes(Test):
+    def test_numbers_that_do_not_fit_are_named(self):
+        for name, wrong in (("size", lambda: sluice.Buffer.host(-1)),
+                            ("operations", lambda: sluice.Context(-1)),
+                            ("offset", lambda: self.ring.read(self.reader, self.memory,
+                                                              -1)),
+                            ("value", lambda: sluice.Batch().fill(self.memory, -1)),
+                            ("value", lambda: sluice.Batch().write(self.memory[:8],
+                                                                   1 << 64)),
+                            ("layers", lambda: sluice.KVLayout(
+                                layers=-1, blocks=1, block_bytes=4096))):
+            with self.assertRaisesRegex(ValueError, name):
+                wrong()
+
+    def test_what_is_no_memory_is_named(self):
+        with self.assertRaisesRegex(TypeError, "ndarray"):
+            self.ring.write(self.writer, numpy.zeros(4))
+
+    def test_for_ever_is_never(self):
+        self.ring.sleep(0).wait(float("inf"))
+        self.assertFalse(self.ring.sleep(float("inf")).poll())
+
+    def test_integers_of_numpy_do_not_wrap(self):
+        with self.assertRaisesRegex(ValueError, "outside"):
+            self.memory.part(numpy.int32(2**31 - 4096), numpy.int32(8192))
+        self.assertEqual(len(self.memory.part(numpy.int32(4096), numpy.int32(64))), 64)
 
 
 class Coverage(unittest.TestCase):
@@ -311,6 +337,21 @@ class Views(Test):
         self.assertEqual(bytes(self.memory[:4]), b"\0\0\0\5")
         self.memory.close()
         self.assertEqual(int(tensor[3]), 5)
+
+    def test_a_call_keeps_the_memory(self):
+        """Whatever another thread closes meanwhile."""
+        from sluice.memory import slice_of, slices_of
+        for plain in slice_of, lambda part: slices_of([part]):
+            memory = sluice.Buffer.host(1 << 20, small_pages=True)
+            address = memory.address
+            given = plain(memory[100:])
+            memory.close()
+            del memory
+            gc.collect()
+            self.assertTrue(mapped(address))
+            del given
+            gc.collect()
+            self.assertFalse(mapped(address))
 
     def test_a_view_keeps_the_memory(self):
         for view in (memoryview, numpy.from_dlpack, lambda part: memoryview(part[100:]),
@@ -525,6 +566,33 @@ class Signals(Test):
         self.assertEqual(len(count), 50)
 
 
+class BatchesOfThreads(unittest.TestCase):
+    def batch_of(self):
+        """A batch that keeps memory, and its address."""
+        memory, batch = sluice.Buffer.host(1 << 20, small_pages=True), sluice.Batch()
+        batch.fill(memory, 1)
+        return [batch], memory.address
+
+    def in_thread(self, what):
+        thread = threading.Thread(target=what)
+        thread.start()
+        thread.join()
+
+    def test_one_that_is_dropped_elsewhere_ends_with_the_next(self):
+        kept, address = self.batch_of()
+        self.in_thread(kept.clear)
+        self.assertTrue(mapped(address))
+        sluice.Batch()
+        self.assertFalse(mapped(address))
+
+    def test_one_that_outlives_its_thread_is_told_of(self):
+        kept = []
+        self.in_thread(lambda: kept.extend(self.batch_of()[0]))
+        with self.assertWarnsRegex(ResourceWarning, "kept"):
+            kept.clear()
+            gc.collect()
+
+
 class Async(Test):
     def run_it(self, what):
         return asyncio.run(asyncio.wait_for(what, 20))
@@ -606,10 +674,67 @@ class Async(Test):
         self.assertLess(rounds, 20)
         self.assertLess(busy, 0.2)
 
+    def test_what_is_started_goes_on_before_it_is_awaited(self):
+        async def go():
+            file = self.file()
+            memoryview(self.memory)[:4] = b"four"
+            op = self.ring.write(file, self.memory[:4], 0)
+            for _ in range(200):
+                await asyncio.sleep(0.05)
+                if os.pread(file.fileno(), 4, 0) == b"four":
+                    return await op
+            return None
+        self.assertEqual(self.run_it(go()), 4)
+
     def test_nothing_is_left_in_the_loop(self):
         async def go():
-            await self.ring.sleep(0.01)
-            return asyncio.get_running_loop().remove_reader(self.ring.fileno())
+            ring = sluice.Context()
+            fd = ring.fileno()
+            await ring.sleep(0.01)
+            del ring
+            gc.collect()
+            return asyncio.get_running_loop().remove_reader(fd)
+        self.assertFalse(self.run_it(go()))
+
+    def test_a_context_with_operations_may_end_in_another_thread(self):
+        async def go():
+            loop, kept, rounds = asyncio.get_running_loop(), [sluice.Context()], []
+            kept += [kept[0].fileno(), kept[0].sleep(0.1)]
+            fd = kept.pop(1)
+            await kept[0].sleep(0.01)
+            await asyncio.to_thread(kept.clear)
+            once = loop._run_once
+            loop._run_once = lambda: (rounds.append(0), once())
+            await asyncio.sleep(0.3)
+            self.assertLess(len(rounds), 50)
+            return loop.remove_reader(fd)
+        self.assertFalse(self.run_it(go()))
+
+    def test_a_context_that_ends_with_its_loop_is_closed(self):
+        loop, kept = asyncio.new_event_loop(), [sluice.Context()]
+        fd = kept[0].fileno()
+        loop.run_until_complete(self.a_moment(kept[0]))
+        thread = threading.Thread(target=kept.clear)
+        thread.start()
+        thread.join()
+        loop.close()
+        gc.collect()
+        with self.assertRaises(OSError):
+            os.fstat(fd)
+
+    async def a_moment(self, ring):
+        await ring.sleep(0.01)
+
+    def test_a_context_may_end_in_another_thread(self):
+        async def go():
+            loop, kept = asyncio.get_running_loop(), [sluice.Context()]
+            fd = kept[0].fileno()
+            await kept[0].sleep(0.01)
+            await asyncio.to_thread(kept.clear)
+            await asyncio.sleep(0.05)
+            with self.assertRaises(OSError):
+                os.fstat(fd)
+            return loop.remove_reader(fd)
         self.assertFalse(self.run_it(go()))
 
 
@@ -628,6 +753,12 @@ class Arrays(unittest.TestCase):
             self.copy_many(*arrays)
         self.assertEqual(len(self.batch), 0)
         return caught.exception
+
+    def test_one_size_is_that_of_all(self):
+        for size in 16, numpy.int64(16), numpy.uint8(16):
+            self.batch.clear()
+            self.copy_many([0, 16], [32, 64], size)
+            self.assertEqual((len(self.batch), self.batch.bytes), (2, 32))
 
     def test_integers_of_any_kind(self):
         for kind in (numpy.uint64, numpy.int64, numpy.int32, ">i8", list, tuple,
