@@ -56,6 +56,10 @@ class Tree:
         return [path for path in sorted(self.prefix.rglob("*"))
                 if path.is_file() and not path.is_symlink()]
 
+    def lab(self, name):
+        """Something of the project."""
+        return self.source.parent.parent.parent / name
+
     @property
     def library(self):
         return self.one(f"lib*/**/{SONAME}")
@@ -445,6 +449,27 @@ def check_paths(tree):
         if path.suffix in (".pc", ".cmake"):
             expect(path.suffix == ".pc" or str(tree.prefix) not in path.read_text(),
                    f"{path.name} names where it is installed")
+
+
+def check_packages(tree):
+    """Some Debian package takes each file: debhelper builds none otherwise."""
+    taken = [line.split()[0]
+             for path in tree.lab("config/debian").glob("*.install")
+             for line in path.read_text().splitlines() if line]
+    for path in tree.prefix.rglob("*"):
+        if path.is_dir():
+            continue
+        name = pathlib.PurePath("usr", path.relative_to(tree.prefix))
+        # as debhelper has it: below a directory of the architecture
+        if name.parts[1] == "lib" and not name.parts[2].startswith("python3"):
+            name = pathlib.PurePath("usr/lib/any", *name.parts[2:])
+        expect(any(covers(pattern, name) for pattern in taken),
+               f"no package takes {name}: name it in config/debian/PACKAGE.install")
+
+
+def covers(pattern, name):
+    """A pattern of debhelper: of files, or of directories with all below."""
+    return any(part.match(pattern) for part in (name, *name.parents))
 
 
 CHECKS = {name[6:].replace("_", "-"): check for name, check in list(globals().items())
