@@ -228,20 +228,23 @@ public:
 	{
 		made_ = true;
 		doomed = path_.c_str();
-		for (int number : {SIGINT, SIGTERM, SIGHUP})
-			if (::signal(number, remove_and_end) == SIG_IGN)
-				::signal(number, SIG_IGN);
+		have_signals(remove_and_end);
 	}
 	void has_its_name()
 	{
 		made_ = false;
-		for (int number : {SIGINT, SIGTERM, SIGHUP})
-			if (::signal(number, SIG_DFL) == SIG_IGN)
-				::signal(number, SIG_IGN);
+		have_signals(SIG_DFL);
 		doomed = nullptr;
 	}
 
 private:
+	/// What is ignored, as by nohup, stays so.
+	static void have_signals(void (*handled)(int))
+	{
+		for (int number : {SIGINT, SIGTERM, SIGHUP})
+			if (::signal(number, handled) == SIG_IGN)
+				::signal(number, SIG_IGN);
+	}
 	static void remove_and_end(int number)
 	{
 		if (doomed)

@@ -31,6 +31,8 @@ inline constexpr size_t slot_size = (wire::most_bytes + 63) / 64 * 64;
 class connection : public card_user {
 public:
 	static constexpr unsigned controls = 4; ///< slots: first, credit, ping, pong
+	/// Slots for what is sent first of all.
+	static constexpr unsigned sends_in_reserve = 1;
 
 	enum class state : uint8_t {
 		idle,

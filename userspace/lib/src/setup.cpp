@@ -19,9 +19,6 @@ constexpr int step_ms = 2000;
 // As many sends as this wait for a credit, or twice the window.
 constexpr unsigned least_sends = 64;
 
-// What is sent first of all finds a slot, too.
-constexpr unsigned sends_in_reserve = 1;
-
 // rdma_cm's reasons to reject, from InfiniBand's specification, 12.6.7.2.
 constexpr int nobody_listens = 8;
 constexpr int by_consumer = 28;
@@ -46,7 +43,8 @@ unsigned receives_of(const endpoint_options &options)
 
 unsigned sends_of(const endpoint_options &options)
 {
-	return std::max(2 * options.messages, least_sends) + sends_in_reserve;
+	return std::max(2 * options.messages, least_sends) +
+	       connection::sends_in_reserve;
 }
 
 } // namespace

@@ -20,23 +20,26 @@ static constexpr unsigned most_with_two_messages = 31;
 // might take longer than anybody is patient, and nothing would move meanwhile.
 static constexpr uint64_t most_unsynced = 256 << 20;
 
-// Can pieces be written in any order?
-static bool has_offsets(int file) noexcept
-{
-	struct stat st{};
-	const int flags = ::fcntl(file, F_GETFL);
-
-	return ::fstat(file, &st) == 0 &&
-	       (S_ISREG(st.st_mode) || S_ISBLK(st.st_mode)) && flags >= 0 &&
-	       !(flags & O_APPEND);
-}
-
 // Is there a medium that it can be on?
 static bool has_medium(int file) noexcept
 {
 	struct stat st{};
 
 	return ::fstat(file, &st) == 0 && (S_ISREG(st.st_mode) || S_ISBLK(st.st_mode));
+}
+
+// Does all that is written to it go to its end?
+static bool appends(int file) noexcept
+{
+	const int flags = ::fcntl(file, F_GETFL);
+
+	return flags < 0 || (flags & O_APPEND);
+}
+
+// Has a sender that says this heard that all is well?
+static bool goes_on(std::span<const std::byte> m) noexcept
+{
+	return wire::decode_finish(m) || wire::decode_open(m);
 }
 
 class receiving final : public stream_end {
@@ -116,6 +119,7 @@ private:
 	std::optional<operation> heard_; ///< a message that is waited for already
 	std::optional<task<void>> syncing_;
 	bool is_syncing_ = false;
+	bool syncs_ = false; ///< the sink is a file on a medium
 	bool short_ = false; ///< a piece came that has to be the last one
 	std::optional<wire::end_message> to_confirm_;
 	bool no_more_ = false;	      ///< instead of an offer
@@ -192,7 +196,7 @@ task<bool> receiving::sender_went_on()
 		co_return true;
 	auto m = co_await hear_next();
 
-	if (m && (wire::decode_finish(*m) || wire::decode_open(*m)))
+	if (m && goes_on(*m))
 		early_ = m->size();
 	co_return early_.has_value();
 }
@@ -365,12 +369,14 @@ task<result<void>> receiving::check(unsigned slot, uint64_t index)
 // Beside what comes: else the wire would stand still meanwhile.
 task<result<void>> receiving::sync_some(size_t written)
 {
+	if (!syncs_)
+		co_return {};
 	unsynced_ += written;
 	while (unsynced_ >= most_unsynced && is_syncing_ && !broken())
 		heed(co_await changed_.wait());
 	if (broken())
 		co_return why();
-	if (unsynced_ < most_unsynced || !has_medium(sink_.file))
+	if (unsynced_ < most_unsynced)
 		co_return {};
 	unsynced_ = 0;
 	is_syncing_ = true;
@@ -503,7 +509,7 @@ task<result<void>> receiving::verify()
 				       "what arrived differs from what was sent");
 		report_.digest = done.digest;
 	}
-	if (sink_.file >= 0 && has_medium(sink_.file))
+	if (syncs_)
 		if (auto synced = co_await or_give_up(sync(sink_.file)); !synced)
 			co_return synced;
 	if (auto kept_to = kept_to_path(); !kept_to)
@@ -551,7 +557,7 @@ result<void> receiving::said_before(result<void> done)
 	if (!n)
 		return done;
 	auto m = std::span<const std::byte>(message_).first(*n);
-	if (!wire::decode_finish(m) && !wire::decode_open(m))
+	if (!goes_on(m))
 		return peer_failed(m);
 	early_ = *n;
 	return endpoint_.alive() ? done : result<void>();
@@ -598,7 +604,9 @@ result<void> receiving::prepare_for_pieces()
 		return begun;
 	piece_ = std::min<uint64_t>(open_.piece, options_.piece) / open_.chunk *
 		 open_.chunk;
-	sequential_ = sink_.file >= 0 && (sink_.in_order || !has_offsets(sink_.file));
+	syncs_ = sink_.file >= 0 && has_medium(sink_.file);
+	sequential_ =
+		sink_.file >= 0 && (sink_.in_order || !syncs_ || appends(sink_.file));
 	if (sequential_)
 		sink_.have = 0; // nothing goes back to its beginning
 	came_.assign(options_.pieces, {});

@@ -34,8 +34,7 @@ operation connection::send_first(std::span<const std::byte> message) noexcept
 
 operation connection::send(std::span<const std::byte> message, bool first) noexcept
 {
-	// The last slot is for what is sent first.
-	const size_t reserve = first ? 0 : 1;
+	const size_t reserve = first ? 0 : sends_in_reserve;
 
 	if (in_.chaining())
 		return in_.no_part_of_a_chain("send");

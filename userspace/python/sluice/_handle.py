@@ -121,12 +121,15 @@ class Home:
             raise RuntimeError("sluice: this belongs to the parent of this process: "
                                "open a context in the child")
         if self._left and not self.chaining:
-            self._end_left()
+            _end_all(self._left)
 
-    def _end_left(self) -> None:
-        while self._left:
-            free, raw, _ = self._left.popleft()
-            free(raw)
+
+
+def _end_all(left: collections.deque[Any]) -> None:
+    """Free what is left, in its own thread."""
+    while left:
+        free, raw, _ = left.popleft()
+        free(raw)
 
 
 def _warn_of(left: collections.deque[Any]) -> bool:
@@ -287,9 +290,7 @@ class _End:
             return
         if self._loop is not None and not self._loop.is_closed():
             self._loop.remove_reader(self._fd)
-        while self._left:
-            free, handle, _ = self._left.popleft()
-            free(handle)
+        _end_all(self._left)
         lib.sluice_context_close(raw)
 
     __del__ = __call__
