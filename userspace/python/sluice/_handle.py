@@ -124,7 +124,6 @@ class Home:
             _end_all(self._left)
 
 
-
 def _end_all(left: collections.deque[Any]) -> None:
     """Free what is left, in its own thread."""
     while left:
