@@ -224,11 +224,24 @@ public:
 	}
 
 	const std::string &path() const { return path_; }
-	void is_made()
+	/// A signal that comes while the file is made ends the process after that, when
+	/// it is known whose file it is.
+	result<unique_fd> make(mode_t rights)
 	{
-		made_ = true;
-		doomed = path_.c_str();
-		have_signals(remove_and_end);
+		sigset_t ending, before;
+
+		::sigemptyset(&ending);
+		for (int number : ends)
+			::sigaddset(&ending, number);
+		::pthread_sigmask(SIG_BLOCK, &ending, &before);
+		auto file = make_part(path_, rights);
+		if (file) {
+			made_ = true;
+			doomed = path_.c_str();
+			have_signals(remove_and_end);
+		}
+		::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+		return file;
 	}
 	void has_its_name()
 	{
@@ -238,10 +251,12 @@ public:
 	}
 
 private:
+	static constexpr int ends[] = {SIGINT, SIGTERM, SIGHUP};
+
 	/// What is ignored, as by nohup, stays so.
 	static void have_signals(void (*handled)(int))
 	{
-		for (int number : {SIGINT, SIGTERM, SIGHUP})
+		for (int number : ends)
 			if (::signal(number, handled) == SIG_IGN)
 				::signal(number, SIG_IGN);
 	}
@@ -344,8 +359,7 @@ result<sha256_digest> copy_command::copy_to(int from, const struct stat &st,
 	SLUICE_CHECK(all.prepare());
 	const unique_fd directory = directory_of(place);
 	removed_if_ended part(place + ".part");
-	SLUICE_TRY(auto to, make_part(part.path(), st.st_mode & rights_at(place)));
-	part.is_made();
+	SLUICE_TRY(auto to, part.make(st.st_mode & rights_at(place)));
 	SLUICE_TRY(auto digest, copy_through(ring, all, from, to.get()));
 	SLUICE_CHECK(put_in_place(to.get(), part.path(), place, options_.overwrite));
 	part.has_its_name();
