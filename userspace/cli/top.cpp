@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// sluice top: who uses the GPUs and the cards, now.
+// sluice top: the current users of the GPUs, and the traffic of the cards.
 #include "top.hpp"
 
 #include <algorithm>
@@ -62,7 +62,7 @@ std::string gpu_table(const usage_rates &of)
 	return aligned(table);
 }
 
-/// Traffic always, and what else moved: most counters are of errors that do not happen.
+/// Traffic always, others only if they change: most count errors that do not happen.
 bool told(const nic_rate &r)
 {
 	return r.a_second > 0 || r.counter == "sent_bytes" ||
@@ -110,8 +110,9 @@ std::string power_table(const usage_rates &of)
 }
 
 constexpr const char *power_note =
-	"W of a process: what AIDs and HBM took, by its part of all batch bytes; J/GB: "
-	"the same of all. Idling and others' work are in it. NOT verified on hardware.";
+	"W of a process: its share of the power of AIDs, by the busy time of SDMA engines, "
+	"and of HBM, by batch bytes. J/GB: energy of both for all batch bytes. Idling and "
+	"other work are included. NOT verified on hardware.";
 
 class top : public command {
 public:
@@ -142,13 +143,13 @@ void top::show(const settings &with, const usage_rates &of) const
 		*with.out << json_text(top_json(of));
 		return;
 	}
-	// Home, and clear what is below: no flicker.
+	// Cursor home, then clear below it: no flicker.
 	if (!once_ && ::isatty(STDOUT_FILENO))
 		*with.out << "\033[H\033[J";
 	*with.out << top_text(of) << std::flush;
 }
 
-// With --json the one document is of one interval.
+// With --json there is one document, for one interval.
 result<exit_status> top::run(const settings &with)
 {
 	unsigned left = once_ || with.json ? 1 : count_;

@@ -79,7 +79,7 @@ void add_process(const fs::path &process, uint64_t pid,
 {
 	std::error_code err;
 
-	// A process may be gone at any time, or another user's.
+	// A process may exit at any time, or belong to another user.
 	for (directory at(process / "fdinfo", err), end; !err && at != end;
 	     at.increment(err)) {
 		auto client = parse_fdinfo(read_text(at->path()));
@@ -167,21 +167,42 @@ void add_power(const usage &before, const usage &now, usage_rates &to)
 	}
 }
 
-/// By the bytes of batches.
+double part(double one, double all)
+{
+	return all > 0 ? one / all : 0;
+}
+
+double dma_of(const gpu_rates &r)
+{
+	auto busy = r.busy.find("dma");
+
+	return busy == r.busy.end() ? 0 : busy->second;
+}
+
+/// The power of HBM in proportion to the bytes of batches; that of AIDs, which have the
+/// SDMA engines, in proportion to the time for which these were busy.
 void share_power(gpu_power &of, double seconds, std::vector<gpu_rates> &rows)
 {
-	double bytes = 0;
+	double bytes = 0, busy = 0;
 
 	for (const gpu_rates &r : rows)
-		if (r.gpu == of.gpu)
+		if (r.gpu == of.gpu) {
 			bytes += r.batch_bytes.value_or(0);
-	if (bytes <= 0)
-		return;
-	of.joules_per_gb = of.used.copies() / (bytes * seconds / 1e9);
-	for (gpu_rates &r : rows)
-		if (r.gpu == of.gpu && r.batch_bytes)
-			r.copy_watts = of.used.copies() / of.used.seconds *
-				       *r.batch_bytes / bytes;
+			busy += dma_of(r);
+		}
+	if (bytes > 0)
+		of.joules_per_gb = of.used.copies() / (bytes * seconds / 1e9);
+	for (gpu_rates &r : rows) {
+		if (r.gpu != of.gpu || (bytes <= 0 && busy <= 0))
+			continue;
+		double by_bytes = part(r.batch_bytes.value_or(0), bytes);
+		double by_time = busy > 0 ? part(dma_of(r), busy) : by_bytes;
+
+		if (r.batch_bytes || dma_of(r) > 0)
+			r.copy_watts =
+				(of.used.hbm * by_bytes + of.used.aid * by_time) /
+				of.used.seconds;
+	}
 }
 
 } // namespace

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What processes use GPUs for, as the kernel tells of each open file. Source:
+// What processes use GPUs for, as the kernel reports it for each open file. Source:
 // Documentation/gpu/drm-usage-stats.rst of the kernel; amd-sdma-* are of the series.
 #pragma once
 
@@ -19,47 +19,48 @@ struct gpu_client {
 	uint64_t pid = 0;
 	std::string command;
 	std::string gpu; ///< PCI address
-	uint64_t id = 0; ///< drm-client-id: the same file has the same
+	uint64_t id = 0; ///< drm-client-id: equal for the same file
 	std::map<std::string, uint64_t> busy_ns;      ///< by the kind of engine
 	uint64_t vram = 0, gtt = 0;		      ///< bytes
 	std::optional<uint64_t> batches, batch_bytes; ///< none: no series
 };
 
-/// None: it is no file of amdgpu.
+/// No value: not a file of amdgpu.
 std::optional<gpu_client> parse_fdinfo(std::string_view text);
 
-/// The name in /proc/PID/comm. Whoever runs the process chooses it.
+/// The name in /proc/PID/comm. The user of the process chooses it.
 std::string command_in(std::string_view comm);
 
-/// A machine at one time.
+/// The state of a machine at one time.
 struct usage {
 	double us = 0;			 ///< CLOCK_MONOTONIC
 	std::vector<gpu_client> clients; ///< each file once
 	std::vector<nic_sample> counters;
 	std::vector<energy_sample> energy{};
-	std::vector<std::string> no_energy{}; ///< why, of each other GPU of amdgpu
+	std::vector<std::string> no_energy{}; ///< why, for each other GPU of amdgpu
 };
 
-/// Of other users' processes only root is told.
+/// Only root sees the processes of other users.
 /// @param root where sys and proc are
 usage read_usage(std::string_view root);
 
-/// One row of top: what was done between two looks.
+/// One row of top: what was done between two samples.
 struct gpu_rates {
 	uint64_t pid = 0;
 	std::string command, gpu;
 	std::map<std::string, double> busy; ///< 1: one engine, all the time
 	uint64_t vram = 0, gtt = 0;
-	std::optional<double> batches, batch_bytes; ///< a second
-	/// Of the power of AIDs and HBM the part that its batch bytes are of all batches':
-	/// what its copies took at most, as the rest and idling are in it.
+	std::optional<double> batches, batch_bytes; ///< per second
+	/// Its share of the power of AIDs, by the busy time of SDMA engines, and of HBM, by
+	/// batch bytes: an upper bound for its copies, as other work and idling are
+	/// included.
 	std::optional<double> copy_watts{};
 };
 
 struct gpu_power {
 	std::string gpu;
 	energy_used used;
-	/// Of AIDs and HBM, for what batches moved. None: they moved nothing.
+	/// Of AIDs and HBM, for what batches moved. No value: they moved nothing.
 	std::optional<double> joules_per_gb{};
 };
 
@@ -71,13 +72,14 @@ struct nic_rate {
 
 struct usage_rates {
 	double seconds = 0;
-	std::vector<gpu_rates> gpus; ///< most batches first
+	std::vector<gpu_rates> gpus; ///< most batch bytes first
 	std::vector<nic_rate> nics;
 	std::vector<gpu_power> power{};
 	std::vector<std::string> no_energy{};
 };
 
-/// What was not there before has begun at 0. Files of a process on a GPU are one row.
+/// Entries that were not there before start at 0. Files of a process on a GPU form one
+/// row.
 usage_rates rates_between(const usage &before, const usage &now);
 
 } // namespace sluice::cli

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT
-// Energy in pm_metrics: its layout against the driver's header, and what is made of it.
+// Energy in pm_metrics: its layout against the driver's header, and the results from it.
 #include <cstddef>
 #include <cstring>
 #include <fstream>
+#include <map>
+#include <optional>
 #include <regex>
 #include <sstream>
 
@@ -24,7 +26,7 @@ using namespace sluice::cli;
 namespace {
 
 /// What firmware and driver show after @p updates of a millisecond each, with @p watts
-/// of the XCDs, twice of the AIDs, three times of HBM, and ten times in all.
+/// for the XCDs, twice that for the AIDs, three times for HBM, and ten times in all.
 std::string metrics(uint32_t updates, uint64_t watts)
 {
 	std::string bytes(2048, '\0');
@@ -65,7 +67,7 @@ TEST(Power, TheTableIsWhereTheDriversHeaderHasIt)
 	EXPECT_EQ(table + offsetof(MetricsTableV0_t, AidEnergyAcc), pm_metrics::aid);
 	EXPECT_EQ(table + offsetof(MetricsTableV0_t, HbmEnergyAcc), pm_metrics::hbm);
 	EXPECT_EQ(sizeof(MetricsTableV0_t::AccumulationCounter), sizeof(uint32_t));
-	// an MI300A has other things, but behind these
+	// an MI300A has other fields, but after these
 	EXPECT_EQ(offsetof(MetricsTableV1_t, HbmEnergyAcc),
 		  offsetof(MetricsTableV0_t, HbmEnergyAcc));
 #else
@@ -73,7 +75,7 @@ TEST(Power, TheTableIsWhereTheDriversHeaderHasIt)
 #endif
 }
 
-// The header in front of it is in a file that no program can include.
+// The header before the table is in a file that no program can include.
 TEST(Power, TheHeaderInFrontIsTheDrivers)
 {
 	std::ifstream file(KGD_PP_INTERFACE);
@@ -145,7 +147,7 @@ TEST(Power, NothingIsToldOfNoTimeOrAnotherStart)
 	energy_sample less = sample(7);
 	less.hbm = 0;
 	EXPECT_FALSE(energy_between(sample(5), less));
-	// the count begins again before the rest does
+	// the count wraps around before the rest does
 	energy_sample last = sample(5), first = sample(7);
 	last.updates = UINT32_MAX;
 	first.updates = 1;
@@ -209,6 +211,38 @@ TEST(Power, TopSharesItByTheBytesOfBatches)
 	EXPECT_NE(text.find("12.5"), text.npos) << text;
 	EXPECT_NEAR(top_json(rates)["power"][0]["joules"]["hbm"], 30, 1e-3);
 	EXPECT_EQ(top_json(rates)["power"][0]["verified_on_hardware"], false);
+}
+
+// AIDs draw 20 W and HBM 30 W.
+TEST(Power, TopSharesAidsByTheTimeOfEngines)
+{
+	usage before{.us = 0}, now{.us = 1e6};
+	auto process = [](uint64_t pid, uint64_t ns, std::optional<uint64_t> bytes) {
+		return gpu_client{.pid = pid,
+				  .command = "train",
+				  .gpu = "gpu",
+				  .id = pid,
+				  .busy_ns = {{"dma", ns}, {"gfx", 7}},
+				  .batches = bytes,
+				  .batch_bytes = bytes};
+	};
+
+	before.energy = {sample(1000)};
+	now.energy = {sample(2000)};
+	before.clients = {process(1, 0, 0), process(2, 0, 0), process(3, 0, {}),
+			  process(4, 0, {})};
+	now.clients = {process(1, 100, 3000), process(2, 200, 1000),
+		       process(3, 100, {}), process(4, 0, {})};
+	auto rates = rates_between(before, now);
+	std::map<uint64_t, std::optional<double>> watts;
+	for (const gpu_rates &r : rates.gpus)
+		watts[r.pid] = r.copy_watts;
+
+	EXPECT_NEAR(watts[1].value(), 20 * 0.25 + 30 * 0.75, 1e-3);
+	EXPECT_NEAR(watts[2].value(), 20 * 0.5 + 30 * 0.25, 1e-3);
+	// its copies are jobs of AMDGPU_CS: nothing tells their bytes
+	EXPECT_NEAR(watts[3].value(), 20 * 0.25, 1e-3);
+	EXPECT_FALSE(watts[4].has_value());
 }
 
 TEST(Power, FiguresHaveItOrSayWhyNot)
