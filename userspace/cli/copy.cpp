@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// `sluice copy`: a file to another one on this machine, through the memory of a GPU if
-// one is named. Each piece is read, copied to the GPU and back, and written. Where batches
-// are requests of the ring, that is one chain, and nobody wakes up in between.
+// `sluice copy`: copies a file on this machine, through the memory of a GPU if one is
+// named. Each piece is read, copied to the GPU and back, and written. Where the ring takes
+// batches as requests, these steps form one chain, and no thread wakes up in between.
 #include <cerrno>
 #include <csignal>
 #include <cstring>
@@ -29,21 +29,15 @@ struct copy_options {
 
 /// Memory of one piece, and what is done with it.
 struct copy_slot {
-	slice read, written; ///< the same without a GPU
+	slice read, written; ///< identical without a GPU
 	slice video;
 	batch through{2};
 };
 
-/// What became of the steps of a piece; nobody looks at those behind one that failed.
+/// The results of the steps of a piece; those after a failed step are ignored.
 struct piece_end {
 	result<size_t> read, through, written;
 };
-
-/// A request knows what it was to do, and not with which file.
-std::unexpected<error> of_file(const std::string &name, const error &why)
-{
-	return fail(why.code(), name, why.message(), why.number());
-}
 
 class copier {
 public:
@@ -55,7 +49,7 @@ public:
 	}
 
 	result<void> prepare();
-	/// All slots at once, from one file to another.
+	/// Copy one file to another, with all slots at once.
 	task<result<void>> copy(int from, int to);
 	const stream_progress &progress() const { return progress_; }
 
@@ -131,8 +125,8 @@ task<result<size_t>> copier::gpu_copy(copy_slot &slot, slice to, slice from)
 	co_return co_await gpu_->submit(slot.through);
 }
 
-// Without the series: batches by AMDGPU_CS are no requests of the ring and know no
-// barrier.
+// For kernels without the series: batches by AMDGPU_CS are not requests of the ring
+// and have no barriers.
 task<piece_end> copier::in_turn(copy_slot &slot, uint64_t at, size_t length)
 {
 	const slice in = slot.read.part(0, length), out = slot.written.part(0, length);
@@ -157,7 +151,7 @@ task<result<void>> copier::piece(copy_slot &slot, uint64_t at, size_t length)
 				       : co_await in_turn(slot, at, length);
 
 	if (!got)
-		co_return of_file(options_.from, got.error());
+		co_return fail_at(options_.from, got.error());
 	if (*got < length)
 		co_return fail(errc::input, options_.from,
 			       std::format("it ended at {} of {} bytes", at + *got,
@@ -165,7 +159,7 @@ task<result<void>> copier::piece(copy_slot &slot, uint64_t at, size_t length)
 	if (!went)
 		co_return std::unexpected(went.error());
 	if (!put)
-		co_return of_file(options_.to, put.error());
+		co_return fail_at(options_.to, put.error());
 	if (*put < length)
 		co_return fail(errc::output, options_.to, "it takes no more bytes");
 	if (gpu_ && std::memcmp(slot.read.data(), slot.written.data(), length) != 0)
@@ -205,12 +199,12 @@ task<result<void>> copier::copy(int from, int to)
 	if (!all)
 		co_return all;
 	if (auto synced = co_await context_.sync(to_); !synced)
-		co_return of_file(options_.to, synced.error());
+		co_return fail_at(options_.to, synced.error());
 	co_return {};
 }
 
-/// A file that goes with this, or with the process if a signal ends it, unless it has got
-/// another name.
+/// A file that is removed with this object, or when a signal ends the process, unless
+/// it was renamed.
 class removed_if_ended {
 public:
 	explicit removed_if_ended(std::string path) : path_(std::move(path)) {}
@@ -224,8 +218,8 @@ public:
 	}
 
 	const std::string &path() const { return path_; }
-	/// A signal that comes while the file is made ends the process after that, when
-	/// it is known whose file it is.
+	/// A signal that arrives while the file is being made ends the process only
+	/// after it is known whose file it is.
 	result<unique_fd> make(mode_t rights)
 	{
 		sigset_t ending, before;
@@ -253,7 +247,7 @@ public:
 private:
 	static constexpr int ends[] = {SIGINT, SIGTERM, SIGHUP};
 
-	/// What is ignored, as by nohup, stays so.
+	/// Signals that are ignored, as under nohup, stay ignored.
 	static void have_signals(void (*handled)(int))
 	{
 		for (int number : ends)
@@ -296,7 +290,7 @@ public:
 	result<exit_status> run(const settings &with) override;
 
 private:
-	/// The copy is at @p place when it is whole.
+	/// The copy is at @p place once it is complete.
 	result<sha256_digest> copy_to(int from, const struct stat &st,
 				      const std::string &place);
 	result<sha256_digest> copy_through(context &ring, copier &all, int from,
@@ -322,7 +316,7 @@ void copy_command::add_options(CLI::App &to)
 	to.add_flag("--quiet", options_.quiet, "print no progress and no result");
 }
 
-// What was read is compared with what is there in the end, both read anew.
+// Both files are read again at the end and compared.
 result<sha256_digest> copy_command::copy_through(context &ring, copier &all, int from,
 						 int to) const
 {
@@ -343,8 +337,8 @@ result<sha256_digest> copy_command::copy_through(context &ring, copier &all, int
 	return here ? there : here;
 }
 
-// All that may be missing is looked for before anything is made. Until it is whole, what
-// is copied has another name.
+// Everything that may be missing is checked before anything is created. Until it is
+// complete, the copy has another name.
 result<sha256_digest> copy_command::copy_to(int from, const struct stat &st,
 					    const std::string &place)
 {

@@ -28,10 +28,11 @@ namespace detail {
 
 namespace {
 
-// To tell the peer why this end gives up.
+// How long to try to tell the peer why this end gives up.
 constexpr auto longest_farewell = std::chrono::seconds(1);
 
-// Between two words to a peer that waits. Reading and hashing it takes seconds at most.
+// Bytes between two messages to a peer that waits. Reading and hashing them takes
+// seconds at most.
 constexpr uint64_t busy_each = 16 << 20;
 
 result<void> check_options(const stream_options &o)
@@ -56,7 +57,7 @@ std::string required(data_path wanted, data_path found, std::string_view because
 			   because);
 }
 
-// Have the card reach for memory in the GPU: why it does not stay there.
+// Have the card access memory in the GPU. The error tells why it does not stay there.
 result<void> try_in_place(nic &card, device &gpu)
 {
 	SLUICE_TRY(auto trial, gpu.svm(page_size));
@@ -71,7 +72,7 @@ result<void> try_in_place(nic &card, device &gpu)
 	return {};
 }
 
-// Have the card take video memory as a dma-buf: why it does not.
+// Have the card register video memory as a dma-buf. The error tells why it does not.
 result<void> try_dmabuf(nic &card, device &gpu)
 {
 	SLUICE_TRY(auto trial, gpu.vram(page_size));
@@ -80,8 +81,8 @@ result<void> try_dmabuf(nic &card, device &gpu)
 	return {};
 }
 
-// The best path to video memory. In place, nothing is pinned; who requires a dma-buf
-// gets one all the same.
+// The best path to video memory. In place, nothing is pinned; a caller that requires a
+// dma-buf gets one all the same.
 found_path find_in_gpu(nic &card, const stream_options &options)
 {
 	found_path found{.path = data_path::device_dmabuf, .reason = {}};
@@ -103,11 +104,12 @@ found_path find_in_gpu(nic &card, const stream_options &options)
 
 } // namespace
 
-// Else nobody would run what this end waits for, or there would be no room for it.
+// Otherwise nothing would run what this end waits for, or there would be no room for
+// it.
 result<void> stream_end::check_fit() const
 {
 	const engine &in = engine_of(context_);
-	// Beside those of pieces: hearing and saying, a watch, a timer.
+	// In addition to those of pieces: listening, sending, a watch, a timer.
 	const size_t most = options_.pieces * operations_of_piece() + 8;
 
 	SLUICE_CHECK(detail::check_context(card_.info().name, card_.inside().in, in));
@@ -318,12 +320,6 @@ task<result<void>> stream_end::to_host(piece_memory &piece, size_t length)
 	co_return co_await run_copies(piece);
 }
 
-// A request knows what it was to do, and not with which file.
-std::unexpected<error> stream_end::of_source(const error &why) const noexcept
-{
-	return fail(why.code(), report_.name, why.message(), why.number());
-}
-
 // Fewer bytes than asked for: the file has ended.
 task<result<size_t>> stream_end::read_all(int file, slice to, uint64_t offset)
 {
@@ -335,7 +331,7 @@ task<result<size_t>> stream_end::read_all(int file, slice to, uint64_t offset)
 						at);
 
 		if (!n)
-			co_return of_source(n.error());
+			co_return fail_at(report_.name, n.error());
 		if (*n == 0)
 			break;
 		have += *n;
@@ -351,7 +347,7 @@ task<result<void>> stream_end::write_all(int file, slice from, uint64_t offset)
 			file, from.part(done, from.size() - done), at);
 
 		if (!n)
-			co_return of_source(n.error());
+			co_return fail_at(report_.name, n.error());
 		if (*n == 0)
 			co_return fail(errc::output, report_.name,
 				       "it takes no more bytes");
@@ -414,8 +410,8 @@ task<result<void>> stream_end::sent(operation message)
 	co_return {};
 }
 
-// A peer may take no message. What the card has of one cannot be taken back: it stays
-// until fail_with() lets go of all.
+// A peer may take no message. A message that the card has cannot be taken back: it
+// stays until fail_with() ends everything.
 task<result<void>> stream_end::say(const wire::bytes &message)
 {
 	auto one = said_.emplace(said_.end());
@@ -488,8 +484,8 @@ void stream_end::break_off(const char *reason) noexcept
 	hang_up(endpoint_, error(errc::cancelled, endpoint_.peer(), reason));
 }
 
-// What a peer is told is best effort: it may be the one that is gone, or that takes no
-// message. With the connection end the writes to it that are under way.
+// Telling the peer is best effort: it may be gone, or take no message. Writes to it
+// that are in flight end with the connection.
 task<void> stream_end::fail_with(const error &reason)
 {
 	std::optional<result<void>> outcome;
@@ -508,7 +504,8 @@ task<void> stream_end::fail_with(const error &reason)
 			break_off("it takes no message");
 	}
 	let_go();
-	// Of whomever: to tell these apart from others would need a count of each.
+	// Counted for all users of the context: to tell these apart would need separate
+	// counts.
 	left_behind_ = context_.left_behind() != 0;
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What both ends of a stream have: memory for pieces, which goes round, and the
+// What both ends of a stream have: memory for pieces, which is reused in turn, and the
 // coroutines that carry them.
 #pragma once
 
@@ -19,12 +19,12 @@ namespace sluice::detail {
 /// Memory of one piece.
 struct piece_memory {
 	slice host; ///< what files, CRCs and digests see
-	slice wire; ///< what the card reads or writes; maybe the same
+	slice wire; ///< what the card reads or writes; may be the same
 	bool direct() const { return wire.address() == host.address(); }
 	batch copies{2}; ///< from the one to the other
 };
 
-/// How much time was spent since the last look.
+/// How much time was spent since the last lap.
 class stopwatch {
 public:
 	clock::duration lap() noexcept
@@ -33,7 +33,7 @@ public:
 
 		return now - std::exchange(last_, now);
 	}
-	/// The same, told to the trace as a step of a piece.
+	/// The same, written to the trace as a step of a piece.
 	clock::duration lap(const char *step, uint64_t piece) noexcept
 	{
 		auto began = last_;
@@ -55,7 +55,7 @@ public:
 	{
 	}
 
-	/// Make the memory, try how the card reaches it.
+	/// Allocate the memory, and try how the card reaches it.
 	result<void> prepare();
 
 	const stream_progress &progress() const noexcept { return progress_; }
@@ -63,8 +63,8 @@ public:
 protected:
 	~stream_end() = default;
 
-	/// What runs for a stream ends with the coroutine that began it, also where
-	/// that one is destroyed: who did so may close files and free memory then.
+	/// What runs for a stream ends with the coroutine that began it, even if that
+	/// one is destroyed: its owner may then close files and free memory.
 	class under_way {
 	public:
 		explicit under_way(stream_end &of) noexcept : of_(of) {}
@@ -75,7 +75,7 @@ protected:
 				of_.break_off("its coroutine was destroyed");
 			of_.let_go();
 		}
-		/// It has come to its end, well or not.
+		/// It has ended, successfully or not.
 		void over() noexcept { over_ = true; }
 
 	private:
@@ -83,25 +83,25 @@ protected:
 		bool over_ = false;
 	};
 
-	/// Let go of all coroutines and operations, which waits for what the card has.
+	/// Destroy all coroutines and operations, which waits for what the card has.
 	virtual void let_go() noexcept;
-	/// End the connection: nothing has to be waited for then.
+	/// End the connection: then nothing has to be waited for.
 	void break_off(const char *why) noexcept;
 
 	result<void> check_fit() const;
-	/// How many operations one piece may have under way.
+	/// How many operations one piece may have in flight.
 	virtual size_t operations_of_piece() const noexcept = 0;
 	result<void> make_pieces();
 	result<piece_memory> make_piece();
 
 	/// errc::busy if a file still has memory of an earlier stream that failed.
 	result<void> begin(std::string name, uint64_t size);
-	/// errc::no_path if the required path was not kept to. Before the peer is told
-	/// that all went well.
+	/// errc::no_path if the data did not take the required path. Called before the
+	/// peer is told that all went well.
 	result<void> kept_to_path();
 	stream_report end();
 
-	/// What it means to this end that a card has refused something.
+	/// What a refusal by a card means to this end.
 	virtual error meaning_of(error why) const noexcept = 0;
 	/// All give up, for this reason; the first one counts.
 	void give_up(error why) noexcept;
@@ -109,61 +109,60 @@ protected:
 	std::unexpected<error> why() const { return std::unexpected(*why_); }
 	/// Something moved.
 	void moved() noexcept;
-	/// What waiting for changed_ gave: where other operations fill the context, nobody
-	/// can wait, and all give up.
+	/// Check the result of waiting for changed_: if other operations fill the
+	/// context, waiting is impossible, and all give up.
 	void heed(const result<size_t> &woken) noexcept;
 
-	/// Hear the peer until it says that it has ended, or all give up.
+	/// Listen to the peer until it says that it has ended, or all give up.
 	task<result<void>> listen();
 	/// A message of the peer. One that ends the stream is left in ended_.
 	virtual result<void> heard(std::span<const std::byte> m) = 0;
 	/// Start a worker for each piece in memory. Wait for all, or until all give up.
 	task<result<void>> carry_all();
 	virtual task<void> worker(unsigned slot) = 0;
-	/// Keep what becomes of it, and say that it is over.
+	/// Keep the outcome, and tell that it is over.
 	task<void> tell(task<result<void>> what, std::optional<result<void>> &outcome);
-	/// Tell the peer, and let go of all. A peer that does not listen is cut off.
+	/// Tell the peer, and end everything. A peer that does not listen is cut off.
 	task<void> fail_with(const error &why);
 	/// Set @p flag at that time.
 	task<void> alarm(deadline at, bool &flag);
 
 	/// Give up if nothing moves for too long.
 	task<void> watch_over();
-	/// Wait for something that a file may never end, or until all give up.
+	/// Wait for something that a file may never complete, or until all give up.
 	task<result<void>> or_give_up(task<result<void>> what);
 	/// Wait until @p count is @p value, or all give up.
 	task<result<void>> turn(const uint64_t &count, uint64_t value);
 
-	/// Is it all inside of its buffers, and is there a GPU for what only a GPU
-	/// should touch? Makes host memory known to it.
+	/// Is it all inside its buffers, and is there a GPU for what only a GPU should
+	/// access? Attaches memory to the GPU.
 	result<void> take_memory(const scattered &memory);
 	/// Run the copies of a piece.
 	task<result<void>> run_copies(piece_memory &piece);
-	/// From where files are read and written to where the card does, or back.
+	/// Copy from the memory that files use to the memory that the card uses, or
+	/// back.
 	task<result<void>> to_wire(piece_memory &piece, size_t length);
 	task<result<void>> to_host(piece_memory &piece, size_t length);
 
-	/// What is wrong with the file, by its name.
-	std::unexpected<error> of_source(const error &why) const noexcept;
 	/// Read or write all of @p memory.
 	task<result<size_t>> read_all(int file, slice to, uint64_t offset);
 	task<result<void>> write_all(int file, slice from, uint64_t offset);
-	/// SHA-256 of the first @p size bytes of a file. The peer, which waits for that,
-	/// is told now and then how far this is.
+	/// SHA-256 of the first @p size bytes of a file. The peer, which waits for
+	/// that, is told the progress now and then.
 	task<result<void>> digest_of(int file, uint64_t size, sha256 &sum);
-	/// The peer is at that, and has @p most bytes to look at.
+	/// The peer does the same, with @p most bytes to look at.
 	result<void> peer_busy(const wire::busy_message &m, uint64_t most);
-	/// All that was written to a file is on its medium.
+	/// Flush all that was written to a file to its medium.
 	task<result<void>> sync(int file);
 
 	/// Wait until it is sent, or all give up.
 	task<result<void>> say(const wire::bytes &message);
 	task<result<void>> sent(operation message);
-	/// say(), with nothing else going on. Give up if it takes too long.
+	/// say(), while nothing else runs. Give up if it takes too long.
 	task<result<void>> say_alone(const wire::bytes &message);
 	/// The next message, in message_.
 	task<result<std::span<const std::byte>>> hear();
-	/// What a peer says that it gives up is.
+	/// The error of a peer that says that it gives up.
 	std::unexpected<error> peer_failed(std::span<const std::byte> m) const;
 	std::unexpected<error> out_of_turn(std::span<const std::byte> m) const;
 
@@ -189,17 +188,18 @@ protected:
 	uint64_t calls_before_ = 0;
 	std::optional<device_counters> counters_before_;
 	data_path path_ = data_path::host;
-	std::string because_;	 ///< it is no better
-	int node_ = -1;		 ///< that pieces in host memory are to be on
+	std::string because_;	 ///< why it is no better
+	int node_ = -1;		 ///< that pieces in host memory should be on
 	uint64_t elsewhere_ = 0; ///< pages of them that are not
 
 	/// One for each piece in memory. They stay while the peer is told why this end
-	/// gives up: with them goes the peer's right to write, and then the connection.
+	/// gives up: destroying them ends the peer's right to write, and then the
+	/// connection.
 	std::vector<task<void>> workers_;
 	uint64_t finished_ = 0; ///< of them
 	/// What the peer says last: END of a sender, DONE of a receiver.
 	std::optional<wire::end_message> ended_;
-	/// Messages that say() waits for, or has not waited for to the end.
+	/// Messages that say() waits for, or stopped waiting for.
 	struct saying {
 		std::optional<result<void>> outcome;
 		std::optional<task<void>> running;

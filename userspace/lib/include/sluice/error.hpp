@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What can go wrong, and how it is told. Nothing in this library throws on purpose:
-// whatever can fail returns a result.
+// What can go wrong, and how it is reported. Nothing in this library throws on purpose:
+// every function that can fail returns a result.
 #pragma once
 
 #include <array>
@@ -15,42 +15,42 @@ namespace sluice {
 
 /// What kind of failure it is.
 enum class errc : uint8_t {
-	usage,	     ///< the caller asked for what makes no sense
+	usage,	     ///< the caller asked for something that makes no sense
 	system,	     ///< a system call failed for no reason named below
 	input,	     ///< a file is missing, is not what it should be, or ends early
 	output,	     ///< a file cannot be written: full, read only, ...
 	device,	     ///< a device is missing, refuses, or failed
 	unsupported, ///< the kernel or the device cannot do it
 	no_path,     ///< no path, or none as good as was required
-	busy,	     ///< too much is under way; the same may do later
-	stale,	     ///< what it was prepared for is not there any more
+	busy,	     ///< too much is in flight; the same call may succeed later
+	stale,	     ///< what it was prepared for no longer exists
 	peer_lost,   ///< the other side went away
 	peer_error,  ///< the other side reported an error and gave up
-	denied,	     ///< the other side did not prove that it may
+	denied,	     ///< no proof of permission, or it was taken back
 	protocol,    ///< the other side broke the protocol
 	timeout,     ///< not done within the time given
-	cancelled,   ///< somebody cancelled it
+	cancelled,   ///< it was cancelled
 	corrupt,     ///< the data that arrived are not the data that were sent
 };
 
 /// Short name of @p code, e.g. "timeout".
 const char *name(errc code) noexcept;
 
-/// A failure: its kind, the thing that failed, by name, and what is wrong with it.
-/// It holds its text itself: to report an error allocates nothing. What is too long
-/// is cut.
+/// A failure: its kind, the thing that failed, by name, and what is wrong with it. It
+/// holds its text itself, so reporting an error allocates nothing. Text that is too
+/// long is truncated.
 class [[nodiscard]] error {
 public:
 	static constexpr uint32_t no_index = UINT32_MAX;
 
 	/// @param where the thing that failed: a file, a device, a peer
 	/// @param what what is wrong with it
-	/// @param number of errno, 0 if there is none
+	/// @param number the errno, 0 if there is none
 	error(errc code, std::string_view where, std::string_view what,
 	      int number = 0) noexcept;
 
 	errc code() const noexcept { return code_; }
-	/// The number of errno behind it, or 0.
+	/// Its errno, or 0.
 	int number() const noexcept { return number_; }
 	/// Which element of an array is at fault, e.g. of a batch, or no_index.
 	uint32_t index() const noexcept { return index_; }
@@ -75,11 +75,18 @@ private:
 
 template <class T> using result = std::expected<T, error>;
 
-/// To return from a function that gives a result: fail(errc::timeout, name, "...").
+/// For functions that return a result: return fail(errc::timeout, name, "...").
 [[nodiscard]] inline std::unexpected<error>
 fail(errc code, std::string_view where, std::string_view what, int number = 0) noexcept
 {
 	return std::unexpected(error(code, where, what, number));
+}
+
+/// @p why, of another thing: a request knows what it had to do, but not with which file.
+[[nodiscard]] inline std::unexpected<error> fail_at(std::string_view where,
+						    const error &why) noexcept
+{
+	return fail(why.code(), where, why.message(), why.number());
 }
 
 /// The same for a system call: "@p where: @p what: strerror(@p number)".
