@@ -19,7 +19,7 @@ endif
 # KDIR or LINUX_TARBALL name the base kernel on the host.
 INPUT   := $(or $(KDIR),$(LINUX_TARBALL))
 
-# What "make test" boots, and the flavour of scripts/build/kernel that it is.
+# What "make test" boots, as a flavour of scripts/build/kernel.
 tested-series := test
 tested-stock  := test-stock
 TESTED := $(tested-$(KERNEL))
@@ -27,7 +27,7 @@ ifeq ($(TESTED),)
 $(error KERNEL=$(KERNEL): say "series" or "stock")
 endif
 
-# The demo once had test devices for memory: who asks for them must not get GPUs.
+# The demo once had test devices for memory: a request for them must not get GPUs.
 ifneq ($(filter-out mi300x,$(GPU)),)
 $(error GPU=$(GPU): the demo has emulated GPUs only, so leave out GPU=)
 endif

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Preloaded by guest/ktap where a kernel is slow: each test of the kselftest harness
- * has PATIENCE times the seconds that it asks for, of which there are 30 at least. The
- * harness waits for a test's end by poll(). Shorter calls are the tests' own.
+ * gets PATIENCE times the seconds that it asks for, which are 30 at least. The harness
+ * waits for a test's end by poll(). Shorter calls are the tests' own.
  */
 #define _GNU_SOURCE
 #include <poll.h>

@@ -19,9 +19,9 @@ SLUICE = f"/sluice/build/{os.environ.get('USERSPACE', 'userspace')}/cli/sluice"
 ADDRESS = "10.77.0.2"
 MIB = 1 << 20
 WORK = pathlib.Path(tempfile.mkdtemp())
-# A debug kernel takes longer, as suites and programs of the kernel's know as well.
+# A debug kernel takes longer, for which suites and kernel programs allow as well.
 SLOW = 6 if "sluice.flavour=debug" in pathlib.Path("/proc/cmdline").read_text() else 1
-# The kernel has no patch.
+# The kernel is unpatched.
 STOCK = os.environ.get("KERNEL") == "stock"
 
 OUTPUT, PEER_LOST, TIMEOUT, NO_PATH, PEER_ERROR, DENIED = 9, 5, 6, 11, 14, 15

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-# shellcheck disable=SC2034	# who sources this uses what it sets
+# shellcheck disable=SC2034	# scripts that source this use what it sets
 # Sourced by the other scripts: names of things, messages, the clock.
 
 set -euo pipefail
@@ -38,8 +38,8 @@ base()
 	sed -n "s/^$1=//p" "$TOP/KERNEL_BASE"
 }
 
-# over_usr DIR COMMAND ...: run it where packages that scripts/fetch/debs has unpacked in DIR lie
-# over /usr. Nobody else sees them.
+# over_usr DIR COMMAND ...: run it with packages that scripts/fetch/debs has unpacked in DIR
+# laid over /usr. No other process sees them.
 over_usr()
 {
 	dir=$1 unshare --mount bash -c '
@@ -48,11 +48,11 @@ over_usr()
 		exec "$@"' over_usr "$@"
 }
 
-# Whether somebody looks on, at one thing that runs at a time.
+# Whether a user looks on, at one thing that runs at a time.
 on_terminal() { [ -t 2 ] && [ -z "${side_by_side:-}" ]; }
 
-# For as long as it runs: on a terminal the last line of a log and the seconds since
-# then, elsewhere a line each minute. To be run beside a command: followed().
+# While it runs: on a terminal the last line of a log and the seconds since then, elsewhere
+# a line each minute. Runs beside a command: followed().
 follow()
 {
 	local what=$1 log=$2 start=$SECONDS every=60 sleeper=

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
-# shellcheck disable=SC2154	# who sources this has set work
-# Results of shell scripts as KTAP: sourced by those that are tests themselves, whose $work
-# is a directory for what a test writes, and by test/run, for what it boots.
+# shellcheck disable=SC2154	# a script that sources this has set work
+# Results of shell scripts as KTAP: sourced by scripts that are tests themselves, whose
+# $work is a directory for what a test writes, and by test/run, for what it boots.
 
 n=0 failed=0
 

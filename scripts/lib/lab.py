@@ -43,7 +43,7 @@ class Ktap:
             self.add(test.__name__)
         except Skipped as why:
             self.add(test.__name__, skip=why)
-        except Exception as why:  # each test ends by itself
+        except Exception as why:  # it ends this test only
             self.add(test.__name__, False, f"{type(why).__name__} {why}".splitlines())
         print(*self.lines[before:][-2:], sep="\n", flush=True)
 

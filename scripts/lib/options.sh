@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
-# shellcheck disable=SC2034	# who sources this uses what it sets
-# Sourced, after common.sh, by scripts that take options. Which ones, the comment at the
-# head of the script says, and nothing else: a line "#   --name VALUE  text" is an option
-# with a value (a number, if VALUE is N, MB or SEC), "#   --name  text" one without. If
-# the comment says "Options of scripts/NAME are passed on", those are taken, too.
+# shellcheck disable=SC2034	# scripts that source this use what it sets
+# Sourced, after common.sh, by scripts that take options. Only the comment at the head of
+# a script says which ones: a line "#   --name VALUE  text" is an option with a value (a
+# number, if VALUE is N, MB or SEC), "#   --name  text" one without. If the comment says
+# "Options of scripts/NAME are passed on", those are taken, too.
 
 # options_in SCRIPT: "--name VALUE" or "--name", a line each
 options_in() { head_of "$1" | sed -nE 's/^  (--[a-z-]+)( [A-Z]+)?(  .*|$)/\1\2/p'; }
@@ -18,8 +18,8 @@ passed_on()
 
 # take_options "$@": the option --some-name sets the variable some_name, to 1 if it has no
 # value. It adds to a variable that the script has made an array. Options that are passed
-# on go to the array "pass". Options end at "--" or at the first word that is none: what
-# follows goes to the array "words".
+# on go to the array "pass". Options end at "--" or at the first word that is no option:
+# what follows goes to the array "words".
 take_options()
 {
 	local own others kind option
@@ -60,7 +60,7 @@ check_value()
 	esac
 }
 
-# set_option --NAME [VALUE]. The script's variable must not have the name of one here.
+# set_option --NAME [VALUE]. The script's variable must not have the name of a local one.
 set_option()
 {
 	local variable=${1#--}

@@ -35,7 +35,7 @@ cover_line()
 }
 
 # The series that SERIES needs, in order: those that it names, what they name, ...
-# In $(), the shell forgets "set -e": what fails in there has to be looked at.
+# In $(), the shell forgets "set -e": a failure in there has to be checked.
 needed_by()
 {
 	local name names

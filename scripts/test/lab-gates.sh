@@ -9,7 +9,7 @@ mini=$work/mini
 mini_linux=$mini/build/linux
 mini_env=(env SLUICE_CACHE="$mini/cache" JOBS=1)
 
-# Old warnings of each tool, which are nobody's fault now.
+# Old warnings of each tool, which the series did not cause.
 mini_source()
 {
 	cat <<'END'
@@ -192,8 +192,8 @@ mini_round_trip()
 		diff -r "$work/patches.before" "$mini/patches"
 }
 
-# A patch that does not fit leaves half a tree, which the next run must not take for
-# a whole one, nor for somebody's work.
+# A patch that does not fit leaves half a tree, which the next run must take neither for a
+# whole one nor for work to keep.
 mini_half_tree()
 {
 	local patch='patches/02-two/0002*'
@@ -203,7 +203,7 @@ mini_half_tree()
 	"${mini_env[@]}" "$mini/scripts/series/tree" && mini_git diff --exit-code HEAD good
 }
 
-# A series that build/linux has not, whatever became of it, stays in patches/.
+# A series that build/linux lacks, for whatever reason, stays in patches/.
 mini_keeps_series()
 {
 	mini_clean
@@ -243,7 +243,7 @@ finds()
 	grep -A 99 "^FAIL $2" <<<"$out" | grep -q "$3"
 }
 
-# Edit the last patch. What is in mini_two() and behind it:
+# Edit the last patch. What is in mini_two() and after it:
 two='/^int mini_two(int x)$/,$'
 plant()
 {

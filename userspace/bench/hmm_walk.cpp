@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-// hmm_walk: what hmm_range_fault() costs on ordinary anonymous memory, a page.
+// hmm_walk: the cost of hmm_range_fault() per page of ordinary anonymous memory.
 // Uses the kernel's own test driver (test_hmm, /dev/hmm_dmirror0), so it runs
 // on a kernel with or without the series. Boot with -icount shift=0: guest
-// nanoseconds are then executed instructions and repeat from run to run.
+// nanoseconds are then executed instructions, and repeat from run to run.
 //
-// Prints one line a case: name, n, median, minimum and maximum per page.
+// Prints one line per case: name, n, median, minimum and maximum per page.
 
 #include <fcntl.h>
 #include <sys/ioctl.h>

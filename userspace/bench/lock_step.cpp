@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-// A file to another machine through the video memory of both, one step at a time: read,
-// copy, write by RDMA, tell, copy, write, acknowledge; each is waited for before the
-// next begins, and one piece is under way. It is what a stream has to be faster than.
+// Sends a file to another machine through the video memory of both, one step at a time:
+// read, copy, write by RDMA, tell, copy, write, acknowledge. Each step is waited for before
+// the next begins, with one piece in flight. A stream has to be faster than this.
 //
 //	lock-step recv NIC GPU FILE
 //	lock-step send NIC GPU FILE ADDRESS
 //
-// The sender prints the MB/s of the whole time. Neither checks what it moves.
+// The sender prints the MB/s over the whole time. Neither checks what it moves.
 #include <cstdio>
 #include <cstdlib>
 #include <fcntl.h>
@@ -114,7 +114,7 @@ int send(end &here, const char *address)
 		static_cast<double>(at) / 1e6 /
 			std::chrono::duration<double>(clock::now() - began).count());
 	need(with.send(bytes_of(uint64_t{0})).wait());
-	// The peer goes first.
+	// The peer leaves first.
 	(void)with.receive({}).wait();
 	return 0;
 }

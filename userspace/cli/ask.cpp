@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What only the running kernel and its devices can tell.
+// Facts that only the running kernel and its devices can tell.
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -44,7 +44,7 @@ void ask_kfd(facts &to)
 {
 	int err;
 	unique_fd kfd = open_device("/dev/kfd", err);
-	// A negative value asks.
+	// A negative value only queries the mode.
 	kfd_ioctl_set_xnack_mode_args mode{.xnack_enabled = -1};
 
 	to.kfd_errno = err;
@@ -85,7 +85,7 @@ bool on_demand(ibv_context *card)
 	       (attr.odp_caps.per_transport_caps.rc_odp_caps & wanted) == wanted;
 }
 
-/// A driver that knows dma-bufs says of -1 that it is none.
+/// A driver that supports dma-bufs answers EBADF to the file descriptor -1.
 std::optional<bool> takes_dmabufs(ibv_context *card)
 {
 	ibv_pd *domain = ibv_alloc_pd(card);
@@ -127,7 +127,7 @@ void ask_nics(facts &to)
 	ibv_device **list = ibv_get_device_list(&n);
 
 	for (size_t i = 0; i < to.nics.size(); i++) {
-		// Without a library of its driver, or without a device file.
+		// If not found: its driver's library or its device file is missing.
 		to.nics[i].open_errno = ENODEV;
 		for (int d = 0; d < n; d++)
 			if (to.machine.nics()[i].name == ibv_get_device_name(list[d]))
@@ -148,7 +148,7 @@ std::map<std::string, std::string> ask_environment()
 	return found;
 }
 
-/// "always [madvise] never": what is in brackets.
+/// The word in brackets of "always [madvise] never".
 std::string chosen(const std::string &words)
 {
 	size_t first = words.find('['), last = words.find(']');

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// sluice bench: figures of what this machine, or two of them, can do.
+// sluice bench: measures what this machine, or two machines, can do.
 #include "bench.hpp"
 
 #include <fstream>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Collectives of the GPUs of this machine, by their SDMA engines.
+// Collectives over the GPUs of this machine, by their SDMA engines.
 #include <algorithm>
 #include <array>
 #include <format>
@@ -17,7 +17,7 @@ using detail::pattern;
 constexpr std::array variants = {variant::pcpy, variant::bcst, variant::swap,
 				 variant::b2b};
 
-/// One run at a time: runs are not ordered among each other.
+/// One run at a time: runs are not ordered with respect to each other.
 class collective_work : public bench_work {
 public:
 	explicit collective_work(collective &what) : what_(what) {}
@@ -34,7 +34,7 @@ private:
 	moving<collective_run> running_;
 };
 
-/// The GPUs, and video memory of each: of one block for all, and of blocks of all.
+/// The GPUs, and video memory of each, with room for one block of every GPU.
 class collective_bench {
 public:
 	collective_bench(const bench_options &o, context &in)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// On one machine: copies by the engines of a GPU, and between files and memory.
+// Local benchmarks: copies by the engines of a GPU, and between files and memory.
 #include <cstring>
 #include <fcntl.h>
 #include <format>
@@ -13,8 +13,8 @@ namespace sluice::cli {
 
 namespace {
 
-/// Blocks of every second place of @p from to the beginning of @p to, by one batch. All
-/// slots have the same memory: only time is looked at.
+/// Copies every second block of @p from to the beginning of @p to, in one batch. All
+/// slots share the same memory: only the time matters.
 class batch_work : public bench_work {
 public:
 	batch_work(device &gpu, const slice &to, const slice &from, uint64_t block,
@@ -48,8 +48,8 @@ private:
 	std::vector<moving<operation>> under_way_;
 };
 
-/// The same by a submission for each block. Some are under way at once, as many as the
-/// kernel takes, and each is waited for.
+/// The same copies with one submission per block. As many are in flight at once as the
+/// kernel takes, and each one is waited for.
 class each_work : public bench_work {
 public:
 	each_work(device &gpu, const slice &to, const slice &from, uint64_t block,
@@ -118,8 +118,8 @@ result<bench_file> open_file(const bench_options &o, const std::string &path,
 	return f;
 }
 
-/// Reads, or writes, of a file, and behind or before them a copy by the GPU if the
-/// memory is its own. Such a pair is a chain: nobody wakes up between the two.
+/// Reads or writes a file. For memory of the GPU, the GPU copies after the read or
+/// before the write. Such a pair is a chain: no thread wakes up between the two.
 class file_work : public bench_work {
 public:
 	static result<std::unique_ptr<file_work>> make(context &in, device *gpu,
@@ -173,7 +173,7 @@ result<std::unique_ptr<file_work>> file_work::make(context &in, device *gpu,
 	return w;
 }
 
-// It goes round in the file.
+// The offset wraps around at the end of the file.
 void file_work::start_file(place &at, uint64_t index)
 {
 	uint64_t size = memory_.size(), offset = index % (file_.size / size) * size;
@@ -209,8 +209,8 @@ result<void> file_work::start(unsigned slot, uint64_t index)
 	return {};
 }
 
-// If the first of a chain fails, the other one is but cancelled: both ends are looked
-// at in their order.
+// If the first of a chain fails, the second is merely cancelled: check the results in
+// this order.
 result<void> file_work::wait(unsigned slot)
 {
 	place &at = places_[slot];
@@ -269,7 +269,7 @@ result<void> local_bench::run_gather(figures &all, const slice &target,
 		each_work each(*gpu_, target, source, block, options_.gather);
 		bench_options alone = options_;
 
-		alone.depth = 1; // its own depth is within
+		alone.depth = 1; // each_work keeps several in flight
 		SLUICE_TRY(auto batch,
 			   measure(context_, one, "one batch", bytes, options_));
 		SLUICE_TRY(auto apart,

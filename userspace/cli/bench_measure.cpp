@@ -19,7 +19,7 @@ double seconds(clock::duration d)
 	return std::chrono::duration<double>(d).count();
 }
 
-/// @p count operations, @p depth at once: from before the first to behind the last.
+/// Time @p count operations, @p depth at once, from before the first to after the last.
 result<clock::duration> round_of(bench_work &work, uint64_t count, unsigned depth)
 {
 	auto began = clock::now();
@@ -50,7 +50,7 @@ result<std::vector<double>> singles_of(bench_work &work, unsigned count)
 	return all;
 }
 
-/// Of all threads, and of the kernel's on behalf of them, in microseconds.
+/// CPU time of all threads, and of the kernel on their behalf, in microseconds.
 double cpu_us()
 {
 	timespec t{};
@@ -59,7 +59,7 @@ double cpu_us()
 	return static_cast<double>(t.tv_sec * 1'000'000'000LL + t.tv_nsec) / 1e3;
 }
 
-/// Untouched memory is one page of zeros, again and again.
+/// Untouched memory is one page of zeros, mapped again and again.
 result<void> touch(device *gpu, const buffer &all)
 {
 	if (all.kind() == memory::host) {
@@ -161,7 +161,7 @@ result<figure> measure(context &in, bench_work &work, const std::string &what,
 	figure f{.what = what, .bytes = bytes};
 	uint64_t count = o.count(bytes), calls = 0;
 
-	// Each slot once: pages are found, and queues are awake.
+	// Run each slot once, to fault in the pages and wake the queues.
 	SLUICE_CHECK(round_of(work, o.depth, o.depth));
 	energy_meter meter("/", o.metered);
 	for (unsigned i = 0; i < o.rounds; i++) {

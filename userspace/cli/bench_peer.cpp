@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Between two machines: RDMA writes or reads of memory that the listening side has
-// registered, and ib_write_bw beside it.
+// Benchmarks between two machines: RDMA writes to or reads from memory that the
+// listening side has registered, and ib_write_bw for comparison.
 #include <array>
 #include <chrono>
 #include <format>
@@ -83,7 +83,7 @@ public:
 			return {};
 		auto n = running->wait();
 		running.reset();
-		// A peer takes its memory away only as it goes.
+		// A peer takes its memory away only when it exits.
 		if (!n && n.error().code() == errc::denied)
 			return fail(errc::peer_lost, peer_.peer(),
 				    "it took its memory back, or died");
@@ -139,7 +139,7 @@ result<remote_memory> active_side::ask()
 	return *memory;
 }
 
-// The peer's has to listen first, and does not say when it does.
+// The peer's ib_write_bw has to listen first, and does not tell when it does.
 result<double> active_side::perftest_once(const perftest_run &run, deadline until)
 {
 	for (;;) {
@@ -210,7 +210,7 @@ result<figures> active_side::run()
 	return all;
 }
 
-/// The listening side. What the peer says is checked: it may be anybody.
+/// The listening side. It checks what the peer sends: the peer is not trusted.
 class passive_side {
 public:
 	passive_side(const bench_options &o, context &in, device *gpu, nic &card,
@@ -252,7 +252,7 @@ result<void> passive_side::give(const message &m)
 			   .key = registered_.remote_key()});
 }
 
-// The one before has ended, or ends now.
+// The previous ib_write_bw has ended, or is ended now.
 result<void> passive_side::compare(const message &m)
 {
 	if (!asks_for_writes(m))

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What the two sides of a bench say to each other. The other one may be anybody.
+// The messages between the two sides of a bench. The other side is not trusted.
 #pragma once
 
 #include <bit>
@@ -11,7 +11,7 @@
 
 namespace sluice::cli {
 
-/// All in one form.
+/// All messages have this layout.
 struct bench_message {
 	enum : uint64_t { ask = 1, memory, compare, started, refused, end };
 
@@ -24,17 +24,17 @@ struct bench_message {
 };
 static_assert(std::endian::native == std::endian::little);
 
-/// The most memory that is given away, and the most writes that are done.
+/// The most memory, and the most writes, that a peer may ask for.
 inline constexpr uint64_t most_asked = uint64_t{1} << 30, most_writes = 10'000'000;
 
-/// None: another program's.
+/// No value: a message of another program.
 std::optional<bench_message> read_message(std::span<const std::byte> of);
 
-/// What it asks for can be had.
+/// Whether the request can be granted.
 bool asks_for_memory(const bench_message &m);
 bool asks_for_writes(const bench_message &m);
 
-/// The memory that it gives. None: less than @p least, or none at all.
+/// The memory that the message offers. No value: less than @p least, or none at all.
 std::optional<remote_memory> memory_in(const bench_message &m, uint64_t least);
 
 } // namespace sluice::cli

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What UCX, Open MPI and libfabric are told in this environment, if they are told at all.
+// What UCX, Open MPI and libfabric are told in this environment, if anything.
 #include <algorithm>
 #include <format>
 
@@ -10,7 +10,7 @@ namespace sluice::cli {
 
 namespace {
 
-/// What this engine heeds has a name that begins like this.
+/// The prefix of the variables that this engine reads.
 std::string_view prefix_of(std::string_view engine)
 {
 	return engine == "openmpi" ? "OMPI_MCA_" : engine == "ucx" ? "UCX_" : "FI_";

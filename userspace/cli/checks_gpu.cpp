@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// GPUs: rights, batches, shared memory, BARs.
+// GPUs: access rights, batches, shared memory, BARs.
 #include <algorithm>
 #include <bit>
 #include <cerrno>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// NICs, and the paths that data take.
+// NICs: ports, memory registration, slots.
 #include <algorithm>
 #include <cstring>
 #include <format>
@@ -20,7 +20,7 @@ check port(const topology::nic &n)
 			std::format("down (interface {})",
 				    n.interface.empty() ? "not known" : n.interface),
 			"plug in the cable, and ip link set INTERFACE up"};
-	// That it is software is judged with the paths.
+	// Whether it is software is judged with the paths.
 	return {name, verdict::ok,
 		std::format("up, {}, {}{}", bits_text(n.bits_per_second),
 			    n.driver.empty() ? "driver not known" : n.driver,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The paths that data will take: the best that each GPU has, since that is the one
-// to use.
+// The paths that data will take: the best one of each GPU, since that is the one to
+// use.
 #include <algorithm>
 #include <format>
 #include <map>
@@ -20,7 +20,7 @@ struct way {
 	bool usable; ///< its port is up
 };
 
-// Two devices may lack the same: it is said once.
+// Several devices may lack the same thing: report it once.
 std::string joined(const std::vector<std::string> &texts)
 {
 	std::string all;
@@ -44,7 +44,7 @@ std::vector<way> ways(const topology &t, location from, kind to)
 				{t.name_of(where), std::move(*by),
 				 to != kind::nic || t.nics()[where.index].active});
 	}
-	// Of equal ones, that with fewer objections is nearer.
+	// Among equal ways, the one with fewer objections comes first.
 	std::ranges::stable_sort(all, {}, [](const way &w) {
 		return std::tuple(!w.usable, w.by.how, w.by.why_not_better.size(),
 				  -w.by.bytes_per_second);
@@ -114,7 +114,7 @@ void check_paths(const facts &of, checks &to)
 	for (size_t i = 0; i < t.gpus().size(); i++) {
 		if (auto all = ways(t, {kind::gpu, i}, kind::nic); !all.empty())
 			to.push_back(judge(t.gpus()[i].name + " to NIC", all));
-		// Nobody can have a better one: it is said, and is no fault.
+		// No better path to a disk exists: it is reported, but is no fault.
 		if (auto all = ways(t, {kind::gpu, i}, kind::disk); !all.empty())
 			to.push_back(judge(t.gpus()[i].name + " to disk", all));
 	}

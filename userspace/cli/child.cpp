@@ -33,7 +33,7 @@ error not_run(const std::string &program, int err)
 		     "cannot be run", err);
 }
 
-/// It blocks no signals, whatever this process blocks.
+/// The child blocks no signals, whatever this process blocks.
 int unblock_signals(posix_spawnattr_t &attributes)
 {
 	sigset_t none;
@@ -45,7 +45,7 @@ int unblock_signals(posix_spawnattr_t &attributes)
 		   : posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
 }
 
-/// Standard output and standard error go there.
+/// Redirect standard output and standard error.
 int redirect(posix_spawn_file_actions_t &actions, int to)
 {
 	int err = posix_spawn_file_actions_adddup2(&actions, to, STDOUT_FILENO);
@@ -72,7 +72,7 @@ result<child> child::start(const std::vector<std::string> &words, options with)
 		c.output_ = unique_fd(::memfd_create("output", MFD_CLOEXEC));
 		err = c.output_ ? redirect(actions, c.output_.get()) : errno;
 	}
-	// Onto itself: it stays open there.
+	// A dup2() onto itself keeps the descriptor open in the child.
 	if (!err && with.keep >= 0)
 		err = posix_spawn_file_actions_adddup2(&actions, with.keep, with.keep);
 	if (!err)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Another program: started, watched by its pidfd, ended at the latest with this. Or
-// instead of this.
+// Another program: started, watched by its pidfd, and ended with this object at the
+// latest. It can also replace this process.
 #pragma once
 
 #include <string>
@@ -20,8 +20,8 @@ public:
 		int keep = -1;	      ///< a descriptor that it inherits
 	};
 
-	/// @param words the program and its arguments; it is looked for in $PATH
-	/// errc::input if there is none.
+	/// @param words the program, looked up in $PATH, and its arguments
+	/// errc::input if there is no such program.
 	static result<child> start(const std::vector<std::string> &words, options with);
 	static result<child> start(const std::vector<std::string> &words)
 	{
@@ -40,28 +40,28 @@ public:
 	int pid() const { return pid_; }
 	/// Send it a signal.
 	void signal(int number) const;
-	/// Ask it to end, and end it if it has not by then.
+	/// Ask it to end, and kill it if it has not ended by then.
 	result<int> end(deadline until);
 	/// Readable when it has ended.
 	int pidfd() const { return pidfd_.get(); }
 
-	/// Wait in @p in, so that what else is under way goes on: its exit status, or
-	/// 128 and the signal. errc::timeout.
+	/// Wait in @p in, so that other pending work goes on. Returns the exit status,
+	/// or 128 plus the signal. errc::timeout.
 	result<int> wait(context &in, deadline until);
-	/// The same without a context, when it has ended.
+	/// The same without a context, after the child has ended.
 	result<int> reap();
-	/// What it printed on both, after it has ended.
+	/// What it printed on standard output and error, after it has ended.
 	std::string output() const;
 
 private:
 	child() = default;
 
 	int pid_ = -1;
-	unique_fd pidfd_, output_; ///< output is a file without a name
+	unique_fd pidfd_, output_; ///< output is an unnamed file
 };
 
-/// This process goes on as another program, with this environment. Returns if it does
-/// not: errc::input if there is none.
+/// Replace this process with another program, in this environment. Returns only on
+/// failure: errc::input if there is no such program.
 error become(const std::vector<std::string> &words);
 
 } // namespace sluice::cli

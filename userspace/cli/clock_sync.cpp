@@ -47,7 +47,7 @@ result<unique_fd> connected(const std::string &host, const std::string &port)
 	return s;
 }
 
-/// One answer to @p number, or none for a while.
+/// The answer to @p number, if one arrives in time.
 std::optional<clock_ping> ping(int s, uint64_t number, std::string &boot)
 {
 	ping_packet ask{.number = number};
@@ -62,7 +62,7 @@ std::optional<clock_ping> ping(int s, uint64_t number, std::string &boot)
 
 		int64_t received = now_ns();
 		if (n < 0)
-			break; // nobody listens there yet
+			break; // no listener there yet
 		std::span answer(room.data(), static_cast<size_t>(n));
 		auto said = read_ping(answer);
 		auto got = ping_of(answer, number, sent, received);
@@ -86,8 +86,8 @@ std::optional<ping_packet> answer_to(std::span<const std::byte> question,
 {
 	auto p = read_ping(question);
 
-	// Nobody knows what time it is elsewhere before the answer. An answer must not
-	// be answered: with a forged one, two would go on with that for ever.
+	// A question does not carry the other side's time yet. An answer must not be
+	// answered: a forged one would keep two machines answering each other forever.
 	if (!p || p->there || p->boot[0])
 		return std::nullopt;
 	p->boot = {};
@@ -151,7 +151,7 @@ result<ping_answerer> ping_answerer::open(uint16_t port)
 	return ping_answerer(std::move(s));
 }
 
-// An answer is as long as the question: nobody can be made to flood a third one.
+// An answer is as long as the question, so a third host cannot be flooded through it.
 void ping_answerer::answer() const
 {
 	std::array<std::byte, sizeof(ping_packet)> room;

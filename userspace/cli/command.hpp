@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What a command of sluice is. Each has a file of its own and a line in the table
-// of command_line.cpp.
+// The interface of sluice's commands. Each command has its own file and a line in the
+// table of command_line.cpp.
 #pragma once
 
 #include <memory>
@@ -14,13 +14,13 @@
 
 namespace sluice::cli {
 
-/// What holds for all commands.
+/// Settings that apply to all commands.
 struct settings {
 	bool json = false;
 	std::string root = "/";	     ///< where sys and proc are; for tests
 	std::ostream *out = nullptr; ///< for results, and nothing else
 
-	/// Is it the machine that this runs on, so that its devices can be asked?
+	/// Whether this is the running machine, so that its devices can be queried.
 	bool live() const { return root == "/"; }
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What the program understands: all commands with their options. The manual pages
-// and the completion of shells are made from the same.
+// The command line: all commands with their options. The manual pages and the shell
+// completions are generated from it.
 #pragma once
 
 #include <memory>
@@ -12,11 +12,11 @@ namespace sluice::cli {
 
 class command_line {
 public:
-	/// @param common is written when arguments are parsed, and outlives this.
+	/// @param common is written when arguments are parsed, and must outlive this.
 	explicit command_line(settings &common);
 
 	CLI::App &app() { return app_; }
-	/// The command that was named; null: none.
+	/// The command that was given; null: none.
 	command *chosen() const;
 	/// " info send ..."
 	std::string names() const;

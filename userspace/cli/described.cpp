@@ -44,7 +44,7 @@ std::vector<std::string> names_of(const CLI::Option &o)
 	return names;
 }
 
-/// "1 - 64" is "1 to 64".
+/// Turns "1 - 64" into "1 to 64".
 std::string limits_of(const std::string &type)
 {
 	std::string limits = between(type, " in [", "]");
@@ -53,7 +53,7 @@ std::string limits_of(const std::string &type)
 	return dash == limits.npos ? limits : limits.replace(dash, 3, " to ");
 }
 
-// The parser tells types and what values must be in one word: "UINT:INT in [1 - 64]",
+// The parser puts the type and its constraints into one word: "UINT:INT in [1 - 64]",
 // "TEXT:{send,recv}", "UINT:SIZE [b, kb(=1024b), ...]".
 std::string value_of(const CLI::Option &o)
 {
@@ -69,7 +69,7 @@ std::string value_of(const CLI::Option &o)
 	return first == "TEXT" ? "WORD" : first;
 }
 
-/// A size as people say it: 4 MiB is 4M.
+/// A size as users write it: 4 MiB is 4M.
 std::string initial_of(const CLI::Option &o, const std::string &value)
 {
 	std::string initial = o.get_default_str();

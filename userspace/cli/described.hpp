@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Commands and their options as data: what manual pages and the completion of shells
-// are made from. Nobody writes an option twice.
+// Commands and their options as data, from which the manual pages and the shell
+// completions are generated. No option is written twice.
 #pragma once
 
 #include <string>
@@ -14,9 +14,9 @@ namespace sluice::cli {
 struct described_option {
 	std::vector<std::string> names; ///< "-h", "--help"; one without "-": an operand
 	std::string value; ///< FILE, N, SIZE; empty: none; an operand's name
-	std::vector<std::string> choices; ///< the values that there are; empty: any
+	std::vector<std::string> choices; ///< the allowed values; empty: any
 	std::string limits;		  ///< "1 to 64"
-	std::string initial;		  ///< what holds without it
+	std::string initial;		  ///< the default
 	std::string text;		  ///< what it is for
 	bool required = false, repeated = false;
 
@@ -24,7 +24,7 @@ struct described_option {
 };
 
 struct described_command {
-	std::string name; ///< "send"; of the program itself, "sluice"
+	std::string name; ///< "send"; "sluice" for the program itself
 	std::string summary;
 	std::vector<std::string> usage; ///< lines, without "Usage:"
 	std::vector<described_option> options, operands;

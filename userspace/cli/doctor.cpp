@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// sluice doctor: is all well, and what to do if not.
+// sluice doctor: whether all is well, and what to do if not.
 #include "doctor.hpp"
 
 #include <algorithm>

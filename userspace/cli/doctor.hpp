@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// sluice doctor: facts, which are asked for once, and checks, which only look at
-// them.
+// sluice doctor: facts, which are gathered once, and checks, which only look at the
+// facts.
 #pragma once
 
 #include <cstdint>
@@ -17,16 +17,16 @@ namespace sluice::cli {
 
 struct settings;
 
-/// What an ioctl or a library says of one GPU. Without a value: it was not asked.
+/// What an ioctl or a library reports for one GPU. Without a value: not asked.
 struct gpu_facts {
-	std::optional<int> open_errno; ///< of its render node, 0: it opens
+	std::optional<int> open_errno; ///< of its render node; 0: it opens
 	std::optional<drm_amdgpu_info_sdma_batch> batch; ///< all 0: no batches
 };
 
 struct nic_facts {
 	std::optional<int> open_errno;
 	std::optional<bool> on_demand; ///< RC can write, read and send
-	bool on_demand_wrong = false;  ///< it has it, and moves wrong bytes
+	bool on_demand_wrong = false;  ///< offered, but moves wrong bytes
 	std::optional<bool> dmabuf;
 };
 
@@ -36,21 +36,21 @@ struct facts {
 	std::vector<nic_facts> nics; ///< as machine.nics()
 
 	std::optional<int> uring_errno; ///< 0: there is a ring
-	std::optional<int> kfd_errno;	///< of /dev/kfd, 0: it opens
+	std::optional<int> kfd_errno;	///< of /dev/kfd; 0: it opens
 	std::optional<bool> xnack;
 	std::optional<uint64_t> memlock;	///< bytes; UINT64_MAX: no limit
 	std::string huge_pages;			///< "always", "madvise", "never"
 	std::optional<uint64_t> numa_balancing; ///< 0: off
-	/// Variables that engines of others heed, of those that sluice env knows.
+	/// Variables that are set here, of those that sluice env knows.
 	std::map<std::string, std::string> environment;
 };
 
-/// Look at the machine, and, if @p with says so, ask its devices.
+/// Look at the machine, and query its devices if @p with says so.
 result<facts> ask(const settings &with);
 
 enum class verdict : uint8_t {
 	ok,
-	not_known, ///< only somebody else can tell
+	not_known, ///< the program cannot find out
 	slower,	   ///< it works, and could be faster
 	missing,   ///< something cannot be done without it
 };
@@ -66,10 +66,10 @@ struct check {
 
 using checks = std::vector<check>;
 
-/// Has a card all lanes that it could have?
+/// Whether a card uses all lanes that it could have.
 check slot_check(const std::string &name, const pci_link &link);
 
-/// Each adds what it checks.
+/// Each function adds its checks.
 void check_host(const facts &of, checks &to);
 void check_gpus(const facts &of, checks &to);
 void check_nics(const facts &of, checks &to);

@@ -19,12 +19,12 @@ constexpr std::array engine_names = {"ucx", "openmpi", "libfabric"};
 enum : unsigned { ucx = 1, openmpi = 2, libfabric = 4 };
 
 struct row {
-	unsigned engines; ///< who heeds it
+	unsigned engines; ///< which of them read it
 	const char *name, *value, *reason;
-	bool soft_only = false; ///< it is for soft RoCE
+	bool soft_only = false; ///< only for soft RoCE
 };
 
-// "@" in a value is the NIC: such a row holds for those who name one.
+// "@" in a value is the NIC: such a row applies only if a NIC is named.
 constexpr std::array table = {
 	row{openmpi, "OMPI_MCA_pml", "ucx",
 	    "messages go by UCX. Debian's Open MPI leaves it out in "
@@ -62,7 +62,7 @@ constexpr std::array table = {
 	    true},
 };
 
-/// A shell will read the name, and lists of the engines are separated by such signs.
+/// A shell will read the name, and the engines use other characters as separators.
 bool is_plain(std::string_view name)
 {
 	return name.find_first_not_of("abcdefghijklmnopqrstuvwxyz"
@@ -98,7 +98,7 @@ private:
 	std::string engine_, nic_;
 };
 
-/// Is the device that is to be used, or one that may be, made of software?
+/// Whether the chosen device, or any candidate if none is chosen, is software.
 result<bool> env::is_soft(const topology &machine) const
 {
 	const auto &all = machine.nics();

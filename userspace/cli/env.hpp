@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// sluice env: what engines of others have to be told, so that they leave memory where it
-// is. None of it is a default of theirs.
+// sluice env: what third-party engines have to be told so that they leave memory where
+// it is. None of these settings is a default of theirs.
 #pragma once
 
 #include <string>
@@ -19,7 +19,7 @@ std::vector<std::string> engines();
 
 /// @param engine one of engines()
 /// @param nic the device to use; empty: the engine chooses
-/// @param soft is it soft RoCE?
+/// @param soft whether it is soft RoCE
 std::vector<variable> variables_for(std::string_view engine, const std::string &nic,
 				    bool soft);
 

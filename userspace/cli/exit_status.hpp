@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The exit statuses of sluice: one table, by which it exits and which --help
-// prints.
+// The exit statuses of sluice: one table, which both the program and its --help text
+// use.
 #pragma once
 
 #include <cstdint>
@@ -32,13 +32,13 @@ enum class exit_status : uint8_t {
 	missing = 21,
 };
 
-/// What it exits with after an error of the kind @p code.
+/// The exit status after an error of the kind @p code.
 exit_status status_of(errc code) noexcept;
 
 /// What a user can do about an error of the kind @p code.
 const char *remedy_of(errc code) noexcept;
 
-/// The table, for people.
+/// The table as text.
 std::string exit_status_text();
 
 } // namespace sluice::cli

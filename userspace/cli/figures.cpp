@@ -111,7 +111,7 @@ result<std::vector<uint64_t>> parse_sizes(std::string_view text)
 	return all;
 }
 
-// Nearest rank: a value that was measured.
+// Nearest rank: always a measured value.
 double quantile(std::vector<double> all, double q)
 {
 	double rank = std::ceil(q * static_cast<double>(all.size()));

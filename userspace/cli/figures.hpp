@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What was measured, and how it is told: medians and percentiles with their n.
+// Measurements and their output: medians and percentiles with their n.
 #pragma once
 
 #include <cstdint>
@@ -20,43 +20,43 @@ namespace sluice::cli {
 /// errc::usage.
 result<std::vector<uint64_t>> parse_sizes(std::string_view text);
 
-/// The value that the part @p q of all are not above; @p all is not empty.
+/// The value that a fraction @p q of all do not exceed; @p all is not empty.
 double quantile(std::vector<double> all, double q);
 
-/// Of single operations. What too few of them cannot tell is not told.
+/// Of single operations. A percentile that needs more of them has no value.
 struct percentiles {
 	size_t n = 0;
 	double p50 = 0;
-	std::optional<double> p99;  ///< of 100 and more
-	std::optional<double> p999; ///< of 1000 and more
+	std::optional<double> p99;  ///< of 100 or more
+	std::optional<double> p999; ///< of 1000 or more
 };
 
 percentiles percentiles_of(const std::vector<double> &all);
 
 /// One row: operations of one size.
 struct figure {
-	std::string what;		 ///< "write", "copy", ...
-	uint64_t bytes = 0;		 ///< of an operation
-	std::vector<double> rates;	 ///< bytes per second, whole time, one a round
-	std::vector<double> latencies;	 ///< microseconds, one an operation
-	double calls = 0;		 ///< entries of the ring for an operation
-	double cpu_us = 0;		 ///< of this process, for an operation alone
-	std::vector<double> other_rates; ///< of ib_write_bw, one a round
-	std::optional<energy_used> energy{}; ///< of the GPUs, in all rounds
+	std::string what;		     ///< "write", "copy", ...
+	uint64_t bytes = 0;		     ///< per operation
+	std::vector<double> rates;	     ///< bytes per second, one per round
+	std::vector<double> latencies;	     ///< microseconds, one per operation
+	double calls = 0;		     ///< system calls of the ring per operation
+	double cpu_us = 0;		     ///< of this process, per single operation
+	std::vector<double> other_rates;     ///< of ib_write_bw, one per round
+	std::optional<energy_used> energy{}; ///< of the GPUs, over all rounds
 
 	double rate() const { return rates.empty() ? 0 : quantile(rates, 0.5); }
 	std::optional<double> other_rate() const;
-	/// To ib_write_bw.
+	/// Relative to ib_write_bw.
 	std::optional<double> ratio() const;
 };
 
 /// What all figures have in common.
 struct figures {
 	std::string title; ///< "write, host to svm of rxe-b"
-	std::string note;  ///< what the user says of the machine
+	std::string note;  ///< what the user notes about the machine
 	unsigned depth = 0;
 	std::vector<figure> rows;
-	std::string no_energy{}; ///< why rows have none; empty: no GPU was used
+	std::string no_energy{}; ///< why rows have no energy; empty: no GPU used
 };
 
 /// The value of the first line "key: value" of a file such as /proc/cpuinfo; empty if

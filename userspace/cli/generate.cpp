@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// generate man|bash|zsh [COMMAND]: put what the commands' own definitions say into a
-// template: standard input to standard output. A line or a word @NAME@ stands for it.
+// generate man|bash|zsh [COMMAND]: fill in a template with the commands' own definitions,
+// from standard input to standard output. A line or a word @NAME@ is replaced.
 #include <iostream>
 #include <iterator>
 #include <map>
@@ -41,7 +41,7 @@ parts parts_for(const described_command &program, int argc, char **argv)
 	return page_parts(program, find(program, argv[2]));
 }
 
-/// A part that is lines stands for its line.
+/// A part that consists of lines replaces the line of its mark.
 void put(std::string &text, const std::string &name, const std::string &part)
 {
 	const std::string mark = "@" + name + "@";

@@ -114,7 +114,7 @@ std::string tables_text(const topology &t)
 
 	for (location each : all)
 		widest = std::max(widest, t.name_of(each).size());
-	// As many columns as there is room for; the rest in tables below.
+	// As many columns as there is room for; the rest go into tables below.
 	size_t room = std::max<size_t>(1, columns / (widest + 2) - 1);
 	for (size_t first = 0; first < all.size(); first += room)
 		text += (first ? "\n" : "") +
@@ -124,7 +124,7 @@ std::string tables_text(const topology &t)
 	return text;
 }
 
-/// What the cells mean, as far as they occur.
+/// The meanings of those cells that occur.
 std::string legend(const std::vector<bool> &seen)
 {
 	rows lines;

@@ -9,11 +9,11 @@
 
 namespace sluice::cli {
 
-/// All that there is, and the paths between it.
+/// Everything in the machine, and the paths between its parts.
 std::string info_text(const topology &machine);
 nlohmann::json info_json(const topology &machine);
 
-/// The path between two.
+/// The path between @p a and @p b.
 std::string route_text(std::string_view a, std::string_view b, const route &way);
 nlohmann::json route_json(std::string_view a, std::string_view b, const route &way);
 

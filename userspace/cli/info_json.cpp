@@ -9,7 +9,7 @@ namespace {
 
 using nlohmann::json;
 
-/// A number that may not be known: null then.
+/// A number, or null if it is not known.
 json known(double value)
 {
 	return value > 0 ? json(value) : json();

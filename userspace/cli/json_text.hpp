@@ -7,8 +7,8 @@
 
 namespace sluice::cli {
 
-/// A document for standard output. Names of devices may be any bytes: what is no
-/// UTF-8 is replaced.
+/// A document for standard output. Names of devices may hold any bytes: invalid UTF-8
+/// is replaced.
 inline std::string json_text(const nlohmann::json &all)
 {
 	return all.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// `sluice kv`: blocks of a KV cache from one machine to another. The cache is made up
-// here, so that each byte that arrives can be judged.
+// `sluice kv`: sends blocks of a KV cache from one machine to another. The cache is made
+// up here, so that each byte that arrives can be checked.
 #include <algorithm>
 #include <cstring>
 #include <format>
@@ -24,10 +24,10 @@ struct kv_options : transfer_options {
 	uint64_t seed = 1;
 };
 
-/// What memory has that nothing was sent to.
+/// The content of memory to which nothing was sent.
 constexpr std::byte untouched{0xa5};
 
-/// Which blocks a side uses: the two sides draw others.
+/// The blocks that a side uses: each side draws its own.
 std::vector<uint32_t> draw_blocks(const kv_options &o)
 {
 	std::vector<uint32_t> ids(o.layout.blocks);
@@ -39,7 +39,7 @@ std::vector<uint32_t> draw_blocks(const kv_options &o)
 	return ids;
 }
 
-/// What the n-th block that is sent has in a plane: words that are found nowhere else.
+/// The content of the n-th sent block in a plane: words that occur nowhere else.
 void write_block(std::span<std::byte> to, uint64_t seed, size_t n, size_t plane)
 {
 	std::mt19937_64 random(seed ^ (n << 20) ^ (plane << 44));
@@ -53,7 +53,7 @@ void write_block(std::span<std::byte> to, uint64_t seed, size_t n, size_t plane)
 	}
 }
 
-/// A cache in the memory of the GPU, or the host's, and an image of it for the CPU.
+/// A cache in the memory of the GPU or the host, and an image of it for the CPU.
 class cache {
 public:
 	static result<cache> make(session &s, const kv_options &o);
@@ -67,10 +67,10 @@ public:
 			      layout_.block_bytes)
 			.bytes();
 	}
-	/// Bring the image to the memory, or back.
+	/// Copy the image to the memory, or back.
 	result<void> store() { return move(memory_, image_); }
 	result<void> load() { return move(image_, memory_); }
-	/// How many parts of blocks are not what they should be.
+	/// How many parts of blocks have wrong content.
 	size_t count_wrong(const kv_options &o, const std::vector<uint32_t> &ids) const;
 	void fill(const kv_options &o, const std::vector<uint32_t> &ids) const;
 
@@ -98,7 +98,7 @@ result<cache> cache::make(session &s, const kv_options &o)
 	if (!s.gpu)
 		return c;
 	c.gpu_ = &*s.gpu;
-	// Where batches know no SVM, as without the series, video memory is staged.
+	// Where batches do not support SVM, as without the series, video memory is staged.
 	auto memory = s.gpu->limits().svm ? s.gpu->svm(size) : s.gpu->vram(size);
 	if (!memory)
 		return std::unexpected(memory.error());
@@ -108,7 +108,7 @@ result<cache> cache::make(session &s, const kv_options &o)
 	return c;
 }
 
-// By the engines: what the CPU touches would leave the GPU.
+// The engines copy: memory that the CPU touches would leave the GPU.
 result<void> cache::move(const buffer &to, const buffer &from)
 {
 	for (size_t at = 0, n = 0; gpu_ && at < to.size(); at += n) {

@@ -45,7 +45,7 @@ void add_group(const fs::path &of, const std::string &nic, bool words,
 	for (const std::string &name : entries(of)) {
 		nic_sample s{.us = 0, .nic = nic, .counter = name, .value = 0};
 
-		// How often the others may be read.
+		// It only tells how often the others may be read.
 		if (name == "lifespan" || !read_number(of / name, s.value))
 			continue;
 		// InfiniBand counts words of 32 bits.

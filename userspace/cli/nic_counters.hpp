@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What RDMA cards have counted. Source: Documentation/ABI/stable/sysfs-class-infiniband
-// of the kernel; hw_counters are each driver's own.
+// Counters of RDMA cards. Source: Documentation/ABI/stable/sysfs-class-infiniband of the
+// kernel; hw_counters are each driver's own.
 #pragma once
 
 #include <cstdint>
@@ -17,18 +17,18 @@ struct nic_sample {
 	uint64_t value = 0;
 };
 
-/// What the file of a counter says. None: it is no number, "N/A (not supported)".
+/// The value in a counter's file. No value: not a number, as "N/A (not supported)".
 std::optional<uint64_t> parse_counter(std::string_view text);
 
-/// All counters of all ports of all cards, by name. Bytes of "counters" are bytes here,
-/// not words of four.
+/// All counters of all ports of all cards, by name. "counters" has words of four bytes,
+/// which are bytes here.
 /// @param root where sys is
 std::vector<nic_sample> read_nic_counters(std::string_view root);
 
-/// Only those that tell how much goes through: bytes or, without such, packets.
+/// Only the counters of traffic: bytes or, without those, packets.
 std::vector<nic_sample> traffic_of(const std::vector<nic_sample> &all);
 
-/// How far a counter went on. One that was set back has begun at 0.
+/// How far a counter has advanced. One that was reset has restarted at 0.
 inline uint64_t counted_since(uint64_t before, uint64_t now)
 {
 	return now >= before ? now - before : now;

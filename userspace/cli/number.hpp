@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Numbers in text of others: the kernel's, programs', anybody's.
+// Numbers in text from elsewhere: the kernel, other programs, any user.
 #pragma once
 
 #include <charconv>
@@ -7,8 +7,8 @@
 
 namespace sluice::cli {
 
-/// Is @p text a number that fits, from its first character to its last?
-/// @param base of an integer, or nothing: 10
+/// Whether @p text is a number that fits, from its first character to its last.
+/// @param base of an integer; omitted: 10
 template <class T, class... Base>
 bool parse_number(std::string_view text, T &to, Base... base)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Messages of one form, with a number that says whose they are.
+// Messages of one layout, with a number that identifies the program.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@
 
 namespace sluice::cli {
 
-/// None: it has another size, or is another program's.
+/// No value: another size, or a message of another program.
 template <class T> std::optional<T> packet_in(std::span<const std::byte> of)
 {
 	T packet;

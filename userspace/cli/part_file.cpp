@@ -13,7 +13,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// What is there: fs::file_type::not_found is no error.
+/// The type of the file there: fs::file_type::not_found is not an error.
 result<fs::file_type> type_of(const std::string &path)
 {
 	std::error_code why;
@@ -27,8 +27,8 @@ result<fs::file_type> type_of(const std::string &path)
 
 constexpr int always = O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW;
 
-/// Not flock(2): who may only read a file must not keep others from writing to it. Some
-/// file systems have no locks.
+/// Not flock(2): a process that may only read a file must not keep others from writing
+/// to it. Some file systems have no locks.
 bool locked_by_another(int file)
 {
 	struct flock all{};
@@ -43,7 +43,7 @@ std::unexpected<error> is_anothers(const std::string &part)
 	return fail(errc::output, part, "another process writes to it");
 }
 
-/// Does the name still lead to this file, and no other one?
+/// Whether the name still leads to this file, and is its only name.
 bool is_only_name(const std::string &path, const struct stat &file)
 {
 	struct stat named{};
@@ -52,7 +52,7 @@ bool is_only_name(const std::string &path, const struct stat &file)
 	       named.st_ino == file.st_ino && named.st_nlink == 1;
 }
 
-/// As far as this user may give a file away. Rights of a group are for that group.
+/// As far as this user may give a file away. Group rights are kept only with the group.
 bool take_after(int file, const struct stat &before)
 {
 	mode_t rights = before.st_mode & 0777;
@@ -103,7 +103,7 @@ result<unique_fd> open_part(const std::string &part, mode_t mode)
 		return fail(errc::output, part, "it is no regular file");
 	if (locked_by_another(file.get()))
 		return is_anothers(part);
-	// Whoever had it a moment ago may have given it its name.
+	// The previous holder may just have renamed it.
 	if (!is_only_name(part, st))
 		return fail(errc::output, part,
 			    "it has another name as well, or lost this one just now");
@@ -119,7 +119,7 @@ result<unique_fd> make_part(const std::string &part, mode_t mode)
 			    "it is there already: remove it if nobody needs it");
 	if (!file)
 		return fail_errno(part, "open", errno, errc::output);
-	// Somebody may have found it at once.
+	// Another process may have opened it at once.
 	if (locked_by_another(file.get()))
 		return is_anothers(part);
 	return file;
@@ -136,7 +136,7 @@ result<void> put_in_place(int file, const std::string &part, const std::string &
 		return fail_errno(part, "chmod", errno, errc::output);
 	int err = ::renameat2(AT_FDCWD, part.c_str(), AT_FDCWD, path.c_str(), flags);
 
-	// Not all file systems can promise that.
+	// Not all file systems support this flag.
 	if (err < 0 && flags && errno == EINVAL)
 		err = ::rename(part.c_str(), path.c_str());
 	if (err < 0)

@@ -11,11 +11,11 @@ namespace sluice::cli {
 
 namespace {
 
-constexpr double most_gigabits = 1e9; // of a card; an "inf" is none
+constexpr double most_gigabits = 1e9; // of a card; excludes "inf"
 
 } // namespace
 
-// It wants five writes, and completions no rarer than writes under way.
+// It requires five writes, and completions no rarer than writes in flight.
 std::vector<std::string> perftest_words(const perftest_run &of, const std::string &host)
 {
 	std::vector<std::string> words = {

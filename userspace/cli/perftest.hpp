@@ -14,9 +14,9 @@ namespace sluice::cli {
 struct perftest_run {
 	std::string nic;
 	uint16_t port = 0;
-	uint64_t bytes = 0; ///< of a write
+	uint64_t bytes = 0; ///< per write
 	uint64_t count = 0; ///< writes
-	unsigned depth = 0; ///< under way at once
+	unsigned depth = 0; ///< in flight at once
 };
 
 /// Its command line. @param host of the server; empty: this is the server

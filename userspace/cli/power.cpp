@@ -89,7 +89,7 @@ std::vector<std::string> amdgpu_addresses(std::string_view root)
 	std::vector<std::string> all;
 	std::error_code err;
 
-	// beside the devices are files such as bind, and the module
+	// beside the devices there are files such as bind, and the module
 	for (fs::directory_iterator at(driven(root), err), end; !err && at != end;
 	     at.increment(err))
 		if (auto name = at->path().filename().string(); name.contains(':'))
@@ -109,7 +109,7 @@ std::optional<energy_used> energy_between(const energy_sample &before,
 	    now.socket < before.socket || now.xcd < before.xcd ||
 	    now.aid < before.aid || now.hbm < before.hbm)
 		return std::nullopt;
-	// of 32 bits: it may begin again
+	// 32 bits: it may wrap around
 	const uint32_t updates = now.updates - before.updates;
 	return energy_used{static_cast<double>(now.time - before.time) * tick_s,
 			   2.0 / updates,

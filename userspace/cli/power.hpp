@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Energy of the parts of a GPU: its firmware adds it up, and the driver shows that in
+// Energy of the parts of a GPU: its firmware adds it up, and the driver shows the sums in
 // pm_metrics of sysfs. Source: smu_v13_0_6_get_pm_metrics(), smu_v13_0_6_pmfw.h and
 // kgd_pp_interface.h of amdgpu. A test compares with these. NOT verified on hardware.
 #pragma once
@@ -15,7 +15,7 @@
 
 namespace sluice::cli {
 
-/// Bytes of pm_metrics of an MI300X: a header, and the table behind it.
+/// Bytes of pm_metrics of an MI300X: a header, followed by the table.
 namespace pm_metrics {
 inline constexpr size_t mp1_version = 4;
 inline constexpr size_t table = 16;
@@ -26,14 +26,14 @@ inline constexpr size_t xcd = table + 76;
 inline constexpr size_t aid = table + 84;
 inline constexpr size_t hbm = table + 92;
 inline constexpr size_t end = hbm + 8;
-/// 13.0.6. Tables of others begin otherwise.
+/// 13.0.6. Tables of other versions start differently.
 inline constexpr uint32_t mi300 = 13 << 24 | 0 << 16 | 6 << 8;
 } // namespace pm_metrics
 
 struct energy_sample {
 	std::string gpu;      ///< PCI address
-	uint32_t updates = 0; ///< how often the firmware has added up
-	uint64_t time = 0;    ///< of the last time, in 10 ns
+	uint32_t updates = 0; ///< how often the firmware has updated the sums
+	uint64_t time = 0;    ///< of the last update, in 10 ns
 	uint64_t socket = 0, xcd = 0, aid = 0, hbm = 0; ///< in 2^-16 J
 };
 
@@ -44,34 +44,34 @@ result<energy_sample> parse_pm_metrics(std::string_view bytes, const std::string
 /// @param root where sys is
 result<energy_sample> read_energy(std::string_view root, const std::string &gpu);
 
-/// What amdgpu drives.
+/// The devices that amdgpu drives.
 std::vector<std::string> amdgpu_addresses(std::string_view root);
 
-/// Joules of all that the GPU did between two looks.
+/// Energy of the whole GPU between two samples, in joules.
 struct energy_used {
-	double seconds = 0; ///< between the times at which the firmware added up
-	/// Of the joules: how much may be of before or after. Each end is off by the time
-	/// from one adding up to the next, at most.
+	double seconds = 0; ///< between the updates at both ends
+	/// The fraction of the joules that may be from before or after. Each end is off by
+	/// one update interval at most.
 	double uncertainty = 0;
 	double socket = 0, xcd = 0, aid = 0, hbm = 0;
 
-	/// What copies need: AIDs have the engines and the links, HBM the memory.
+	/// The parts that copies use: AIDs have the engines and the links, HBM the memory.
 	double copies() const { return aid + hbm; }
 };
 
-/// None: the firmware has not added up meanwhile, or was started anew.
+/// No value: the firmware made no update in the meantime, or was restarted.
 std::optional<energy_used> energy_between(const energy_sample &before,
 					  const energy_sample &now);
 
 /// "XCD 1.2, AID 3.4, HBM 5.6, socket 12.0 J in 812 ms +- 0.3 %"
 std::string energy_text(const energy_used &of);
 
-/// The energy of some GPUs from when it is made.
+/// The energy of some GPUs since this object was made.
 class energy_meter {
 public:
 	energy_meter(std::string_view root, std::span<const std::string> gpus);
 
-	/// Of all of them together; or why it is not known.
+	/// The sum of all of them, or why it is not known.
 	result<energy_used> used() const;
 
 private:

@@ -9,8 +9,8 @@ namespace sluice::cli {
 
 namespace {
 
-/// The thing, what is wrong with it, and what to do. With --json the one document
-/// on standard output is the error.
+/// Print the subject, what is wrong with it, and what to do. With --json the one
+/// document on standard output is the error.
 int report(const error &what, const settings &with, std::ostream &err)
 {
 	exit_status status = status_of(what.code());
@@ -30,7 +30,7 @@ int report(const error &what, const settings &with, std::ostream &err)
 	return static_cast<int>(status);
 }
 
-/// The parser's own exceptions end here: help, the version, or a mistake.
+/// Handle the parser's own exceptions: help, the version, or a mistake.
 int answer(const CLI::App &app, const CLI::ParseError &what, const settings &with,
 	   std::ostream &err)
 {
@@ -39,7 +39,7 @@ int answer(const CLI::App &app, const CLI::ParseError &what, const settings &wit
 	return report(error(errc::usage, "arguments", what.what()), with, err);
 }
 
-/// What a library throws nevertheless is a failure like others.
+/// An exception that a library throws is a failure like any other.
 result<exit_status> run(command &what, const settings &with)
 {
 	try {

@@ -5,7 +5,7 @@
 
 namespace sluice::cli {
 
-/// All of the program: its exit status.
+/// Run the whole program. Returns its exit status.
 int run_program(int argc, const char *const *argv, std::ostream &out,
 		std::ostream &err);
 

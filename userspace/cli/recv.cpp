@@ -11,8 +11,8 @@ namespace sluice::cli {
 
 namespace {
 
-/// Where one offer goes: to NAME.part first, which becomes NAME when all is there.
-/// What a broken transfer has left is taken up again.
+/// The destination of one offer: NAME.part at first, which becomes NAME when complete.
+/// A broken transfer is resumed from what it left.
 class target {
 public:
 	static result<target> open(const recv_options &o, const stream_offer &offer);
@@ -26,10 +26,10 @@ public:
 			.confirm = true};
 	}
 	result<void> keep(context &in, uint64_t size, bool overwrite);
-	/// Leave what may be taken up again.
+	/// Leave the part that can be resumed.
 	void leave(uint64_t size) const;
-	/// Leave a file that does not answer as it is, and open: to close it would not
-	/// end. The process does it, when it has said why it gives up.
+	/// Leave a file that does not respond as it is, and open: closing it would hang.
+	/// The process closes it, after it has reported why it gives up.
 	void leave_open() { fd_.release(); }
 
 private:
@@ -38,8 +38,8 @@ private:
 	uint64_t have_ = 0;
 };
 
-// Pieces are written in any order. Who was killed has left holes where some were
-// missing, and only what is before the first one can be taken up again.
+// Pieces are written in any order. A receiver that was killed has left holes where some
+// were missing, and only the part before the first hole can be resumed.
 uint64_t without_holes(int file)
 {
 	off_t hole = ::lseek(file, 0, SEEK_HOLE);
@@ -69,8 +69,8 @@ result<target> target::open(const recv_options &o, const stream_offer &offer)
 	return t;
 }
 
-// What was there before may have been longer. The ring goes on while the name gets to the
-// disk: the peer waits.
+// The file left from before may have been longer. The ring runs on while the name gets
+// to the disk: the peer is waiting.
 result<void> target::keep(context &in, uint64_t size, bool overwrite)
 {
 	const auto end = static_cast<off_t>(size);
@@ -91,8 +91,8 @@ result<void> target::keep(context &in, uint64_t size, bool overwrite)
 	return {};
 }
 
-// Behind this may be holes, and pieces behind them. If nothing has come, all that was
-// there is as good as it was.
+// After this size there may be holes, and pieces after them. If nothing has arrived, the
+// old content is as good as it was.
 void target::leave(uint64_t size) const
 {
 	if (!path_.empty() && size &&
@@ -118,7 +118,7 @@ result<stream_report> take(session &s, receiver &from, const stream_offer &offer
 			to->leave(from.progress().bytes);
 		return report;
 	}
-	// The sender is told that all went well when the file has its name.
+	// The sender is told of success once the file has its name.
 	auto kept = to->keep(s.context, report->bytes + report->resumed, o.overwrite);
 	if (!kept) {
 		(void)from.give_up(kept.error()).run(s.context);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// sluice run: a program of others, with libsluice-preload.so before it.
+// sluice run: runs another program with libsluice-preload.so preloaded.
 #include <cstdlib>
 #include <filesystem>
 #include <format>
@@ -29,7 +29,7 @@ private:
 	uint64_t min_ = 64 << 10;
 };
 
-/// Installed, or where both were built.
+/// Where it is installed, or else where it was built.
 result<std::string> find_preload()
 {
 	std::error_code none;
@@ -49,7 +49,7 @@ void put(const char *variable, const std::string &value)
 	::setenv(variable, value.c_str(), 1);
 }
 
-// What would be wrong in each process of the program is told once, and before.
+// What would go wrong in each process of the program is reported once, in advance.
 result<void> run_command::set_up() const
 {
 	SLUICE_TRY(std::string file, find_preload());

@@ -17,15 +17,15 @@ struct opened_file {
 	stream_source source;
 };
 
-// To close a file that does not answer would not end either: the process does it, when
-// it has said why it gives up.
+// Closing a file that does not respond would hang, too: the process closes it, after it
+// has reported why it gives up.
 void leave_open(std::vector<opened_file> &files)
 {
 	for (opened_file &f : files)
 		f.fd.release();
 }
 
-// Standard input is duplicated, so that all are closed alike.
+// Standard input is duplicated, so that all files are closed alike.
 result<opened_file> open_source(const std::string &path)
 {
 	opened_file f;
@@ -80,7 +80,7 @@ result<exit_status> send_command::run(const settings &with)
 
 	if (auto can = told.begin(); !can)
 		return std::unexpected(can.error());
-	// A file that is not there is told before anybody is asked to wait.
+	// A missing file is reported before a peer has to wait.
 	for (const std::string &path : options_.files) {
 		auto f = open_source(path);
 		if (!f)

@@ -46,7 +46,7 @@ std::string segment(double x1, double y1, double x2, double y2)
 			   x1, y1, x2, y2);
 }
 
-/// Where values are in one panel.
+/// Maps values to positions in one panel.
 class axes {
 public:
 	axes(const plot_panel &panel, double offset);

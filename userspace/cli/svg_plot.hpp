@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A plot as SVG, written by hand: sizes from left to right, each twice the one
-// before, and values upwards from 0.
+// A plot as SVG, written by hand: sizes from left to right, each twice the previous
+// one, and values upwards from 0.
 #pragma once
 
 #include <string>
@@ -18,7 +18,7 @@ struct plot_line {
 struct plot_panel {
 	std::string title; ///< what the values are, with their unit
 	std::vector<plot_line> lines;
-	bool tenfold = false; ///< values are ten times the one before
+	bool tenfold = false; ///< logarithmic, in steps of ten
 };
 
 /// Panels below each other, and the environment under them.

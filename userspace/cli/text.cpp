@@ -7,7 +7,7 @@
 
 namespace sluice::cli {
 
-// A terminal obeys some characters, and others take more room than they have bytes.
+// A terminal obeys some characters, and others do not take one column per byte.
 std::string printable(std::string_view text)
 {
 	std::string plain(text);

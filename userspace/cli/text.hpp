@@ -11,18 +11,17 @@ namespace sluice::cli {
 
 inline constexpr size_t columns = 80;
 
-/// What is no printable ASCII is "?" in it: names may be anybody's choice.
+/// Replaces all but printable ASCII with "?": names may come from anywhere.
 std::string printable(std::string_view text);
 
-/// @p words behind @p head, broken at spaces; later lines begin below the words. All of
-/// it is printable.
+/// @p words after @p head, broken at spaces; later lines begin below the first word. All
+/// of it is printable.
 std::string hanging(std::string_view head, std::string_view words);
-/// The same, and later lines begin with @p indent.
+/// The same, but later lines begin with @p indent.
 std::string hanging(std::string_view head, std::string_view words,
 		    std::string_view indent);
 
-/// Rows with their columns below each other, two spaces between and before them; all
-/// printable.
+/// Rows with aligned columns, two spaces between and before them; all printable.
 std::string aligned(const std::vector<std::vector<std::string>> &rows);
 
 /// "16 GiB"

@@ -103,7 +103,7 @@ void timeline::counter(const std::string &group, const std::string &name, double
 			   {"args", {{"value", value}}}});
 }
 
-// Each goes to the first track on which the one before it has ended.
+// Each span goes to the first track on which the previous one has ended.
 void timeline::lay_out()
 {
 	for (auto &[where, all] : spans_) {

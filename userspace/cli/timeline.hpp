@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A trace that Perfetto and chrome://tracing read: "Trace Event Format", as JSON.
-// https://ui.perfetto.dev opens it.
+// A trace in the "Trace Event Format", as JSON, which Perfetto (https://ui.perfetto.dev)
+// and chrome://tracing read.
 #pragma once
 
 #include <istream>
@@ -18,17 +18,17 @@
 
 namespace sluice::cli {
 
-/// What a node knows of another one's clock: add it to the own time.
+/// What a node knows of another node's clock: add it to the node's own time.
 struct clock_offset {
-	std::string boot_id; ///< of the other
+	std::string boot_id; ///< of the other node
 	int64_t ns = 0, uncertainty_ns = 0;
 };
 
-/// Whose trace it is, and by which clock.
+/// The node that recorded the trace, and its clock.
 struct trace_node {
 	std::string name, boot_id, kernel;
-	int64_t realtime_ns = 0; ///< CLOCK_REALTIME less CLOCK_MONOTONIC
-	uint64_t lost = 0;	 ///< events that there was no room for
+	int64_t realtime_ns = 0; ///< CLOCK_REALTIME minus CLOCK_MONOTONIC
+	uint64_t lost = 0;	 ///< events for which there was no room
 	std::vector<clock_offset> others;
 };
 
@@ -50,7 +50,7 @@ public:
 	void counter(const std::string &group, const std::string &name, double us,
 		     double value);
 
-	/// Spans are put on tracks now, by the time at which they begin.
+	/// Puts the spans on tracks, in order of their beginning.
 	nlohmann::ordered_json json(const trace_node &node);
 
 private:
@@ -62,7 +62,7 @@ private:
 		double from, to;
 		arguments args;
 	};
-	/// @p lane 0: of slices; 1 and up: of spans, of which the first has no number.
+	/// @p lane 0: for slices; 1 and up: for spans, the first of which has no number.
 	place place_of(const std::string &group, const std::string &track, size_t lane);
 	void add_slice(place where, const std::string &name, double from_us,
 		       double to_us, arguments args);
@@ -75,24 +75,24 @@ private:
 	std::map<std::pair<std::string, std::string>, std::vector<waiting>> spans_;
 };
 
-/// A track for each ring of each GPU, one for the batches, the requests of io_uring and
-/// the steps of streams of each process, and one for each NIC.
+/// A track for each ring of each GPU; for each process one for its batches, one for its
+/// io_uring requests and one for each stream step; and one for each NIC.
 timeline timeline_of(const std::vector<trace_event> &events,
 		     const std::vector<nic_sample> &samples);
 
-/// A file with a trace. @p name: of the file, for errors. errc::input: it is no JSON,
-/// or nested deeper than any trace.
+/// Read a trace. @p name: of the file, for errors. errc::input: it is not JSON, or is
+/// nested deeper than any trace.
 result<nlohmann::ordered_json> read_trace(std::istream &from, const std::string &name);
 
 struct merged_trace {
 	nlohmann::ordered_json json;
 	clock_offset offset;  ///< what was added to the times of the second
-	std::string how;      ///< how it was found out
+	std::string how;      ///< how the offset was found
 	bool bounded = false; ///< uncertainty_ns is known
 };
 
-/// Two traces on the clock of the first. @p given: the offset, if somebody knows it.
-/// errc::input: one is no trace of sluice.
+/// Two traces on the clock of the first. @p given: the offset, if the user knows it.
+/// errc::input: one of them is not a trace of sluice.
 result<merged_trace> merge_traces(const nlohmann::ordered_json &a,
 				  const nlohmann::ordered_json &b,
 				  std::optional<int64_t> given);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// From what the kernel and the library said to tracks.
+// Turns what the kernel and the library report into tracks.
 #include <format>
 #include <unordered_map>
 
@@ -14,7 +14,7 @@ public:
 	explicit reader(timeline &to) : to_(to) {}
 
 	void take(const trace_event &e);
-	/// What has no end has none yet: it is told as long as the trace.
+	/// Draw what has not ended up to the end of the trace.
 	void end();
 
 private:
@@ -53,8 +53,8 @@ private:
 
 	timeline &to_;
 	std::unordered_map<std::string, begun> batches_, queued_, jobs_, requests_;
-	std::unordered_map<std::string, std::string> batch_of_; ///< a job's
-	/// Since when a ring of a GPU is.
+	std::unordered_map<std::string, std::string> batch_of_; ///< by job
+	/// Since when each ring of a GPU is free.
 	std::map<std::pair<std::string, std::string>, double> ring_free_;
 	double last_ = 0;
 };
@@ -94,8 +94,8 @@ void reader::job_ran(const trace_event &e)
 	jobs_[key(e)] = {&e, "GPU " + std::string(e.field("dev"))};
 }
 
-// A ring runs one job after the other: one that was given to it while another ran began
-// when that ended. Perfetto refuses slices of a track that overlap.
+// A ring runs one job after the other: a job that was given to it while another ran began
+// when that one ended. Perfetto refuses overlapping slices on a track.
 void reader::on_ring(const begun &job, const std::string &name, double end,
 		     timeline::arguments args)
 {
@@ -211,7 +211,7 @@ void reader::end()
 			 batch.event->us, last_);
 }
 
-/// Rates, from one sample to the next of the same counter.
+/// Rates between consecutive samples of the same counter.
 void add_counters(timeline &to, const std::vector<nic_sample> &samples)
 {
 	std::map<std::pair<std::string, std::string>, nic_sample> before;

@@ -54,11 +54,11 @@ int64_t realtime_less_monotonic()
 	       mono.tv_nsec;
 }
 
-/// What a command has to end in, once it was asked to.
+/// How long a command has to end after it was asked to.
 constexpr auto grace = std::chrono::seconds(5);
 
-/// Signals that ask a program to end, to be read while this lives: what it has made has to
-/// go first. What is ignored, as by nohup, stays so.
+/// Collects, while it lives, the signals that ask a program to end: what the program has
+/// made has to be removed first. Signals ignored, as under nohup, stay ignored.
 class ends_asked_for {
 public:
 	ends_asked_for()
@@ -125,7 +125,7 @@ public:
 
 private:
 	result<void> start(kernel_trace &trace);
-	/// Until the command has ended (true), or the time is up, or somebody asks.
+	/// Until the command has ended (true), the time is up, or a signal arrives.
 	bool wait();
 	result<void> sync();
 	result<void> write(const kernel_trace &trace);
@@ -142,8 +142,8 @@ private:
 	std::vector<nic_sample> samples_;
 };
 
-// The descriptor is passed on, since the command may see another /sys: in a network
-// namespace, for one.
+// The descriptor is passed on because the command may see another /sys, for example in a
+// network namespace.
 result<void> recorder::start(kernel_trace &trace)
 {
 	if (options_.words.empty())
@@ -163,8 +163,8 @@ void recorder::sample()
 		samples_.push_back(std::move(s));
 }
 
-// The terminal tells the command by itself of what is typed. What somebody sends to this
-// process is meant for both. The command decides when it ends.
+// The terminal itself signals the command for typed keys. A signal sent to this process
+// is meant for both. The command decides when it ends.
 void recorder::pass_on()
 {
 	while (auto info = asked_->next())
@@ -199,7 +199,7 @@ bool recorder::wait()
 	return fds[1].revents != 0;
 }
 
-// Before and after: two clocks may drift apart. The other side may be gone by then.
+// Called before and after, as clocks may drift. The other side may be gone by then.
 result<void> recorder::sync()
 {
 	if (options_.sync.empty())
@@ -282,7 +282,7 @@ result<int> recorder::run()
 	bool ended = wait();
 	SLUICE_CHECK(trace.run(false));
 	int status = 0;
-	// One that runs longer than it is traced is ended.
+	// A command that outlasts the trace is ended.
 	if (child_) {
 		SLUICE_TRY(status, ended ? child_->reap() : child_->end(after(grace)));
 	}
@@ -377,7 +377,7 @@ result<exit_status> trace_command::record(const settings &with)
 	if (options_.out.empty())
 		return fail(errc::usage, "--out", "name a file for the trace");
 	SLUICE_TRY(int status, recorder(options_, with).run());
-	// As time(1): its own exit status is the command's.
+	// Like time(1), it exits with the status of the command.
 	return static_cast<exit_status>(status);
 }
 

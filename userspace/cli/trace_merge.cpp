@@ -12,13 +12,13 @@ namespace {
 
 using json = nlohmann::ordered_json;
 
-/// What is in a trace of sluice. Any of it may be missing or of another type: a file may
-/// be anything.
+/// The content of a trace of sluice. Any of it may be missing or of another type: the
+/// file is not trusted.
 struct opened {
 	const json *events = nullptr;
 	std::string node, boot_id;
 	std::optional<int64_t> realtime;
-	int64_t lost = 0; ///< events that its buffer had no room for
+	int64_t lost = 0; ///< events for which its buffer had no room
 	std::vector<clock_offset> others;
 };
 
@@ -29,8 +29,8 @@ std::string text_of(const json &in, const char *key)
 	return at != in.end() && at->is_string() ? at->get<std::string>() : "";
 }
 
-/// None, too, if it is so large that the sum of two would not fit. Of nanoseconds since
-/// 1970 there are enough until 2116.
+/// No value, too, if the number is so large that the sum of two would overflow.
+/// Nanoseconds since 1970 stay below that until 2116.
 std::optional<int64_t> number_of(const json &in, const char *key)
 {
 	constexpr int64_t most = (int64_t{1} << 62) - 1;
@@ -38,7 +38,7 @@ std::optional<int64_t> number_of(const json &in, const char *key)
 
 	if (at == in.end() || !at->is_number_integer())
 		return std::nullopt;
-	// One that has no sign may be too large to have one.
+	// An unsigned number may be too large for a signed one.
 	if (at->is_number_unsigned() && at->get<uint64_t>() > most)
 		return std::nullopt;
 	auto n = at->get<int64_t>();
@@ -97,7 +97,7 @@ const clock_offset *measured(const opened &by, const opened &of)
 	return nullptr;
 }
 
-/// What has to be added to times of @p b.
+/// Finds what has to be added to the times of @p b.
 result<void> find_offset(const opened &a, const opened &b, std::optional<int64_t> given,
 			 merged_trace &to)
 {
@@ -128,8 +128,8 @@ result<void> find_offset(const opened &a, const opened &b, std::optional<int64_t
 	return {};
 }
 
-/// What makes all processes of @p b others than those of @p a. Those that sluice writes
-/// begin at 1, those of other programs need not.
+/// Added to the pids of @p b, the result keeps them apart from those of @p a. The pids
+/// that sluice writes begin at 1, those of other programs need not.
 int64_t pids_apart(const json &a, const json &b)
 {
 	int64_t most = 0, least = 1;
@@ -141,7 +141,7 @@ int64_t pids_apart(const json &a, const json &b)
 	return most + 1 - least;
 }
 
-/// Processes of a node bear its name.
+/// Prefixes the processes of a node with its name.
 json moved(json e, const std::string &node, int64_t pids, double us)
 {
 	if (!e.is_object())
@@ -158,7 +158,7 @@ json moved(json e, const std::string &node, int64_t pids, double us)
 
 } // namespace
 
-// To copy a value, and to write it, takes stack for each level of it.
+// Copying and writing a value take stack for each level of nesting.
 result<json> read_trace(std::istream &from, const std::string &name)
 {
 	constexpr int most_levels = 64;

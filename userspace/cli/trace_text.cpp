@@ -18,8 +18,8 @@ std::string_view trimmed(std::string_view text)
 	return text.substr(first, text.find_last_not_of(" \t\n") - first + 1);
 }
 
-/// "12.345678" seconds, in microseconds: whole ones, and nothing is rounded. A double
-/// has 53 bits, which are 285 years.
+/// Parses "12.345678" seconds into whole microseconds, without rounding. A double has 53
+/// bits, which are 285 years.
 bool parse_time(std::string_view text, double &us)
 {
 	constexpr uint64_t most = (uint64_t{1} << 53) / 1'000'000;
@@ -121,7 +121,7 @@ std::optional<trace_event> parse_trace_line(std::string_view line)
 		return std::nullopt;
 	e.name = trimmed(rest.substr(0, end));
 	e.text = trimmed(rest.substr(end + 1));
-	// What the library writes begins with its name.
+	// Lines of the library begin with its name.
 	std::string_view said = e.text;
 	if (e.name == "tracing_mark_write" && said.starts_with("sluice: "sv)) {
 		e.name = "sluice";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Lines of tracefs. Source: Documentation/trace/ftrace.rst of the kernel; what events
-// say is in their TP_printk().
+// Lines of tracefs. Source: Documentation/trace/ftrace.rst of the kernel; the text of
+// events is in their TP_printk().
 #pragma once
 
 #include <cstdint>
@@ -21,16 +21,16 @@ struct trace_event {
 	/// "a=1, b=2" and "a 1, b 2" alike.
 	std::vector<std::pair<std::string, std::string>> fields;
 
-	/// Empty if there is none.
+	/// Empty if there is no such field.
 	std::string_view field(std::string_view key) const;
-	/// None if it is not there or no number; 0x is understood.
+	/// No value if it is missing or not a number; 0x is understood.
 	std::optional<int64_t> number(std::string_view key) const;
 };
 
-/// None: a comment, or not as expected.
+/// No value: a comment, or an unexpected line.
 std::optional<trace_event> parse_trace_line(std::string_view line);
 
-/// How many events a line of per_cpu/cpuN/stats says were lost.
+/// How many events were lost according to a line of per_cpu/cpuN/stats.
 uint64_t lost_events(std::string_view line);
 
 } // namespace sluice::cli

@@ -20,7 +20,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// What there is not in a kernel is left out. A name without an event is a whole system.
+// Events that the kernel lacks are left out. A name without an event is a whole system.
 constexpr const char *wanted[] = {
 	"amdgpu/amdgpu_sdma_batch_submit", // by the series
 	"amdgpu/amdgpu_sdma_batch_job",
@@ -45,10 +45,10 @@ result<void> put(const std::string &path, std::string_view text)
 	return {};
 }
 
-constexpr std::string_view ours = "sluice-"; // and the process
+constexpr std::string_view ours = "sluice-"; // followed by the process ID
 
-/// What was killed could not remove its instance. One that somebody has stays, whatever
-// namespace its process is in.
+/// A killed process could not remove its instance. An instance in use stays, whatever
+/// namespace its process is in.
 void remove_left(const std::string &instances)
 {
 	std::error_code err;
@@ -66,7 +66,7 @@ void remove_left(const std::string &instances)
 	}
 }
 
-/// tracefs is mounted here or there.
+/// tracefs is mounted at one of two places.
 result<std::string> tracing_directory(std::string_view root)
 {
 	std::string found;
@@ -85,7 +85,7 @@ result<std::string> tracing_directory(std::string_view root)
 	if (err == EACCES || err == EPERM || ::geteuid() != 0)
 		return fail_errno(found, "only root may trace: run it with sudo",
 				  err == ENOENT ? EACCES : err);
-	// ip netns exec mounts another /sys, without it.
+	// ip netns exec mounts another /sys, without tracefs.
 	return fail_errno(found,
 			  "there is no tracefs; in a network namespace, trace "
 			  "from outside of it",
@@ -112,7 +112,7 @@ result<kernel_trace> kernel_trace::make(std::string_view root, unsigned kilobyte
 	return t;
 }
 
-// It stays if a process that has its marker goes on: then without its buffers.
+// The instance stays, without its buffers, while a process still has its marker.
 result<void> kernel_trace::end()
 {
 	const std::string path = std::exchange(path_, {});

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A trace of the kernel's, of one's own: an instance in tracefs, which goes away with
-// this. Others who trace are not disturbed.
+// A private trace of the kernel: an instance in tracefs, which is removed with this
+// object. Other users of tracing are not disturbed.
 #pragma once
 
 #include <functional>
@@ -15,8 +15,8 @@ namespace sluice::cli {
 
 class kernel_trace {
 public:
-	/// Make it, with the events that there are of those that are of use. It does
-	/// not run yet. Instances of processes that have died go. errc::system: only root
+	/// Create it, with those useful events that this kernel has. It does not run yet.
+	/// Instances of processes that have died are removed. errc::system: only root
 	/// may.
 	/// @param root where sys is
 	/// @param kilobytes for each CPU
@@ -30,15 +30,15 @@ public:
 	~kernel_trace() { (void)end(); }
 
 	result<void> run(bool on);
-	/// Let go of it. errc::busy: a process still has its marker, and it stays, with
+	/// Remove it. errc::busy: a process still has its marker, and it stays, with
 	/// little memory.
 	result<void> end();
-	/// To write lines into it.
+	/// A descriptor to write lines into it.
 	result<unique_fd> marker() const;
 	/// What was enabled: "gpu_scheduler/drm_sched_job_run", "rdma_cma".
 	const std::vector<std::string> &events() const { return events_; }
 	result<void> each_line(const std::function<void(std::string_view)> &take) const;
-	/// Events that there was no room for.
+	/// Events for which there was no room.
 	uint64_t lost() const;
 
 private:
@@ -46,7 +46,7 @@ private:
 	void enable_events();
 
 	std::string path_; ///< of the instance
-	unique_fd hold_;   ///< of a file in it: nobody else removes it
+	unique_fd hold_;   ///< of a file in it, so that no other process removes it
 	std::vector<std::string> events_;
 };
 

@@ -33,7 +33,7 @@ std::string row(const char *name, const std::string &value)
 	return std::format("{:<20} {}\n", name, printable(value));
 }
 
-// A token of its own line end is a mistake that everybody makes once.
+// Without its line end: a token that includes one is a common mistake.
 result<std::string> read_token(const std::string &path)
 {
 	std::ifstream file(path);
@@ -163,7 +163,7 @@ result<session> session::open(const transfer_options &o)
 			return std::unexpected(token.error());
 		s.endpoint.token = *token;
 	}
-	// Before there is a peer: if it gives up first, it is only known to be lost.
+	// Check before there is a peer: if it gave up first, it would only count as lost.
 	if (*path)
 		if (auto found = find_path(s.card, s.stream_of()); !found)
 			return std::unexpected(found.error());
@@ -188,7 +188,7 @@ void progress_line::show(const stream_progress &p)
 	if (!on_ || now - shown_ < std::chrono::milliseconds(200))
 		return;
 	shown_ = now;
-	// What was there already took no time.
+	// Bytes that were there already took no time.
 	uint64_t moved = p.bytes - first_.emplace(first_.value_or(p.bytes));
 	double rate = megabytes_a_second(moved, now - began_);
 	std::string text = std::format("{}  {:.1f} MB  {:.1f} MB/s", name_,
@@ -227,7 +227,7 @@ result<void> reports::write_file() const
 	return {};
 }
 
-// The file first: standard output has one document, which may be an error.
+// Write the file first: standard output has one document, which may be an error.
 result<exit_status> reports::end()
 {
 	SLUICE_CHECK(write_file());

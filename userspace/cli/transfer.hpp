@@ -18,7 +18,7 @@ struct transfer_options {
 	std::string nic; ///< RDMA device; empty: the only one
 	std::string gpu; ///< keep pieces in its memory; empty: in the host's
 	uint16_t port = 7471;
-	std::string token_file; ///< what both sides know
+	std::string token_file; ///< has the secret that both sides know
 	uint64_t piece = 4 << 20, chunk = 1 << 20;
 	unsigned pieces = 4;
 	std::string require; ///< name of a data_path
@@ -42,7 +42,7 @@ struct recv_options : transfer_options {
 /// Options that both commands have.
 void add_transfer_options(CLI::App &to, transfer_options &o);
 
-/// What both need to begin.
+/// What both commands need to begin.
 struct session {
 	sluice::context context;
 	std::optional<device> gpu;
@@ -66,7 +66,7 @@ private:
 	}
 };
 
-/// Run @p t to its end, and show how far it is if somebody looks.
+/// Run @p t to its end, and show its progress on a terminal.
 template <class T>
 T run_task(session &s, task<T> &&t, const std::string &name,
 	   const stream_progress &progress, bool quiet);
@@ -102,15 +102,15 @@ T run_task(session &s, task<T> &&t, const std::string &name,
 	return running.run(s.context);
 }
 
-/// What was moved, for people or as one JSON document, and in a file if one is named.
+/// Reports on what was moved: text or one JSON document, and a file if one is named.
 class reports {
 public:
 	reports(const settings &with, const transfer_options &o);
-	/// Before anything is moved: the file says so. errc::output.
+	/// Call before anything is moved: the file says so. errc::output.
 	result<void> begin() const;
 	void add(const stream_report &r);
 	result<exit_status> end();
-	/// To return when one has failed: the file has those before it.
+	/// To return when one has failed: the file has the reports before it.
 	std::unexpected<error> failed(const error &why);
 
 private:

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * fabric-svm BYTES [ADDRESS KEY BASE]: RMA of libfabric between buffers that are in the
- * video memory of two nodes' GPUs. All but the buffers is plain libfabric.
+ * fabric-svm BYTES [ADDRESS KEY BASE]: RMA of libfabric between buffers in the video memory
+ * of two nodes' GPUs. Apart from the buffers it is plain libfabric.
  *
- * Without an address it offers a buffer and says of it "at ADDRESS KEY BASE". With these
- * it reads that buffer into one of its own and writes another of its own over it, and
- * sends a message when all is done. Both print a line of what became of their buffers.
+ * Without an address it offers a buffer, and prints "at ADDRESS KEY BASE" for it. With
+ * these it reads that buffer into one of its own, overwrites it with another of its own,
+ * and sends a message when all is done. Both print a line about the state of their buffers.
  */
 #include <rdma/fabric.h>
 #include <rdma/fi_cm.h>
@@ -16,7 +16,7 @@
 
 #include "svm_buffers.h"
 
-/* Seeds of what is in the buffers at first */
+/* Seeds of the initial contents of the buffers */
 enum { NOTHING, OFFERED, WRITTEN };
 
 struct side {
@@ -79,7 +79,7 @@ static struct fid_mr *offer(struct side *s, void *at, size_t len)
 	return mr;
 }
 
-/* One operation has ended. */
+/* Until one operation has completed */
 static void wait_for_one(struct side *s)
 {
 	struct fi_cq_err_entry failed = {};
@@ -94,7 +94,7 @@ static void wait_for_one(struct side *s)
 		must("fi_cq_sread", n ? n : -EIO);
 }
 
-/* Start it as soon as there is room, and await its end. */
+/* Start it as soon as there is room, and wait for its completion. */
 #define COMPLETE(s, call) \
 	do { \
 		ssize_t err_; \
@@ -104,7 +104,7 @@ static void wait_for_one(struct side *s)
 		wait_for_one(s); \
 	} while (0)
 
-/* A page for messages, which is no matter of the GPU */
+/* A page for messages, which does not concern the GPU */
 static char *message(struct side *s, struct fid_mr **mr)
 {
 	char *at = svm_map(SVM_PAGE);

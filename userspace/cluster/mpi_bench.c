@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * mpi-bench ROUNDS: what messages and collectives of MPI take between buffers in the host,
- * and in the video memory of each rank's GPU. Two ranks send messages, too; more of them do
- * collectives only. No call blocks, so that a rank can sleep meanwhile. rounds.h says what
- * is printed.
+ * mpi-bench ROUNDS: the time of MPI messages and collectives between buffers in the host,
+ * and in the video memory of each rank's GPU. Two ranks send messages, too; more ranks run
+ * only collectives. No call blocks, so that a rank can sleep meanwhile. rounds.h describes
+ * the output.
  */
 #include "mpi_job.h"
 #include "rounds.h"
@@ -41,7 +41,7 @@ static void meet(struct engine *e)
 	finish(e);
 }
 
-/* The job, which has these buffers now */
+/* The job, now with these buffers */
 static struct job *with(struct bench *x, struct buffers *b)
 {
 	x->engine->job.b = b;
@@ -78,7 +78,7 @@ static bool alltoall_wrong(struct bench *x, const struct work *w, struct buffers
 	return not_exchanged(with(x, b));
 }
 
-/* A block for each rank, which is as large for two ranks as for four */
+/* One block per rank, which is as large for two ranks as for four */
 static void measure_collectives(struct bench *x)
 {
 	static const size_t blocks[] = {65536, 1 << 20};

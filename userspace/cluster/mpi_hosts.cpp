@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * mpi-hosts BYTES ...: collectives of all GPUs of all hosts, by a rank of MPI on each host.
- * SDMA engines move data inside of a host, and MPI between the leaders' memory, which is
- * shared memory in their GPUs. BYTES are a block's, of one GPU for another. A line for each
- * operation, size and host, which whoever has started it judges:
+ * mpi-hosts BYTES ...: collectives over all GPUs of all hosts, with one MPI rank per host.
+ * SDMA engines move data inside a host, and MPI between the leaders' memory, which is
+ * shared memory in their GPUs. BYTES is the size of a block of one GPU for another. Prints
+ * one line per operation, size and host, which the caller judges:
  *
  *   all_gather 8192 host=0 gpus=2 migrations=0 left=0 wrong=0
  */
@@ -34,7 +34,7 @@ result<void> check(int err)
 	return fail(errc::system, "MPI", text);
 }
 
-/// What MPI says to @p call, with the number of bytes of @p memory.
+/// The result of MPI for @p call, with the number of bytes of @p memory.
 result<void> counted(const slice &memory, const auto &call)
 {
 	if (memory.size() > INT_MAX)
@@ -46,7 +46,7 @@ result<void> counted(const slice &memory, const auto &call)
 
 class mpi_transport : public host_transport {
 public:
-	/// Messages of its own, whatever else the program does by MPI.
+	/// Its messages are separate from other uses of MPI in the program.
 	mpi_transport()
 	{
 		MPI_Comm_dup(MPI_COMM_WORLD, &all_);
@@ -60,8 +60,8 @@ public:
 	}
 	unsigned host() const noexcept override { return static_cast<unsigned>(host_); }
 
-	// Round the hosts: each part goes from its place to the same place. Some ways of
-	// MPI_Allgather have the CPU move parts.
+	// Around the hosts: each part goes from its place to the same place. Some
+	// algorithms of MPI_Allgather have the CPU move parts.
 	result<void> all_gather(const slice &all) override
 	{
 		return for_others([&](int step) {
@@ -69,7 +69,7 @@ public:
 				    before(1));
 		});
 	}
-	// MPI_Alltoall copies what a host has for itself, by the CPU.
+	// MPI_Alltoall lets the CPU copy the part that a host has for itself.
 	result<void> all_to_all(const slice &to, const slice &from) override
 	{
 		return for_others([&](int step) {
@@ -84,7 +84,7 @@ public:
 					 static_cast<int>(root), all_);
 		});
 	}
-	// Some ways of MPI_Gather and MPI_Scatter pass parts on by memory of their own.
+	// Some algorithms of MPI_Gather and MPI_Scatter relay parts through own memory.
 	result<void> gather(unsigned root, const slice &memory) override
 	{
 		if (host() != root)
@@ -111,7 +111,7 @@ private:
 
 		return all.part(static_cast<size_t>(host) * size, size);
 	}
-	/// @p what of each distance to another host.
+	/// Calls @p what for each distance to another host.
 	result<void> for_others(const auto &what) const
 	{
 		result<void> good;
@@ -120,7 +120,7 @@ private:
 			good = what(step);
 		return good;
 	}
-	/// A part goes to host @p there while another one comes from host @p by.
+	/// Sends a part to host @p there while receiving another one from host @p by.
 	result<void> pass(const slice &from, int sent, int there, const slice &to,
 			  int come, int by)
 	{
@@ -165,7 +165,7 @@ struct job {
 	device &leader() { return gpus.front(); }
 	unsigned ranks() const { return static_cast<unsigned>(gpus.size()); }
 
-	/// The leader's is shared memory.
+	/// The leader's memory is shared memory.
 	void take(size_t bytes)
 	{
 		memory.clear();
@@ -173,7 +173,7 @@ struct job {
 			memory.push_back(or_exit(memory.empty() ? gpu.svm(bytes, false)
 								: gpu.vram(bytes)));
 	}
-	/// Pages of the leader's that are not in its GPU.
+	/// Pages of the leader's memory that are not in its GPU.
 	long left() const
 	{
 		auto nodes = or_exit(memory[0].of().nodes());
@@ -189,11 +189,11 @@ struct job {
 	}
 };
 
-/// What a rank has in one of two turns.
+/// The content of a rank's memory in one of two turns.
 struct content {
 	unsigned rank, turn;
 
-	/// Byte @p i, of a word for each place of 16 MiB that is no other's, and not 0.
+	/// Byte @p i of words that are unique for each place in 16 MiB, and not 0.
 	std::byte at(size_t i) const
 	{
 		const uint32_t word = (2 * rank + turn + 1) << 22 | (i / 4 & 0x3fffff);
@@ -208,7 +208,7 @@ void fill(const slice &memory, content with)
 		memory.data()[i] = with.at(i);
 }
 
-/// Is it not what @p from has at @p begin?
+/// Whether it differs from the content of @p from at @p begin.
 bool differs(const slice &memory, content from, size_t begin)
 {
 	for (size_t i = 0; i < memory.size(); i++)
@@ -217,12 +217,12 @@ bool differs(const slice &memory, content from, size_t begin)
 	return false;
 }
 
-/// Memory of an operation.
+/// The memory of an operation.
 struct places {
 	std::vector<slice> to, from; ///< of the ranks of this host
 	unsigned root;		     ///< of all ranks
 	slice staging;
-	size_t relayed; ///< bytes of it that a gather or scatter wants here
+	size_t relayed; ///< bytes of it that a gather or scatter needs here
 
 	const slice &of_root(const std::vector<slice> &all) const
 	{
@@ -236,8 +236,8 @@ enum class pattern { all_gather, all_to_all, broadcast, gather, scatter };
 struct operation_kind {
 	pattern what;
 	const char *name;
-	bool gathers; ///< a block of each rank arrives, and not only the root's
-	bool deals;   ///< each rank gets a block that no other one gets
+	bool gathers; ///< a block of each rank arrives, not only the root's
+	bool deals;   ///< each rank gets a block that no other rank gets
 	bool to_root; ///< only the root gets anything
 };
 
@@ -283,14 +283,14 @@ public:
 	}
 
 	result<host_collective> prepare() { return prepared(all_, what_.what, p_); }
-	/// What the ranks of this host from @p first on have for others.
+	/// Fill the sources of the ranks of this host, from @p first on.
 	void fill_from(unsigned first, unsigned turn) const
 	{
 		for (unsigned r = first; r < job_.ranks(); r++)
 			if (what_.gathers || rank(r) == p_.root)
 				fill(p_.from[r], {rank(r), turn});
 	}
-	/// Have they got what leaders had in the first turn, and all others in the second?
+	/// Whether a block is not what leaders had in the first turn, others in the second.
 	bool wrong() const
 	{
 		bool is = false;
@@ -304,7 +304,7 @@ public:
 private:
 	unsigned rank(unsigned r) const { return all_.first_rank() + r; }
 	bool gets(unsigned r) const { return !what_.to_root || rank(r) == p_.root; }
-	/// In place, where it may be so for all ranks.
+	/// In place, if all ranks may be in place.
 	slice source(unsigned r) const
 	{
 		const size_t whole = all_.ranks() * block_;
@@ -338,10 +338,10 @@ void run(job &j, host_group &all, unsigned host, const operation_kind &what,
 	one.fill_from(0, 0);
 	or_exit(j.leader().prefetch(j.memory[0]));
 	auto collective = or_exit(one.prepare());
-	// To give it to another GPU begins a migration to where it is, which counts.
+	// Attaching it to another GPU starts a migration to where it is, which counts.
 	const long before = j.migrations();
 	or_exit(collective.run());
-	// All but the leader's is new: the CPU would have that leave its GPU.
+	// Refill all but the leader's: the CPU would make that leave its GPU.
 	one.fill_from(1, 1);
 	or_exit(collective.run());
 	const long migrations = j.migrations() - before, left = j.left();
@@ -352,7 +352,7 @@ void run(job &j, host_group &all, unsigned host, const operation_kind &what,
 
 } // namespace
 
-// The GPUs first, as open_gpu() in svm_buffers.h.
+// Open the GPUs first, as for open_gpu() in svm_buffers.h.
 int main(int argc, char **argv)
 {
 	job j;

@@ -35,14 +35,14 @@ static void sendrecv(struct job *j)
 		     MPI_BYTE, j->before, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
 }
 
-/* Not from another buffer: MPI would have the CPU copy the rank's own block. */
+/* Not from another buffer: MPI would let the CPU copy the rank's own block. */
 static void allgather(struct job *j)
 {
 	MPI_Allgather(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, j->b->in, block(j), MPI_BYTE,
 		      MPI_COMM_WORLD);
 }
 
-/* Where each block is, and how long: the own one is left out for the same reason. */
+/* The place and length of each block: the rank's own is left out for the same reason. */
 static void shares(struct job *j, int *counts, int *at)
 {
 	for (int i = 0; i < j->size; i++) {
@@ -60,7 +60,7 @@ static void alltoall(struct job *j)
 		      MPI_COMM_WORLD);
 }
 
-/* Block @to is not block @from of what rank @to had. */
+/* Whether block @to is not block @from of rank @to's data. */
 static bool block_differs(struct job *j, int to, int from)
 {
 	char *had = pattern_of(j->b, to + 1);

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * mpi-svm BYTES ...: MPI between buffers that are in the video memory of each rank's GPU.
- * Each rank sends to the next one and gets from the one before, or a block of the buffer
- * goes to each. All but the buffers is plain MPI. A line for each operation, size and
- * rank, which whoever has started it judges:
+ * mpi-svm BYTES ...: MPI between buffers in the video memory of each rank's GPU. Each rank
+ * sends to the next one and receives from the previous one, or a block of the buffer goes
+ * to each. Apart from the buffers it is plain MPI. Prints one line per operation, size and
+ * rank, which the caller judges:
  *
  *   sendrecv 8192 rank=0 migrations=0 alias=4 fallbacks=0 left=0 wrong=0
  */
 #include "mpi_job.h"
 
-/* Write into the window of the next rank, or read from that of the rank before. */
+/* Write into the window of the next rank, or read from that of the previous one. */
 static void in_window(struct job *j, bool put)
 {
 	MPI_Win window;
@@ -37,7 +37,7 @@ static void get(struct job *j)
 	in_window(j, false);
 }
 
-/* The whole is what the rank before had. */
+/* Whether the whole differs from the previous rank's data. */
 static bool not_of_before(struct job *j)
 {
 	return pattern_check(j->b->in, j->b->len, j->before + 1) >= 0;
@@ -47,7 +47,7 @@ static const struct operation {
 	const char *name;
 	void (*run)(struct job *j);
 	bool (*wrong)(struct job *j);
-	bool fills_in; /* a part of what is received is there before */
+	bool fills_in; /* part of the result is there beforehand */
 } operations[] = {
 	{.name = "sendrecv", .run = sendrecv, .wrong = not_of_before},
 	{.name = "put", .run = put, .wrong = not_of_before},

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * odp-touch PAGES PAGE: registers so many pages on demand with the first RDMA device, and
- * writes to one of them. What libsluice-preload does to them, it tells by itself.
+ * odp-touch PAGES PAGE: registers that many pages on demand with the first RDMA device, and
+ * writes to one of them. libsluice-preload reports itself what it does to them.
  */
 #define _GNU_SOURCE
 #include <infiniband/verbs.h>
@@ -44,7 +44,7 @@ int main(int argc, char **argv)
 	pd = ibv_alloc_pd(card);
 	if (!pd)
 		return give_up("ibv_alloc_pd");
-	/* From the start of 2 MiB: what comes back at once lies in the same. */
+	/* From the start of 2 MiB: pages that come back at once lie in the same 2 MiB. */
 	memory = mmap((void *)(1UL << 44), pages * page, PROT_READ | PROT_WRITE,
 		      MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
 	if (memory == MAP_FAILED)

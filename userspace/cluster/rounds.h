@@ -1,32 +1,32 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What an engine takes to move buffers: rounds with buffers in the host and in the GPU
- * take turns, in one process and with the same settings. A line for each work, size, rank
- * and memory, with the nanoseconds of each round:
+ * The time that an engine takes to move buffers: rounds with buffers in the host and in the
+ * GPU alternate, in one process and with the same settings. Prints one line per work, size,
+ * rank and memory, with the nanoseconds of each round:
  *
  *   latency 8192 rank=0 migrations=0 alias=128 fallbacks=0 left=0 wrong=0 gpu=1 ns=71,70
  *
- * The first round, in which the engine gets to know the buffers, has no time. What became
- * of the buffers is of all rounds. What has left the GPU goes back before the next. All
- * rounds send the same bytes, so "wrong" tells that they have come, but not how often: a
- * CPU that cleared what has come would have the buffer leave the GPU.
+ * The first round, in which the engine gets to know the buffers, is not timed. The state of
+ * the buffers covers all rounds. Pages that left the GPU go back before the next round. All
+ * rounds send the same bytes, so "wrong" tells whether they have arrived, but not how
+ * often: if the CPU cleared them, the buffer would leave the GPU.
  */
 #ifndef SLUICE_CLUSTER_ROUNDS_H
 #define SLUICE_CLUSTER_ROUNDS_H
 
 #include "svm_buffers.h"
 
-/* Messages that are under way at once */
+/* Messages in flight at once */
 #define WINDOW 16
 
 struct engine;
 
-/* To and from the other one of two ranks. A message that says nothing is NULL, 0. */
+/* To and from the other one of two ranks. An empty message is NULL, 0. */
 static void start_send(struct engine *e, void *at, size_t len);
 static void start_receive(struct engine *e, void *at, size_t len);
-/* All that was started ends. */
+/* Wait for all that was started. */
 static void finish(struct engine *e);
-/* All ranks come here. */
+/* A barrier of all ranks. */
 static void meet(struct engine *e);
 
 enum memory { HOST, GPU, MEMORIES };
@@ -39,12 +39,12 @@ struct bench {
 	uint64_t *ns[MEMORIES];
 };
 
-/* Parts of the buffers go to other ranks. */
+/* Work in which parts of the buffers go to other ranks */
 struct work {
 	const char *name;
 	size_t bytes, stride; /* of a part, and to the next one */
 	int parts;
-	bool fills_in; /* a part of what is received is there before */
+	bool fills_in; /* part of the result is there beforehand */
 	void (*run)(struct bench *x, const struct work *w, struct buffers *b);
 	bool (*wrong)(struct bench *x, const struct work *w, struct buffers *b);
 };
@@ -66,8 +66,8 @@ static void begin_bench(struct bench *x, struct engine *engine, const char *roun
 }
 
 /*
- * Whoever waits looks, and sleeps. The guests have few processors for all of them: who
- * keeps looking takes them from those who move the data.
+ * A process that waits polls, and sleeps in between. The guests have few processors for all
+ * processes: one that kept polling would take them from those that move the data.
  */
 static void nap(void)
 {
@@ -111,7 +111,7 @@ static void one_round(struct bench *x, const struct work *w, enum memory m, int 
 	start = now();
 	w->run(x, w, b);
 	x->ns[m][round] = now() - start;
-	/* others may read them still */
+	/* others may still read the buffers */
 	meet(x->engine);
 	add_outcome(&x->sum[m], outcome_of(b));
 }
@@ -135,7 +135,7 @@ static void measure(struct bench *x, const struct work *w)
 		make_buffers(&x->b[m], w->parts * w->stride, x->rank + 1,
 			     w->fills_in ? x->rank + 1 : 0);
 	}
-	/* each is the first in every other round */
+	/* each memory is first in every other round */
 	for (int i = 0; i <= x->rounds; i++)
 		for (m = 0; m < MEMORIES; m++)
 			one_round(x, w, (m + i) % MEMORIES, i);
@@ -143,7 +143,7 @@ static void measure(struct bench *x, const struct work *w)
 		tell_rounds(x, w, m);
 }
 
-/* From rank 0 to rank 1, and a word that it is there: the sender may be done before. */
+/* From rank 0 to rank 1, which confirms the arrival: the sender may be done before. */
 static void bandwidth(struct bench *x, const struct work *w, struct buffers *b)
 {
 	for (int i = 0; i < w->parts; i++) {
@@ -162,7 +162,7 @@ static void bandwidth(struct bench *x, const struct work *w, struct buffers *b)
 	finish(x->engine);
 }
 
-/* To rank 1, and another one back. No CPU looks at what arrives. */
+/* A message to rank 1, and another one back. No CPU looks at the data that arrive. */
 static void latency(struct bench *x, const struct work *w, struct buffers *b)
 {
 	for (int i = 0; i < 2 * w->parts; i++) {
@@ -174,7 +174,7 @@ static void latency(struct bench *x, const struct work *w, struct buffers *b)
 	}
 }
 
-/* The parts are not what the other rank had. */
+/* Whether the parts differ from the other rank's data. */
 static bool parts_differ(struct bench *x, const struct work *w, struct buffers *b)
 {
 	char *had = pattern_of(b, 2 - x->rank);
@@ -191,7 +191,7 @@ static bool differs_at_rank_1(struct bench *x, const struct work *w, struct buff
 	return x->rank == 1 && parts_differ(x, w, b);
 }
 
-/* Two ranks: 16 MiB by messages of each size, then messages one after the other. */
+/* Two ranks: 16 MiB in messages of each size, then messages one after the other. */
 static void measure_messages(struct bench *x)
 {
 	static const size_t large[] = {65536, 1 << 20, 4 << 20};

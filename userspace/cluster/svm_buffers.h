@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Buffers of a process that are in the video memory of its GPU, by the kernel's own
- * interface, and what becomes of them while somebody moves data.
+ * Buffers of a process in the video memory of its GPU, by the kernel's own interface, and
+ * what happens to them while an engine moves data.
  */
 #ifndef SLUICE_CLUSTER_SVM_BUFFERS_H
 #define SLUICE_CLUSTER_SVM_BUFFERS_H
@@ -11,7 +11,7 @@
 struct buffers {
 	struct svm svm;
 	struct svm_gpu *gpu;
-	bool host;  /* they are left where the CPU made them, to compare with */
+	bool host;  /* they stay where the CPU made them, for comparison */
 	size_t len; /* of each */
 	char *out, *in;
 	int watch; /* migrations */
@@ -21,8 +21,8 @@ struct buffers {
 static void give_up(const char *what);
 
 /*
- * The first one. To be called before the engine begins: with ROCm's module UCX takes the
- * process's part of the GPU for itself.
+ * Opens the first GPU. To be called before the engine starts: with ROCm's module, UCX takes
+ * the process's part of the GPU for itself.
  */
 static void open_gpu(struct buffers *b)
 {
@@ -44,7 +44,7 @@ static void to_gpu(struct buffers *b, char *at)
 		give_up("a buffer does not go to the GPU");
 }
 
-/* Its pages hold a pattern, and are in the GPU if they are to go there. */
+/* Its pages hold a pattern, and are in the GPU if they belong there. */
 static char *buffer(struct buffers *b, uint32_t seed)
 {
 	char *at = svm_map(b->len);
@@ -57,7 +57,7 @@ static char *buffer(struct buffers *b, uint32_t seed)
 	return at;
 }
 
-/* What a buffer has that is filled with this seed. To be freed. */
+/* The content of a buffer that is filled with this seed. The caller frees it. */
 static char *pattern_of(struct buffers *b, uint32_t seed)
 {
 	char *at = malloc(b->len);
@@ -68,7 +68,7 @@ static char *pattern_of(struct buffers *b, uint32_t seed)
 	return at;
 }
 
-/* From now on nothing is to migrate. */
+/* From now on nothing must migrate. */
 static void begin_watch(struct buffers *b)
 {
 	svm_migrations(b->watch);
@@ -96,12 +96,12 @@ static void free_buffers(struct buffers *b)
 	munmap(b->in, b->len);
 }
 
-/* What has become of them, before the CPU looks */
+/* The state of the buffers, before the CPU looks */
 struct outcome {
-	int migrations;		      /* those that amdkfd told of */
+	int migrations;		      /* those that amdkfd reported */
 	unsigned long long alias;     /* pages that the card got in place */
-	unsigned long long fallbacks; /* that it did not */
-	long left; /* pages of both that are not in the GPU any more */
+	unsigned long long fallbacks; /* pages that it did not */
+	long left;		      /* pages of both that are no longer in the GPU */
 };
 
 static struct outcome outcome_of(struct buffers *b)
@@ -124,14 +124,14 @@ static void print_outcome(const char *what, size_t bytes, int rank, struct outco
 	       what, bytes, rank, o.migrations, o.alias, o.fallbacks, o.left, wrong);
 }
 
-/* The line ends. It goes out at once, whole. */
+/* Ends the line, which is written at once, as a whole. */
 static void end_line(void)
 {
 	putchar('\n');
 	fflush(stdout);
 }
 
-/* A line of it, and no buffers any more. */
+/* Prints the line, and frees the buffers. */
 static void tell(struct buffers *b, const char *what, int rank, struct outcome o,
 		 bool wrong)
 {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * ucx-bench ROUNDS [WORKER]: what messages with a tag of UCP take between buffers in the
- * host, and in the video memory of two nodes' GPUs. Without a worker it says where it is,
- * "at WORKER", and waits for who is told. rounds.h says what is printed.
+ * ucx-bench ROUNDS [WORKER]: the time of tagged UCP messages between buffers in the host,
+ * and in the video memory of two nodes' GPUs. Without a worker it prints its own address,
+ * "at WORKER", and waits for the other side. rounds.h describes the output.
  */
 #include "rounds.h"
 #include "ucx_worker.h"
@@ -52,7 +52,7 @@ static void meet(struct engine *e)
 	finish(e);
 }
 
-/* Rank 1: who is rank 0 says so in the first message. */
+/* Rank 1: the first message tells who rank 0 is. */
 static void wait_for_other(struct engine *e)
 {
 	static char address[4096];

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * ucx-svm BYTES [WORKER KEY BASE]: put, get and messages with a tag of UCP between buffers
- * that are in the video memory of two nodes' GPUs. All but the buffers is plain UCP.
+ * ucx-svm BYTES [WORKER KEY BASE]: put, get and tagged messages of UCP between buffers in
+ * the video memory of two nodes' GPUs. Apart from the buffers it is plain UCP.
  *
- * Without a worker it offers a buffer, says of it "at WORKER KEY BASE", and waits for a
- * message, which goes to another buffer. With these it gets what is in the first, puts
- * other bytes there, and sends those as a message, too. Both print a line of what became
+ * Without a worker it offers a buffer, prints "at WORKER KEY BASE" for it, and waits for a
+ * message, which goes to another buffer. With these it gets the content of the first, puts
+ * other bytes there, and sends those as a message, too. Both print a line about the state
  * of their buffers.
  */
 #include "ucx_worker.h"
 
-/* Seeds of what is in the buffers at first */
+/* Seeds of the initial contents of the buffers */
 enum { NOTHING, OFFERED, WRITTEN };
 
 struct side {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* A process that talks to one other by plain UCP. */
+/* A process that talks to another one by plain UCP. */
 #ifndef SLUICE_CLUSTER_UCX_WORKER_H
 #define SLUICE_CLUSTER_UCX_WORKER_H
 
@@ -39,7 +39,7 @@ static void open_worker(struct worker *w)
 	must("ucp_worker_create", ucp_worker_create(w->context, &defaults, &w->worker));
 }
 
-/* Until an operation has ended */
+/* Until an operation has completed */
 static void complete(struct worker *w, const char *what, ucs_status_ptr_t request)
 {
 	ucs_status_t status = UCS_PTR_STATUS(request);
@@ -85,7 +85,7 @@ static void print_hex(const void *bytes, size_t len)
 	putchar(' ');
 }
 
-/* Bytes of a word of hexadecimal digits */
+/* The bytes for a word of hexadecimal digits */
 static void *bytes_of(const char *hex)
 {
 	size_t i, len = strlen(hex) / 2;

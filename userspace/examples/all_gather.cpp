@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Every GPU of this machine gets what all of them have, by their SDMA engines.
+// Every GPU of this machine gets the blocks of all GPUs, by their SDMA engines.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -33,7 +33,7 @@ int main()
 			gpus.push_back(need(device::open(ring, info.address)));
 	const auto ranks = static_cast<unsigned>(gpus.size());
 
-	// Rank r has its block in place: the r-th of what it is to have.
+	// Rank r has its block in place: the r-th block of its result.
 	std::vector<slice> to, from;
 	for (unsigned r = 0; r < ranks; r++) {
 		to.push_back(need(gpus[r].vram(ranks * block)));
@@ -43,7 +43,7 @@ int main()
 
 	auto all = need(group::make(ring, gpus));
 	auto gather = need(all.all_gather(to, from));
-	size_t moved = need(gather.run().wait()); // all GPUs begin by one system call
+	size_t moved = need(gather.run().wait()); // one system call starts all GPUs
 
 	for (const slice &one : to)
 		for (unsigned r = 0; r < ranks; r++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Bring the beginning of a file into the memory of a GPU, and out again. */
+/* Bring the beginning of a file into the memory of a GPU, and back again. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <sluice.h>

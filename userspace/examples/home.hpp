@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Where an example has its data: in the memory of a GPU or, if none is named, in the
-// host's. So each example can be tried, and is tested, without a GPU as well.
+// Where an example has its data: in the memory of a GPU or, if none is named, of the
+// host. So each example can be tried and tested without a GPU as well.
 #pragma once
 
 #include <cstring>
@@ -39,7 +39,7 @@ public:
 					    : sluice::buffer::host(size));
 	}
 
-	/// Memory that the CPU may touch, and a GPU reaches.
+	/// Memory that the CPU may touch, and that a GPU reaches.
 	sluice::buffer take_host(size_t size)
 	{
 		auto memory = sluice::or_exit(sluice::buffer::host(size));
@@ -49,7 +49,7 @@ public:
 		return memory;
 	}
 
-	/// All of this, in any order: by one batch, or by the CPU.
+	/// Make all these copies, in any order: in one batch, or by the CPU.
 	void copy(const std::vector<move> &moves)
 	{
 		sluice::batch all(moves.size());

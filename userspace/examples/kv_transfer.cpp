@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT
-// Disaggregated serving: prefill hands the KV cache of each request to decode. The same as
-// kv_transfer.py, which may be the other end.
+// Disaggregated serving: prefill hands the KV cache of each request to decode. Equivalent
+// to kv_transfer.py, which may be the other end.
 //
 //	kv_transfer decode --gpu 1			there
 //	kv_transfer prefill --host THERE --gpu 0	here
 //
 // Both ends have a cache of blocks, and a request has some of them, wherever there was
-// room. Prefill makes up what a model would have computed, so that decode can judge each
-// byte. For each piece of a stream one batch gathers parts of blocks and another one, at
-// the other end, scatters them. In between, the card reads and writes in place if it can.
+// room. Prefill makes up what a model would have computed, so that decode can check each
+// byte. For each piece of a stream, one batch gathers parts of blocks, and a batch at the
+// other end scatters them. In between, the card reads and writes in place if it can.
 #include <algorithm>
 #include <chrono>
 #include <map>
@@ -26,7 +26,7 @@ using namespace sluice;
 
 struct model {
 	unsigned layers;
-	size_t block_bytes; // of a block in the K or the V plane of one
+	size_t block_bytes; // of a block in the K or the V plane of one layer
 };
 
 static const std::map<std::string, model> models = {
@@ -41,7 +41,7 @@ struct options {
 	unsigned requests = 3, blocks = 8, room = 32, timeout = 60;
 };
 
-/// As good as random, and the same at both ends.
+/// As good as random, and equal at both ends.
 static uint32_t computed(uint32_t request, uint32_t tensor, uint32_t word)
 {
 	return (word + request * 65537 + tensor) * 2654435761u;
@@ -62,7 +62,7 @@ public:
 	const kv_layout &layout() const { return layout_; }
 	const buffer &memory() const { return memory_; }
 
-	/// Blocks, wherever there is room.
+	/// Take blocks, wherever there is room.
 	std::vector<uint32_t> take(unsigned count)
 	{
 		std::vector<uint32_t> taken(free_.begin(), free_.begin() + count);
@@ -75,7 +75,7 @@ public:
 		free_.insert(free_.end(), blocks.begin(), blocks.end());
 	}
 
-	/// What the model computed for a request.
+	/// Write what the model computed for a request.
 	void write(uint32_t request, const std::vector<uint32_t> &blocks)
 	{
 		each_tensor(blocks, [&](uint32_t tensor, std::span<uint32_t> words) {
@@ -86,7 +86,7 @@ public:
 			at_.copy({{memory_, seen_}});
 	}
 
-	/// Tensors that are not what the model computed.
+	/// The number of tensors that differ from what the model computed.
 	size_t wrong(uint32_t request, const std::vector<uint32_t> &blocks)
 	{
 		size_t count = 0;
@@ -103,7 +103,7 @@ public:
 	}
 
 private:
-	/// Of one block after the other, each tensor, by its number in the request.
+	/// Call @p f for each tensor, block by block, with its number in the request.
 	template <class F> void each_tensor(const std::vector<uint32_t> &blocks, F &&f)
 	{
 		const size_t planes = size_t{layout_.layers} * layout_.planes;

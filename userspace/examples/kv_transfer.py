@@ -20,7 +20,7 @@ import numpy
 import sluice
 
 KIB = 1024
-# Layers, and bytes of a block in the K or the V plane of one.
+# Layers, and bytes of a block in the K or the V plane of one layer.
 MODELS = {
     "8b": (32, 32 * KIB),           # 64 tensors of 32 KiB
     "70b": (80, 32 * KIB),          # 160 tensors of 32 KiB
@@ -42,7 +42,7 @@ class Cache:
         random.Random(id(ring)).shuffle(self.free)
 
     def take(self, count: int) -> list[int]:
-        """Blocks, wherever there is room."""
+        """Take blocks, wherever there is room."""
         if count > len(self.free):
             raise SystemExit(f"{count} blocks are wanted, {len(self.free)} are free")
         taken, self.free = self.free[:count], self.free[count:]
@@ -63,20 +63,20 @@ class Cache:
         await self.gpu.submit(batch)
 
     def write(self, request: int, blocks: list[int]) -> None:
-        """What the model computed: in the host's copy."""
+        """Write what the model computed to the host's copy."""
         for tensor, place in self._tensors(blocks):
             numpy.frombuffer(place, numpy.uint32)[:] = computed(
                 request, tensor, self.layout.block_bytes)
 
     def wrong(self, request: int, blocks: list[int]) -> int:
-        """Tensors that are not what the model computed."""
+        """The number of tensors that differ from what the model computed."""
         return sum(not numpy.array_equal(numpy.frombuffer(place, numpy.uint32),
                                          computed(request, tensor,
                                                   self.layout.block_bytes))
                    for tensor, place in self._tensors(blocks))
 
     def _tensors(self, blocks: list[int]) -> list[tuple[int, sluice.Slice]]:
-        """Of one block after the other, each tensor, by its number in the request."""
+        """Each tensor, block by block, with its number in the request."""
         each = [self.layout.parts(self.host, [block]) for block in blocks]
         return [(number * len(parts) + tensor, part)
                 for number, parts in enumerate(each)
@@ -84,7 +84,7 @@ class Cache:
 
 
 def computed(request: int, tensor: int, size: int) -> "numpy.typing.NDArray[numpy.uint32]":
-    """As good as random, and the same at both ends."""
+    """As good as random, and equal at both ends."""
     words = numpy.arange(size // 4, dtype=numpy.uint32)
     return (words + numpy.uint32(request * 65537 + tensor)) * numpy.uint32(2654435761)
 

@@ -7,8 +7,8 @@
 //	load_weights FILE --serve			there
 //	load_weights --from HOST [--gpu 0]		from there
 //
-// The file lies in one buffer as it is, so a tensor is a slice of that. The digests are
-// those of the metadata, "sha256:NAME": make_weights.py writes such files.
+// The file lies in one buffer as it is, so a tensor is a slice of the buffer. The digests
+// are in the metadata, as "sha256:NAME": make_weights.py writes such files.
 #include <algorithm>
 #include <chrono>
 #include <fcntl.h>
@@ -76,8 +76,8 @@ static task<result<void>> read(context &ring, const source_file &file, uint64_t 
 	co_return {};
 }
 
-/// Bring one piece after the other to its place in @p to, by way of @p window if that is
-/// in a GPU. @p next is the offset of a piece that nobody brings yet.
+/// Bring one piece after the other to its place in @p to, by way of @p window if that
+/// place is in a GPU. @p next is the offset of the next piece that no task has taken.
 static task<result<void>> bring_pieces(context &ring, home &at, const source_file &file,
 				       slice to, slice window, uint64_t &next)
 {
@@ -118,7 +118,7 @@ static weights load(context &ring, home &at, const options &o)
 	return {file.name, to};
 }
 
-/// From a peer: its card writes to where they shall be if it can.
+/// From a peer: its card writes directly to the destination if it can.
 static weights receive(context &ring, home &at, const options &o)
 {
 	auto card = or_exit(nic::open(ring, o.nic));
@@ -130,7 +130,7 @@ static weights receive(context &ring, home &at, const options &o)
 		exit_for({errc::peer_error, o.from, "it has no weights"});
 	slice to = at.take(offer->size).part(0, offer->size);
 	auto report = or_exit(stream.receive({.to = {to}}).run(ring));
-	or_exit(stream.next().run(ring)); // it has no more
+	or_exit(stream.next().run(ring)); // the peer has no more
 	std::println("{}: {} bytes, from {} by {}", report.name, report.bytes,
 		     peer.peer(), ::name(report.path));
 	return {report.name, to};
@@ -183,7 +183,7 @@ static std::string digest_of(home &at, const slice &tensor, const slice &window)
 	return to_string(sum.digest());
 }
 
-/// How many tensors are not what they should be.
+/// The number of tensors that are wrong.
 static size_t count_wrong(home &at, const weights &w)
 {
 	auto tensors = tensors_of(at, w);

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """make_weights.py FILE [LAYERS]: make up the weights of a model, as a safetensors file. Its
-metadata have the SHA-256 of each tensor, so that it can be compared wherever it is loaded."""
+metadata have the SHA-256 of each tensor, so that it can be checked wherever it is loaded."""
 import hashlib
 import json
 import pathlib
@@ -11,7 +11,7 @@ import sys
 import numpy
 
 HIDDEN, VOCABULARY = 384, 4096
-# NumPy has no bfloat16: what is in such a tensor does not matter here.
+# NumPy has no bfloat16: the content of such a tensor does not matter here.
 TYPES = {"F32": numpy.float32, "F16": numpy.float16, "BF16": numpy.uint16,
          "F8_E4M3": numpy.uint8, "I64": numpy.int64, "U8": numpy.uint8, "BOOL": numpy.bool_}
 

@@ -54,7 +54,7 @@ result<uint64_t> header_size(std::span<const std::byte> prefix, uint64_t file_si
 	return size;
 }
 
-/// A list of numbers that are not negative, or none.
+/// A list of non-negative numbers, or no value.
 static std::optional<std::vector<uint64_t>> numbers(const json &entry, const char *key)
 {
 	auto found = entry.find(key);
@@ -65,13 +65,13 @@ static std::optional<std::vector<uint64_t>> numbers(const json &entry, const cha
 	return found->get<std::vector<uint64_t>>();
 }
 
-/// Bytes of a tensor, or none if 64 bits cannot tell.
+/// Bytes of a tensor, or no value if they exceed 64 bits.
 static std::optional<uint64_t> bytes_of(uint64_t each,
 					const std::vector<uint64_t> &shape)
 {
 	uint64_t all = each;
 
-	// A length of 0 comes first, so that what others are does not matter.
+	// Look for a length of 0 first: the other lengths do not matter then.
 	if (std::ranges::contains(shape, 0u))
 		return 0;
 	for (uint64_t length : shape)
@@ -80,7 +80,7 @@ static std::optional<uint64_t> bytes_of(uint64_t each,
 	return all;
 }
 
-/// A tensor of which the place is that from the beginning of the data.
+/// A tensor whose place is relative to the beginning of the data.
 static result<tensor> read_tensor(const std::string &name, const json &entry)
 {
 	if (!entry.is_object() || !entry.contains("dtype") ||
@@ -112,7 +112,7 @@ static result<tensor> read_tensor(const std::string &name, const json &entry)
 	return t;
 }
 
-/// Put them in order, and see that they fill the data without a gap.
+/// Put them in order, and check that they fill the data without a gap.
 static result<void> arrange(std::vector<tensor> &all, uint64_t data_size,
 			    std::string_view name)
 {
@@ -139,7 +139,7 @@ static result<void> arrange(std::vector<tensor> &all, uint64_t data_size,
 	return {};
 }
 
-/// What the metadata say of a tensor, if there are any.
+/// The digest of a tensor in the metadata, if there is one.
 static std::string digest_of(const json &all, const std::string &name)
 {
 	auto metadata = all.find("__metadata__");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What is in a safetensors file: 8 bytes with the length of its header, the header, which
-// is JSON and has a place for each tensor, and the tensors, one behind the other.
+// The content of a safetensors file: 8 bytes with the length of the header, the header,
+// which is JSON and has a place for each tensor, and the tensors, one after the other.
 #pragma once
 
 #include <cstddef>
@@ -14,14 +14,14 @@
 
 namespace safetensors {
 
-/// Bytes in front of the header, and the most that the format allows for the header.
+/// Bytes before the header, and the most that the format allows for the header.
 inline constexpr uint64_t prefix_bytes = 8, most_header = 100'000'000;
 
 struct tensor {
 	std::string name, dtype;
 	std::vector<uint64_t> shape;
 	uint64_t begin = 0, size = 0; ///< bytes; from the beginning of the file
-	std::string sha256;	      ///< what the metadata say; empty: nothing
+	std::string sha256;	      ///< from the metadata; empty: none
 };
 
 /// Bytes of the header of a file with @p file_size bytes. errc::input.
@@ -30,7 +30,7 @@ struct tensor {
 sluice::result<uint64_t> header_size(std::span<const std::byte> prefix,
 				     uint64_t file_size, std::string_view name);
 
-/// What is in the file, in the order in which it lies there. errc::input names the
+/// The tensors in the file, in the order in which they lie there. errc::input names the
 /// tensor at fault.
 sluice::result<std::vector<tensor>>
 read_header(std::string_view header, uint64_t file_size, std::string_view name);

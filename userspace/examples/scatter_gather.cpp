@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Parts lie scattered in a cache. One batch gathers them in a row, as they have to be to
-// be sent or stored in one go, and another one scatters them to other places.
+// Parts lie scattered in a cache. One batch gathers them in a row, so that they can be sent
+// or stored in one go, and another batch scatters them to other places.
 //
 //	scatter_gather [GPU]	0, or 0000:03:00.0; without one, in host memory
 #include <algorithm>
@@ -15,7 +15,7 @@ using namespace sluice;
 
 // A block of a KV cache of Llama 70B that four GPUs share: two parts for each layer.
 static constexpr size_t part_bytes = 8 << 10, parts = 160;
-// The places that the cache has for such parts.
+// The number of places in the cache for such parts.
 static constexpr size_t places = 1024;
 
 static std::vector<size_t> some_places(unsigned seed)
@@ -38,7 +38,7 @@ static std::span<uint32_t> words(const slice &of)
 	return {reinterpret_cast<uint32_t *>(of.data()), of.size() / sizeof(uint32_t)};
 }
 
-/// What is in part @p n: words that no other part has. Of 0, nothing.
+/// The content of part @p n: words that no other part has. For 0: nothing.
 static uint32_t word(size_t n, size_t at)
 {
 	return n ? static_cast<uint32_t>(n << 16 | at) : 0;
@@ -58,7 +58,7 @@ static bool holds(const slice &what, size_t n)
 	});
 }
 
-/// Where each part should be, by its place: 0 is none.
+/// The part that each place should have: 0 is none.
 static std::vector<size_t> plan(const std::vector<size_t> &where)
 {
 	std::vector<size_t> by_place(places);

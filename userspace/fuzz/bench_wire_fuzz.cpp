@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Any bytes as what the other side of a bench says.
+// Any bytes as messages of the other side of a bench.
 #include <algorithm>
 
 #include "bench_wire.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// An input that ends where memory does: who reads a byte behind it dies, with or
+// An input that ends where memory does: code that reads a byte after it dies, with or
 // without a sanitizer.
 #pragma once
 
@@ -12,7 +12,7 @@
 
 namespace sluice::fuzz {
 
-/// The input of one call; it is there until the next.
+/// The input of one call; it stays there until the next call.
 inline std::span<const std::byte> at_the_edge(const unsigned char *data, size_t size)
 {
 	constexpr size_t page = 4096, room = 64 * page;
@@ -40,7 +40,7 @@ inline std::string_view text_at_the_edge(const unsigned char *data, size_t size)
 	return {reinterpret_cast<const char *>(input.data()), input.size()};
 }
 
-/// What is before the next @p end, which is taken away with it.
+/// The text before the next @p end, which is removed with it.
 inline std::string_view next_part(std::string_view &text, char end)
 {
 	std::string_view part = text.substr(0, text.find(end));
@@ -49,7 +49,7 @@ inline std::string_view next_part(std::string_view &text, char end)
 	return part;
 }
 
-/// What must hold whatever the input is.
+/// A condition that must hold for any input.
 inline void must(bool holds)
 {
 	if (!holds)

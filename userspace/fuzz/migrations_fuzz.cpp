@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Any text as events of amdkfd. An input that begins with a zero byte is numbers, which
-// are written as the kernel does and have to be read as they were.
+// are printed as the kernel does and must be read back unchanged.
 #include <cstring>
 #include <format>
 
@@ -59,7 +59,7 @@ std::string lower(std::string_view text)
 	return all;
 }
 
-/// All is what the lines are together; what is no migration of ours counts nothing.
+/// The total is the sum of the lines; what is no migration of ours does not count.
 void read(std::string_view text)
 {
 	auto all = counted(text);

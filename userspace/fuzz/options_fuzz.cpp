@@ -58,7 +58,7 @@ bool parses(CLI::App &app, const std::vector<std::string> &lines)
 	}
 }
 
-/// What has bounds is within them.
+/// Options with bounds are within them.
 void transfers(const std::vector<std::string> &lines)
 {
 	CLI::App app;
@@ -86,7 +86,7 @@ void commands(const std::vector<std::string> &lines)
 	parses(app, lines);
 }
 
-/// All of the program, on a machine that is not there.
+/// The whole program, on a machine that does not exist.
 void program(const std::vector<std::string> &lines, bool doctor)
 {
 	std::vector<std::string> all{"sluice", "--sysroot", "/nonexistent",

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Any text as what other programs print that the bench reads: ib_write_bw, and the
+// Any text as the output of other programs that the bench reads: ib_write_bw, and the
 // kernel in /proc/cpuinfo. An input that begins with a zero byte is numbers, which are
-// printed as ib_write_bw does, between lines that are the rest of the input.
+// printed as by ib_write_bw, between lines that are the rest of the input.
 #include <array>
 #include <charconv>
 #include <cmath>
@@ -32,7 +32,7 @@ std::vector<std::string> words_of(std::string_view line)
 	return words;
 }
 
-/// Whether a line says that it is the rate of writes of @p bytes.
+/// Whether a line reports this rate for writes of @p bytes.
 bool says(std::string_view line, uint64_t bytes, double rate)
 {
 	auto words = words_of(line);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Any datagrams as questions and answers about another machine's clock. An input is a
-// row of them, all of one length; the first byte changes when they come.
+// row of them, all of one length; the first byte changes when they arrive.
 #include <algorithm>
 #include <cstring>
 #include <vector>
@@ -19,8 +19,8 @@ view bytes_of(const ping_packet &p)
 	return std::as_bytes(std::span(&p, 1));
 }
 
-/// An answer says what it should, and nobody takes it for a question: two that answer
-/// each other's answers would never end.
+/// An answer says what it should, and is never taken for a question: two sides that
+/// answer each other's answers would never stop.
 void ask(view datagram)
 {
 	auto answer = answer_to(datagram, "a boot id", 77);
@@ -33,7 +33,7 @@ void ask(view datagram)
 	must(!answer_to(bytes_of(*answer), "another", 78));
 }
 
-/// The clock there is ahead by as much as the answer says, give or take the way.
+/// The other clock is ahead by as much as the answer says, within the uncertainty.
 void measure(const std::vector<clock_ping> &pings)
 {
 	auto first = offset_of(pings, "boot"), last = offset_of({pings.back()}, "boot");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Any bytes as a message of a stream. What is understood keeps what docs/wire.md
-// promises, and is the same bytes when it is written again.
+// Any bytes as a message of a stream. A message that is understood keeps the promises of
+// docs/wire.md, and has the same bytes when it is encoded again.
 #include <algorithm>
 
 #include "edge.hpp"
@@ -29,7 +29,7 @@ bool printable(std::string_view text)
 	return std::ranges::all_of(text, [](char c) { return c >= ' ' && c <= '~'; });
 }
 
-/// Nothing that a terminal obeys: it may be text of any language.
+/// Nothing that a terminal obeys: the name may be text of any language.
 bool harmless(std::string_view name)
 {
 	return std::ranges::none_of(name, [](char c) {
@@ -91,7 +91,7 @@ void others(view m)
 		same(m, wire::encode_finish());
 	if (auto d = wire::decode_text(m)) {
 		must(printable(d->text));
-		if (d->text.size() <= 400) // what we write is no longer
+		if (d->text.size() <= 400) // texts of ours are not longer
 			same(m, wire::encode_text(*wire::type_of(m), d->text));
 	}
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Any text where sysfs and procfs have theirs. An input is a row of changes to a
+// Any text in place of that of sysfs and procfs. An input is a row of changes to a
 // machine with two of everything: what to change, a length, and the new contents.
-// The machine is read, all its paths are explained, and the program tells of them.
+// The machine is read, all its paths are explained, and the program reports on them.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -81,7 +81,7 @@ const std::array<std::string, 41> files = {
 /// Functions whose extended configuration space it changes.
 const std::array<std::string, 5> spaces = {port, inner, left, gpu, nic};
 
-/// Directories in which it makes one more entry, with a name of its own.
+/// Directories in which it makes one more entry, with any name.
 const std::array<std::string, 5> directories = {
 	"sys/devices", node, kfd, inner, "sys/devices/pci0000:80",
 };
@@ -127,7 +127,7 @@ public:
 		made_.file(path, text);
 		changed_.push_back(path);
 	}
-	/// Capabilities again and again, as many as their first byte says.
+	/// Repeats the capabilities, up to the size that their first byte gives.
 	void config(const std::string &function, std::string_view capabilities)
 	{
 		std::string space(256, '\0');

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Any text where the kernel's trace has its own, and the timeline that is made of it.
-// An input whose first byte is "t" is text, one line each; lines that begin with "@"
-// are samples of cards' counters. Any other is rows of four bytes: what happened, to
-// whom, how much later, and a value. Those are printed as the kernel does.
+// Any text in place of the kernel's trace, and the timeline that is made from it. An
+// input whose first byte is "t" is text, one line each; lines that begin with "@" are
+// samples of cards' counters. Any other input is rows of four bytes: an event, its
+// subject, the time since the last one, and a value, which are printed as the kernel does.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -21,13 +21,13 @@ using json = nlohmann::ordered_json;
 
 namespace {
 
-/// What has come of an input.
+/// The result of an input.
 struct recorded {
 	std::vector<trace_event> events;
 	std::vector<nic_sample> samples;
 };
 
-/// A time is the one that is written there, to the microsecond.
+/// The time is the one in the line, to the microsecond.
 void is_of(const trace_event &e, std::string_view line)
 {
 	must(e.us >= 0 && e.us < 0x1p53);
@@ -71,7 +71,7 @@ recorded from_text(std::string_view text)
 	return all;
 }
 
-/// A machine that does things, and how many slices that makes.
+/// A machine with activity, and how many slices it makes.
 class scribe {
 public:
 	void row(std::string_view four, recorded &to);
@@ -130,7 +130,7 @@ std::string scribe::job(unsigned kind)
 	}
 }
 
-// Rings and requests of more than one length: together they must not be mistaken.
+// Rings and requests of different lengths: joined, they must not be confused.
 std::string scribe::request(bool done, unsigned value)
 {
 	std::string of = who_ & 8 ? std::format("ring 1{}, req {}", who_ & 1, who_)
@@ -178,7 +178,7 @@ std::string scribe::said(unsigned kind, unsigned value)
 	return kind == 8 ? step(value) : other(kind);
 }
 
-// Time goes on.
+// Time advances.
 void scribe::row(std::string_view four, recorded &to)
 {
 	const char *tasks[] = {"a-b (0) c", "d"};
@@ -205,12 +205,12 @@ void scribe::row(std::string_view four, recorded &to)
 	to.events.push_back(std::move(*e));
 }
 
-/// Slices of a track, by the time at which they begin.
+/// Slices of a track, by their beginning.
 using track = std::multimap<double, double>;
 
 struct seen {
 	std::set<int> groups;
-	std::map<int, int> group_of; ///< a track's
+	std::map<int, int> group_of; ///< by track
 	std::map<int, track> slices;
 	size_t counters = 0;
 };
@@ -250,8 +250,8 @@ void take(const json &e, seen &all)
 	all.slices[tid].emplace(at, at + took);
 }
 
-/// Perfetto wants that what is on a track ends before the next begins. That a sum of
-/// two doubles is rounded is no overlap.
+/// Perfetto requires that a slice on a track ends before the next one begins. The
+/// rounding of a sum of two doubles is no overlap.
 void do_not_overlap(const track &of)
 {
 	double end = 0;
@@ -276,7 +276,7 @@ size_t check(const json &trace)
 	return slices;
 }
 
-/// A rate is of two samples of one counter of one card, and no more than was counted.
+/// A rate is from two samples of one counter of one card, and not above the counted value.
 void check_rates(const json &trace, const std::vector<nic_sample> &samples)
 {
 	std::map<std::pair<std::string, std::string>, const nic_sample *> before;
@@ -299,7 +299,7 @@ void check_rates(const json &trace, const std::vector<nic_sample> &samples)
 	must(i == most.size());
 }
 
-/// As it is written, and merged with itself.
+/// The trace as it is written, and merged with itself.
 void check_file(const json &trace, size_t slices)
 {
 	std::string text = trace.dump(-1, ' ', false, json::error_handler_t::replace);

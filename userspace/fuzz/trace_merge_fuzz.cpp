@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Any two files as traces that are to be merged. An input is one, a zero byte, the
-// other, and after one more zero byte the offset that somebody gives, if any.
+// Any two files as traces to merge. An input is one file, a zero byte, the other file,
+// and after another zero byte the offset that the user gives, if any.
 #include <charconv>
 #include <cmath>
 #include <limits>
@@ -37,7 +37,7 @@ std::optional<int64_t> offset_in(std::string_view text)
 	return err == std::errc() ? std::optional(n) : std::nullopt;
 }
 
-/// Numbers of processes as Perfetto has them: others are no pids.
+/// Pids as in Perfetto: other numbers are no pids.
 std::optional<int32_t> pid_of(const json &event)
 {
 	if (!event.is_object() || !event.contains("pid"))
@@ -52,7 +52,7 @@ std::optional<int32_t> pid_of(const json &event)
 	return pid.get<int32_t>();
 }
 
-/// Processes of the one are none of the other.
+/// No process of one trace is a process of the other.
 void stay_apart(const json &merged, const json &a, const json &b)
 {
 	std::set<int64_t> pids;
@@ -91,7 +91,7 @@ void check(const merged_trace &m, const json &a, const json &b)
 	must(json::accept(m.json.dump(-1, ' ', false, json::error_handler_t::replace)));
 }
 
-/// What a is ahead, b is behind.
+/// The offset of b to a is the negative of that of a to b.
 void check_other_way(const merged_trace &m, const json &a, const json &b)
 {
 	auto other = merge_traces(b, a, {});

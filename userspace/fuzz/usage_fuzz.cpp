@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Any text as what the kernel says of open files of GPUs, of processes and of cards, and
-// what `top` shows of it. An input is texts with zero bytes between them: fdinfo, comm
-// and a counter of a card at one time, and the same at another.
+// Any text as what the kernel reports of open files of GPUs, of processes and of cards,
+// and what `top` shows of it. An input is texts separated by zero bytes: fdinfo, comm and
+// a counter of a card at one time, and the same at a later time.
 #include <array>
 #include <charconv>
 #include <cmath>
@@ -35,7 +35,7 @@ bool is_amount(std::string_view text, uint64_t n)
 	return said == n;
 }
 
-/// One of the lines says so.
+/// Whether one of the lines says so.
 bool says(std::string_view fdinfo, std::string_view key, uint64_t n)
 {
 	while (!fdinfo.empty()) {
@@ -69,7 +69,7 @@ std::optional<gpu_client> client(std::string_view fdinfo)
 	return c;
 }
 
-/// A counter is a number that is written there.
+/// A counter is a number from the text.
 std::optional<uint64_t> counter(std::string_view text)
 {
 	auto n = parse_counter(text);
@@ -88,7 +88,7 @@ usage look(std::string_view &text, double us)
 	if (c) {
 		c->command = comm;
 		all.clients.push_back(*c);
-		c->id++; // another file, with the same on its account
+		c->id++; // another file with the same values
 		c->pid = 1;
 		all.clients.push_back(std::move(*c));
 	}
@@ -115,7 +115,7 @@ void rates(const usage_rates &of)
 		     r.a_second <= static_cast<double>(r.total) / 2);
 }
 
-/// A terminal does what others' text tells it, unless that is kept from it.
+/// A terminal obeys foreign text, unless it is filtered.
 void shown(const usage_rates &of)
 {
 	for (unsigned char c : top_text(of))

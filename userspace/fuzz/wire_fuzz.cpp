@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Any bytes as what a peer says before and between the messages of a program: the
-// private data of a connection, and the header of a message. What is understood
-// reads the same when it is written again.
+// Any bytes as what a peer sends before and between the messages of a program: the
+// private data of a connection, and the header of a message. What is understood reads
+// the same when it is encoded again.
 #include <algorithm>
 
 #include "edge.hpp"
@@ -31,7 +31,7 @@ void private_data(view data)
 		must(m->messages > 0 && m->messages <= most_messages);
 		must(begins_with(data, wire::encode(*m)));
 	}
-	// Its version may be another one.
+	// Its version may differ.
 	if (auto why = wire::read_refusal(data))
 		must(begins_with(data.subspan(6), view(wire::encode(*why)).subspan(6)));
 }

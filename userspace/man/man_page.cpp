@@ -12,7 +12,7 @@ namespace sluice::cli {
 
 namespace {
 
-/// Text as troff has it: a minus that can be copied, and no line that is a request.
+/// Text for troff: minus signs that can be copied, and no line that is a request.
 std::string troff(const std::string &text)
 {
 	std::string to;
@@ -58,7 +58,7 @@ std::string listed(const std::vector<std::string> &words)
 	return all;
 }
 
-/// One entry of a list: what is to be typed, and what it is for.
+/// One entry of a list: what to type, and what it is for.
 std::string entry(const described_option &o)
 {
 	std::string text = ".TP\n";
@@ -158,7 +158,7 @@ std::map<std::string, std::string> page_parts(const described_command &program,
 	std::string options = entries(command);
 	std::string summary = command.summary;
 
-	// A summary of the program is a sentence, one of a command is not.
+	// The program's summary is a sentence, a command's is not.
 	if (summary.ends_with('.'))
 		summary.pop_back();
 	if (!top)

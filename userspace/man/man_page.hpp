@@ -9,8 +9,8 @@
 
 namespace sluice::cli {
 
-/// What stands for @NAME@, @SYNOPSIS@, @OPTIONS@, @COMMANDS@ and @EXIT_STATUS@ in the
-/// page of @p command, as troff.
+/// What replaces @NAME@, @SYNOPSIS@, @OPTIONS@, @COMMANDS@ and @EXIT_STATUS@ in the page
+/// of @p command, as troff.
 /// @param program the command above it, whose options it has as well; may be the same
 std::map<std::string, std::string> page_parts(const described_command &program,
 					      const described_command &command);

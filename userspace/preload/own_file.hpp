@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A file in a process whose program knows nothing of it.
+// A descriptor in a process whose program does not know of it.
 #pragma once
 
 #include <filesystem>
@@ -12,14 +12,14 @@
 namespace sluice::preload {
 
 /// A program may close all descriptors that it does not know, and get the number again for
-/// a file of its own. What the number is a link to tells it; all files without a name, as
-/// those of events, share one inode.
+/// a file of its own. The link target of the number tells the two apart; the inode does
+/// not, as all anonymous files, such as those of events, share one.
 class own_file {
 public:
 	/// It stays open as long as the process lives, if the program lets it.
 	explicit own_file(unique_fd fd) : fd_(fd.release()), link_(link_of(fd_)) {}
 
-	/// Its number, or -1 if it is closed.
+	/// The descriptor, or -1 if the program closed it.
 	int get() const { return !link_.empty() && link_of(fd_) == link_ ? fd_ : -1; }
 
 private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// When libsluice-preload.so moves again what has come back to the host.
+// When libsluice-preload.so moves memory again that has come back to the host.
 #pragma once
 
 #include <algorithm>
@@ -7,14 +7,14 @@
 
 namespace sluice::preload {
 
-/// Moving costs time, and who registers memory waits for it. So memory that the CPU uses
-/// all the time is moved seldom, and moving takes a tenth of the time at most.
+/// Moving takes time, and a thread that registers memory waits for it. So memory that the
+/// CPU uses all the time is moved rarely, and moving takes a tenth of the time at most.
 class pace {
 public:
 	using clock = std::chrono::steady_clock;
 	using duration = clock::duration;
 
-	/// Pages have come back: how long no more may come before all are moved.
+	/// Pages have come back. Returns how long no more may come before all are moved.
 	duration quiet_from(clock::time_point now) noexcept
 	{
 		bool soon = now - moved_ < longest;
@@ -23,8 +23,8 @@ public:
 		return std::max(quiet_, 10 * cost_);
 	}
 
-	/// They were moved.
-	/// @param some_left some pages were not, as when somebody held them
+	/// The pages were moved.
+	/// @param some_left some pages were not, for example because they were in use
 	void moved(clock::time_point start, clock::time_point end,
 		   bool some_left) noexcept
 	{
@@ -34,13 +34,13 @@ public:
 		retry_ = some_left ? std::min(2 * retry_, most_patient) : shortest;
 	}
 
-	/// Is it time to try again what was left?
+	/// Whether it is time to try the remaining pages again.
 	bool retry_at(clock::time_point now) const noexcept
 	{
 		return some_left_ && now >= moved_ + retry_pause();
 	}
 
-	/// How long to wait for more pages to come back, at most.
+	/// How long to wait at most for more pages to come back.
 	duration patience_at(clock::time_point now) const noexcept
 	{
 		return some_left_ ? std::max(moved_ + retry_pause() - now, duration(0))

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT
-// libsluice-preload.so: loaded before a program of others (see "sluice run"), it moves
-// memory of the program to a GPU, and the program need not know.
+// libsluice-preload.so: preloaded into another program (see "sluice run"), it moves the
+// program's memory to a GPU without the program's knowledge.
 //
 // It does so when the program registers the memory with a card, on demand, and once more
-// when a queue pair gets ready. Earlier would be in vain: programs fill a buffer before
-// they use it, and what the CPU touches comes back. From then on a thread moves again what
-// the CPU has left alone for a while, as some programs fill a buffer anew for each test.
-// Memory that is registered otherwise is pinned, which would bring it back, too; so is what
+// when a queue pair becomes ready. Any earlier would be useless: programs fill a buffer
+// before they use it, and what the CPU touches comes back. From then on, a thread moves
+// memory again that the CPU has left alone for a while, as some programs refill a buffer
+// for each test. Memory that is registered otherwise stays, as it is pinned, which would
+// bring it back; so does memory that engines keep for themselves.
 // engines keep for themselves.
 #include <algorithm>
 #include <array>
@@ -37,7 +38,7 @@
 #include "preload.hpp"
 #include "try.hpp"
 
-// Macros of the header, which choose between the functions.
+// Macros of the header that choose between the functions.
 #undef ibv_reg_mr
 #undef ibv_reg_mr_iova
 
@@ -51,7 +52,7 @@ struct pages {
 	size_t size;
 };
 
-/// All that hold a byte of it. What else is in the first and the last goes along.
+/// All pages that hold a byte of it. Whatever else is in the first and last moves along.
 pages pages_of(const void *at, size_t length)
 {
 	auto address = reinterpret_cast<uintptr_t>(at);
@@ -60,8 +61,8 @@ pages pages_of(const void *at, size_t length)
 	return {start, round_to_pages(address + length) - start};
 }
 
-/// The first page, those between, and the last. In the first and the last the CPU may use
-/// other things all the time, such as neighbours of a buffer in the heap.
+/// The first page, those between, and the last. The CPU may use other things in the first
+/// and the last page all the time, such as neighbours of a buffer in the heap.
 std::array<pages, 3> parts_of(pages what)
 {
 	size_t middle = what.size - std::min(what.size, 2 * page_size);
@@ -88,8 +89,8 @@ std::string text_of(const char *variable)
 	return value ? value : "";
 }
 
-/// What is not there yet does not migrate. To touch what is in a GPU would bring it back:
-/// so only pages of which there is nothing.
+/// Unpopulated pages do not migrate. Touching pages in a GPU would bring them back, so
+/// touch only those that are not there yet.
 result<void> populate(pages what)
 {
 	unique_fd map(::open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC));
@@ -113,8 +114,8 @@ result<void> populate(pages what)
 	return {};
 }
 
-/// Moves memory of this process to one GPU, and looks what becomes of it. Nothing large is
-/// freed under the lock: UCX hears of memory that goes, and would end a registration.
+/// Moves memory of this process to one GPU, and tracks whether it comes back. Nothing large
+/// is freed under the lock: UCX is told of freed memory, and would end a registration.
 class mover {
 public:
 	static result<std::unique_ptr<mover>> open(const std::string &gpu);
@@ -160,7 +161,7 @@ result<void> mover::put(pages what)
 	auto [first, middle, last] = parts_of(what);
 
 	SLUICE_CHECK(populate(what));
-	// A hint, and before the GPU maps anything of it, which would have to be split.
+	// A hint, given before the GPU maps any of it, as mappings would have to be split.
 	for (pages edge : {first, last})
 		(void)return_by_page(node_, edge.start, edge.size);
 	SLUICE_CHECK(prefer_gpu(node_, what.start, what.size));
@@ -200,14 +201,14 @@ void mover::end(const ibv_mr *of)
 	registered_.erase(found);
 }
 
-/// Tries it once, as the CPU may be at it still.
-/// @return pages that are elsewhere after it
+/// Tries it only once, as the CPU may still be using the memory.
+/// @return pages that are still elsewhere afterwards
 size_t mover::move_again()
 {
 	std::lock_guard guard(lock_);
 	size_t left = 0;
 
-	// To move what is there already would take it from the card for a moment.
+	// Moving pages that are there already would take them from the card for a moment.
 	for (const auto &[mr, what] : registered_)
 		for (pages part : parts_of(what))
 			if (size_t back = elsewhere(part))
@@ -216,9 +217,9 @@ size_t mover::move_again()
 	return left;
 }
 
-/// Moves what comes back when no more has come for a while, and tries again what such a
-/// move has left, until the program closes the file of events. It looks now and then though
-/// there is no event: who registers memory reads events, too, of which poll() may not hear.
+/// Moves pages that have come back once no more have come for a while, and retries those
+/// that such a move has left, until the program closes the file of events. It also looks
+/// without an event: registering reads events, too, of which poll() may then not tell.
 void mover::keep()
 {
 	using clock = preload::pace::clock;
@@ -255,10 +256,10 @@ void mover::judge(pages what)
 	left_ += elsewhere(what);
 }
 
-// What comes back while nobody has registered memory is of no interest.
+// Pages that come back while no memory is registered do not count.
 void mover::look()
 {
-	std::array<char, 8192> text; // what amdkfd keeps
+	std::array<char, 8192> text; // as much as amdkfd keeps
 	ssize_t n = ::read(events_.get(), text.data(), text.size());
 	device_counters before;
 
@@ -268,7 +269,7 @@ void mover::look()
 				 node_.what.kfd_id);
 }
 
-/// Have pages come back since the last call?
+/// Whether pages have come back since the last call.
 bool mover::come_back()
 {
 	std::lock_guard guard(lock_);
@@ -290,7 +291,7 @@ std::string mover::report()
 			   left_);
 }
 
-/// In a thread of its own, to which no signal of the program goes.
+/// In a thread of its own, which gets no signals of the program.
 void start_keeping(mover *one)
 {
 	auto keep = [](void *of) -> void * {
@@ -310,9 +311,9 @@ void start_keeping(mover *one)
 	::pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
-/// That of this process, or null: a child has none of its parent's. It is never freed, as
-/// a thread may still use it when the process ends.
-/// @param make open the GPU if that was not tried yet; it may be in vain
+/// The mover of this process, or null: a child does not inherit its parent's. It is never
+/// freed, as a thread may still use it when the process ends.
+/// @param make open the GPU if that has not been tried yet; it may fail
 mover *mover_of_process(bool make)
 {
 	static std::mutex lock;
@@ -349,7 +350,7 @@ bool concerns_us(size_t length, unsigned access)
 	       length != SIZE_MAX && !text_of(preload::gpu).empty();
 }
 
-/// A registration by @p real, of memory that is moved first.
+/// Registers memory by @p real, after moving it.
 template <class Register>
 ibv_mr *with_memory_moved(void *at, size_t length, unsigned access, Register real)
 {
@@ -410,7 +411,7 @@ ibv_mr *ibv_reg_mr_iova2(ibv_pd *pd, void *at, size_t length, uint64_t iova,
 				 [=] { return next(pd, at, length, iova, access); });
 }
 
-// What is registered is about to be used.
+// The registered memory is about to be used.
 int ibv_modify_qp(ibv_qp *qp, ibv_qp_attr *attributes, int mask)
 {
 	static auto *const next = real<decltype(ibv_modify_qp)>("ibv_modify_qp");

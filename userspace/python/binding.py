@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The binding of sluice to libsluice: cffi takes the declarations from sluice.h itself,
-and the C compiler checks them against it.
+and the C compiler checks them against that header.
 
 binding.py HEADER OUT.c writes the C source of the extension module sluice._binding.
 """
@@ -11,7 +11,7 @@ import sys
 
 import cffi
 
-# What is beside the C API: DLPack's structures (https://dmlc.github.io/dlpack), the end of
+# Besides the C API: DLPack's structures (https://dmlc.github.io/dlpack), the release of
 # what a consumer took, and the functions of a transport.
 DLPACK = """
 struct dl_tensor {
@@ -83,7 +83,7 @@ static void sluice_py_end_capsule(void *capsule)
 
 
 def declarations(header: str) -> str:
-    """What sluice.h declares, without what cffi does not read."""
+    """The declarations of sluice.h, without what cffi cannot read."""
     text = re.sub(r"/\*.*?\*/", "", header, flags=re.DOTALL)
     numbers = re.findall(r"^#define (SLUICE_\w+)[ \t]+\S", text, re.MULTILINE)
     text = re.sub(r'#ifdef __cplusplus.*?#endif', "", text, flags=re.DOTALL)
@@ -94,7 +94,7 @@ def declarations(header: str) -> str:
 
 
 def builder(header: str, **build: object) -> cffi.FFI:
-    """@build: what the extension is compiled and linked with."""
+    """@build: how the extension is compiled and linked."""
     ffi = cffi.FFI()
     ffi.cdef(declarations(header))
     ffi.cdef(DECLARED)

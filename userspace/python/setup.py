@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The wheel. pkg-config says where libsluice is; PKG_CONFIG_PATH, where pkg-config looks.
-The wheel has no libsluice inside: libsluice.so.0 is where the loader looks for it."""
+"""The wheel. pkg-config tells where libsluice is; PKG_CONFIG_PATH, where pkg-config looks.
+The wheel does not contain libsluice: the loader must find libsluice.so.0."""
 
 import pathlib
 import subprocess
@@ -13,7 +13,7 @@ import binding  # noqa: E402: it is beside this file
 
 
 def pkg_config(option: str) -> list[str]:
-    """What it says of libsluice."""
+    """The answer of pkg-config for libsluice."""
     return subprocess.run(["pkg-config", option, "sluice"], check=True, text=True,
                           stdout=subprocess.PIPE).stdout.split()
 

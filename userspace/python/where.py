@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """where.py PREFIX: print the directory below PREFIX where Python looks for modules.
 
-Debian's Python looks in two directories of its own for /usr and /usr/local; below any
-other prefix it is the usual one, which PYTHONPATH has to name.
+For /usr and /usr/local, Debian's Python looks in directories of its own; below any other
+prefix it is the usual one, which PYTHONPATH has to name.
 """
 
 import os

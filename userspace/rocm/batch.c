@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-// SDMA batches on ROCr's own file of the render node, over ROCr's memory: both
-// ways of one process to the same bytes.
+// SDMA batches on ROCr's own file of the render node, over ROCr's memory: one
+// process reaches the same bytes both ways.
 #include "rocr.h"
 
 #include <dirent.h>
@@ -14,7 +14,7 @@
 
 #define SIZE	(3 * MIB + 20)
 
-/* Is it a render node of this GPU? */
+/* Whether it is a render node of this GPU. */
 static bool is_node_of(int fd, const char *pci)
 {
 	char link[64], *path, *name;
@@ -35,7 +35,7 @@ static bool is_node_of(int fd, const char *pci)
 }
 
 /*
- * ROCr has opened the node of each GPU, and KFD works on the VM of that file;
+ * ROCr has opened the node of each GPU, and KFD uses the VM of that file;
  * -1 if there is none.
  */
 static int file_of(const char *pci)
@@ -52,7 +52,7 @@ static int file_of(const char *pci)
 	return fd;
 }
 
-/* The file is ROCr's: nobody may close it. */
+/* The file is ROCr's, and must not be closed. */
 static int open_batches(unsigned int gpu, struct gpu *batches)
 {
 	const char *pci = rocr.gpu[gpu].pci;
@@ -75,7 +75,7 @@ static void close_batches(struct gpu *batches)
 	gpu_ioctl(batches, DRM_IOCTL_AMDGPU_CTX, &arg);
 }
 
-/* What a batch of one copy has to say of its path, in bytes. */
+/* What a batch of one copy must report about its path, in bytes. */
 struct path {
 	uint64_t vram, system, peer;
 };
@@ -99,7 +99,7 @@ static int batch_copy(struct gpu *batches, void *to, const void *from,
 	return 0;
 }
 
-/* From the host to the GPU and on to the host, by batches and by ROCr in turn. */
+/* From the host to the GPU and back, by batches and by ROCr in turn. */
 static int both_ways(struct gpu *batches, unsigned int gpu, uint8_t *from,
 		     uint8_t *vram, uint8_t *to)
 {
@@ -193,7 +193,7 @@ static int batch_locked(void)
 	return 0;
 }
 
-/* The memory of each other GPU, read and written. */
+/* The memory of another GPU, read and written. */
 static int peer_of(unsigned int gpu)
 {
 	const struct path path = { SIZE, 0, SIZE };
@@ -224,7 +224,7 @@ static int batch_peer(void)
 	return rocr.gpus > 1 ? on_each(peer_of) : SKIP;
 }
 
-/* SVM memory that is here, and SVM memory that ROCr has moved to the GPU. */
+/* SVM memory on the host, and SVM memory that ROCr has moved to the GPU. */
 static int svm_on(unsigned int gpu)
 {
 	const size_t size = 4 * MIB;
@@ -265,7 +265,7 @@ static int batch_svm(void)
 #define PIECE	(64 * KIB)
 #define PIECES	64
 
-/* One batch on all engines, while ROCr's own queues copy beside it. */
+/* One batch on all engines, while ROCr's own queues copy as well. */
 static int fan_out(struct gpu *batches, unsigned int gpu, uint8_t *from,
 		   uint8_t *vram)
 {

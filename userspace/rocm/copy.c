@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-// ROCr's own copies, which KFD's user queues run.
+// ROCr's own copies, which run on KFD's user queues.
 #include "rocr.h"
 
 #include <stdlib.h>
@@ -21,7 +21,7 @@ static bool is_guard(const uint8_t *at)
 	return true;
 }
 
-/* Memory for a copy's result, with bytes around it that nothing may touch. */
+/* Memory for a copy's result, between guard bytes that must stay untouched. */
 static uint8_t *guarded(hsa_amd_memory_pool_t pool, size_t size)
 {
 	uint8_t *at = rocr_new(pool, PADDED(size));
@@ -35,7 +35,7 @@ static void guarded_free(uint8_t *at)
 		hsa_amd_memory_pool_free(at - GUARD);
 }
 
-/* What arrived is right, and what is around it untouched. */
+/* The copied bytes are right, and those around them untouched. */
 static int arrived(const uint8_t *at, size_t size, uint32_t seed)
 {
 	CHECK_SEED(at, size, seed);
@@ -45,8 +45,8 @@ static int arrived(const uint8_t *at, size_t size, uint32_t seed)
 }
 
 /*
- * From the host to a GPU, on to another, and back. On each leg the CPU looks by
- * itself at what the engine wrote.
+ * From the host to a GPU, on to another one, and back. After each leg the CPU
+ * checks what the engine wrote.
  */
 static int go_round(uint8_t *const at[4], unsigned int gpu, unsigned int other,
 		    size_t size, const uint32_t engine[3])
@@ -68,7 +68,7 @@ static int go_round(uint8_t *const at[4], unsigned int gpu, unsigned int other,
 	return 0;
 }
 
-/* @engine: of each leg, a mask of one, or 0 for what ROCr chooses. */
+/* @engine: for each leg, a mask of one, or 0 to let ROCr choose. */
 static int round_trip_on(unsigned int gpu, unsigned int other, size_t size,
 			 const uint32_t engine[3])
 {
@@ -99,7 +99,7 @@ static int round_trip(unsigned int gpu, unsigned int other, size_t size)
 	return round_trip_on(gpu, other, size, any);
 }
 
-/* Each pair of GPUs, both ways; a GPU alone has only itself. */
+/* Each pair of GPUs, both ways; a single GPU has only itself. */
 static int copy_between(void)
 {
 	for (unsigned int a = 0; a < rocr.gpus; a++)
@@ -122,7 +122,7 @@ static int copy_sizes(void)
 	return 0;
 }
 
-/* How many engines ROCr has for the host, and how many for the fabric. */
+/* The numbers of ROCr's engines for the host, and for the fabric. */
 struct engines {
 	uint32_t host, fabric;
 };
@@ -141,8 +141,8 @@ static int engines_of(unsigned int gpu, struct engines *e)
 }
 
 /*
- * Engines that ROCr offers to copy from one GPU to the other; if XGMI links them,
- * none of those for the host. It names those that are idle, so it is asked often.
+ * Engines that ROCr offers to copy from one GPU to the other; with XGMI links,
+ * none of those for the host. It names idle engines, so ask often.
  */
 static uint32_t engines_offered(unsigned int gpu, unsigned int other,
 				uint32_t all)
@@ -159,7 +159,7 @@ static uint32_t engines_offered(unsigned int gpu, unsigned int other,
 	return offered & all;
 }
 
-/* Each leg on each engine, but the one between GPUs on those that are offered. */
+/* Each leg on each engine, but the one between GPUs only on offered engines. */
 static int copy_by_each(unsigned int gpu, unsigned int other, uint32_t all,
 			uint32_t offered)
 {
@@ -172,7 +172,7 @@ static int copy_by_each(unsigned int gpu, unsigned int other, uint32_t all,
 	return 0;
 }
 
-/* ENGINES= says how many there have to be. */
+/* ENGINES= tells how many there must be. */
 static int copy_engines(void)
 {
 	const char *want = getenv("ENGINES");
@@ -200,7 +200,7 @@ static int copy_engines(void)
 	return rocr.gpus > 1 ? 0 : SKIP;
 }
 
-/* Memory of malloc() that ROCr locks; the GPUs have it at the address told. */
+/* Memory of malloc() that ROCr locks; it tells its address for the GPUs. */
 static int copy_locked(void)
 {
 	const size_t size = MIB + 12;
@@ -221,7 +221,7 @@ static int copy_locked(void)
 	return 0;
 }
 
-/* Two copies that wait for each other, and for us. */
+/* Two copies: one waits for the other, and that one for us. */
 static int copy_depends(void)
 {
 	uint8_t *a = rocr_new(rocr.fine, MIB), *b = rocr_new(rocr.fine, MIB);
@@ -275,7 +275,7 @@ static int svm_there_and_back(unsigned int gpu, uint8_t *at, uint8_t *vram,
 	return 0;
 }
 
-/* New memory for each: without a hive, what two GPUs use is nowhere but here. */
+/* New memory for each: without a hive, memory of two GPUs stays on the host. */
 static int copy_svm(void)
 {
 	const size_t size = 4 * MIB;
@@ -293,7 +293,7 @@ static int copy_svm(void)
 	return ret;
 }
 
-/* They run nothing without shaders; to come and go they need none. */
+/* Without shaders they run nothing; creating and destroying them needs none. */
 static int aql_queue(void)
 {
 	hsa_queue_t *queue;
@@ -316,7 +316,7 @@ const struct test copy_tests[] = {
 	{ "copy.depends", copy_depends },
 	{ "copy.svm", copy_svm },
 	{ "queue.aql", aql_queue },
-	/* the KIQ still answers, and queues of SDMA still work */
+	/* the KIQ still answers, and SDMA queues still work */
 	{ "copy.after_aql", copy_locked },
 	{ NULL, NULL },
 };

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * rocr-test [TEST ...]: a program of ROCr's on the (emulated) GPUs, as TAP. It
- * links to the library as a distribution built it, and knows nothing of the
- * emulator. ENGINES= says how many engines each GPU has to have.
+ * rocr-test [TEST ...]: a ROCr program on the (emulated) GPUs, as TAP. It links
+ * to the library as a distribution built it, and knows nothing of the emulator.
+ * ENGINES= tells how many engines each GPU must have.
  */
 #include "rocr.h"
 
@@ -32,7 +32,7 @@ static double now(void)
 	return t.tv_sec + t.tv_nsec * 1e-9;
 }
 
-/* 1 if it failed. */
+/* Returns 1 if it failed. */
 static int run(const struct test *t, int number)
 {
 	double start = now();
@@ -44,7 +44,7 @@ static int run(const struct test *t, int number)
 	return failed;
 }
 
-/* How many tests; with @failed, runs them and counts those that fail. */
+/* The number of tests; with @failed, runs them and counts those that fail. */
 static int each_test(int *failed)
 {
 	int number = 0;
@@ -60,7 +60,7 @@ static int each_test(int *failed)
 	return number;
 }
 
-/* The end of the library is a test, too: it takes its queues down. */
+/* Shutting down the library is a test, too: it destroys its queues. */
 int main(int argc, char **argv)
 {
 	int tests, status, failed = 0;

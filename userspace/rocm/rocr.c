@@ -9,7 +9,7 @@
 
 struct rocr rocr;
 
-/* HSA_AMD_MEMORY_POOL_GLOBAL_FLAG_… of a pool; none of one that is not global. */
+/* HSA_AMD_MEMORY_POOL_GLOBAL_FLAG_… of a pool; 0 if it is not global. */
 static uint32_t global_flags(hsa_amd_memory_pool_t pool)
 {
 	hsa_amd_segment_t segment;
@@ -98,8 +98,8 @@ void *rocr_new(hsa_amd_memory_pool_t pool, size_t size)
 }
 
 /*
- * KFD hears the interrupts of engines on those dies only that have an XCC of its
- * node: two on each. A wait for another engine has to look for itself.
+ * KFD gets the interrupts only of engines on dies that have an XCC of its node:
+ * two on each. A wait for any other engine has to poll.
  */
 static bool is_heard(hsa_agent_t agent, uint32_t engine)
 {
@@ -191,7 +191,7 @@ int svm_move(void *at, size_t size, hsa_agent_t to)
 	return status;
 }
 
-/* No period that a wrong offset could hide behind. */
+/* Without a period that could hide a wrong offset. */
 static uint8_t seed_byte(size_t at, uint32_t seed)
 {
 	uint64_t x = (at + 1) * 0x9e3779b97f4a7c15 ^ seed * 0xd1342543de82ef95;

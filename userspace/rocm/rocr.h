@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * ROCr, as the tests use it: agents, memory, copies. Functions return 0, or an
+ * ROCr as the tests use it: agents, memory, copies. Functions return 0, or an
  * hsa_status_t, unless they say otherwise.
  */
 #ifndef ROCM_ROCR_H
@@ -16,12 +16,12 @@
 #include "tap.h"
 
 #define MAX_AGENTS	8
-#define MAX_SECONDS	60	/* that anything may take */
+#define MAX_SECONDS	60	/* for any operation */
 
 struct rocr_gpu {
 	hsa_agent_t agent;
 	hsa_amd_memory_pool_t vram;
-	char pci[32]; /* address, as sysfs has it */
+	char pci[32]; /* address, as in sysfs */
 };
 
 struct rocr {
@@ -44,13 +44,13 @@ int rocr_start(void);
 /* Memory that the CPU and all GPUs reach; NULL if there is none. */
 void *rocr_new(hsa_amd_memory_pool_t pool, size_t size);
 
-/* Waits until the signal, which began with 1, is 0. */
+/* Waits until the signal, which starts at 1, is 0. */
 int rocr_wait(hsa_signal_t signal);
 
 /* Copies and waits. With @engine, a mask of one, on that engine. */
 int rocr_copy(struct place to, struct place from, size_t size, uint32_t engine);
 
-/* The process's memory: new, for a GPU to use, moved to an agent. */
+/* The process's memory: allocate it, let a GPU use it, move it to an agent. */
 void *svm_new_memory(size_t size);
 int svm_use(unsigned int gpu, void *at, size_t size);
 int svm_move(void *at, size_t size, hsa_agent_t to);
@@ -65,9 +65,9 @@ static inline struct place on_gpu(unsigned int gpu, void *at)
 	return (struct place){ rocr.gpu[gpu].agent, at };
 }
 
-/* Bytes that @seed stands for: what a copy has to bring, made without one. */
+/* The bytes for @seed, computed without a copy: what a copy has to bring. */
 void seed_fill(uint8_t *at, size_t size, uint32_t seed);
-/* The offset of the first byte that is another, or @size. */
+/* The offset of the first byte that differs, or @size. */
 size_t seed_match(const uint8_t *at, size_t size, uint32_t seed);
 
 #define CHECK_SEED(at, size, seed)					\

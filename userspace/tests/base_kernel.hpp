@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Which kernel the tests run on: "make test KERNEL=stock" boots the base's, without
-// the series. Who started the test knows it, and says it in KERNEL. To ask the kernel
-// itself would let a defect of the series pass for a kernel without it.
+// Which kernel the tests run on: "make test KERNEL=stock" boots the base's, without the
+// series. The caller of the tests knows it, and sets KERNEL. If the kernel itself were
+// asked, a defect of the series could pass for a kernel without it.
 #pragma once
 
 #include <cstdlib>
@@ -9,7 +9,7 @@
 
 namespace sluice {
 
-/// Has this kernel no patch?
+/// Whether this kernel has no patches.
 inline bool base_kernel()
 {
 	const char *kernel = std::getenv("KERNEL");

@@ -22,7 +22,7 @@ std::vector<double> up_to(int n)
 {
 	std::vector<double> all(static_cast<size_t>(n));
 
-	// Backwards: they are not sorted.
+	// Backwards, so that they are not sorted.
 	std::iota(all.rbegin(), all.rend(), 1);
 	return all;
 }
@@ -204,7 +204,7 @@ TEST(BenchUnits, WhatThePeerSaysIsChecked)
 	EXPECT_FALSE(read_message(bytes.first(bytes.size() - 1)));
 	EXPECT_TRUE(memory_in(m, 4096));
 	EXPECT_FALSE(memory_in(m, 4097));
-	m.address = UINT64_MAX - 4095; // it ends behind the last
+	m.address = UINT64_MAX - 4095; // it ends after the last address
 	EXPECT_FALSE(memory_in(m, 4096));
 	m.address = 0;
 	m.key = uint64_t{1} << 32; // keys have 32 bits

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""c_api_abi.py LIBRARY HEADER DIR: does libsluice.so export what DIR/libsluice.abi
-lists, all of it and nothing else, and is it what the header declares?"""
+"""c_api_abi.py LIBRARY HEADER DIR: check that libsluice.so exports all that
+DIR/libsluice.abi lists and nothing else, and that the header declares the same."""
 
 import pathlib
 import re

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""c_api_json.py C_API_TEST SLUICE: does the C API say the same of each path as the
-program sluice, and is it JSON?"""
+"""c_api_json.py C_API_TEST SLUICE: check that the C API says the same of each path as
+the program sluice, and that it is JSON."""
 
 import json
 import subprocess

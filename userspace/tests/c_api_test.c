@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The C API, from C: what needs neither a GPU nor a network card. */
+/* The C API, from C: the part that needs neither a GPU nor a network card. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -11,7 +11,7 @@
 
 #include "c_check.h"
 
-/* The ABI: sizes and places of version 0.1, which never change. */
+/* The ABI: sizes and offsets of version 0.1, which never change. */
 #define AT(s, member, at) \
 	_Static_assert(offsetof(struct s, member) == (at), #s "." #member)
 #define SIZE(s, bytes) _Static_assert(sizeof(struct s) == (bytes), #s)
@@ -54,7 +54,7 @@ static sluice_context *ring;
 static sluice_buffer *memory;
 static char *bytes;
 
-/* Each test has a context and a buffer of its own. */
+/* Each test has its own context and buffer. */
 static int open_all(void)
 {
 	void *data;
@@ -116,7 +116,7 @@ static void an_error_tells_all(void)
 	CHECK(e->code == SLUICE_ERROR_DEVICE && e->index == SLUICE_NO_INDEX);
 	CHECK(!strcmp(e->where, "no such GPU") && strstr(e->message, e->where));
 	CHECK(strstr(e->remedy, "sluice doctor"));
-	/* what succeeds leaves it */
+	/* success does not change the last error */
 	CHECK(sluice_batch_count(NULL) == 0 && sluice_context_submit(ring) == 0);
 	CHECK(e->returned == -EIO);
 }
@@ -291,7 +291,7 @@ static void sizes_are_checked(void)
 	CHECK(progress.size == 8);
 }
 
-/* What is filled in is as long as the caller's. */
+/* The library fills in a structure up to the caller's size. */
 static void newer_structures_are_filled(void)
 {
 	sluice_batch *batch;
@@ -371,7 +371,7 @@ static void a_batch_tells_its_first_mistake(void)
 	CHECK(!sluice_batch_create(4, &batch));
 	CHECK(!sluice_batch_fill(batch, &all, 1) && !sluice_batch_fill(batch, &all, 2));
 	CHECK(sluice_batch_count(batch) == 2 && sluice_batch_bytes(batch) == 16);
-	/* what is not added spoils nothing */
+	/* an operation that is not added spoils nothing */
 	FAILS(sluice_batch_fill(batch, &far, 3), EINVAL, "1048576 bytes at 0");
 	CHECK(!sluice_batch_barrier(batch));
 	FAILS(sluice_batch_copy(batch, &all, &less), EINVAL, "to 8 bytes from 7");
@@ -432,7 +432,7 @@ static void what_is_gathered_adds_up(void)
 	sluice_batch_free(batch);
 }
 
-/* Two layers of K and V, with room behind each block. */
+/* Two layers of K and V, with room after each block. */
 static const struct sluice_kv_layout shape = {.size = sizeof(shape),
 					      .layers = 2,
 					      .planes = 2,
@@ -551,7 +551,7 @@ static void a_file_is_read(void)
 	CHECK(n == sizeof(text) - 5 && !memcmp(bytes + 100, text + 5, n));
 	CHECK(bytes[99] == 0 && bytes[100 + n] == 0);
 	CHECK(sluice_operation_poll(op) == 1);
-	/* the same again */
+	/* again: the same result */
 	n = 0;
 	CHECK(!sluice_operation_wait(op, 0, &n) && n == sizeof(text) - 5);
 	sluice_operation_free(op);
@@ -614,7 +614,7 @@ static void errors_of_files_are_theirs(void)
 	close(file);
 }
 
-/* A read of a pipe that nobody writes to. */
+/* A read of a pipe to which nothing is written. */
 static void a_waiting_read_is_cancelled(void)
 {
 	struct sluice_slice all = part(0, SLUICE_TO_END);
@@ -633,7 +633,7 @@ static void a_waiting_read_is_cancelled(void)
 	      "read");
 	CHECK(n == 7 && sluice_operation_poll(op) == 1);
 	sluice_operation_free(op);
-	/* free cancels, too: what is written later is still in the pipe */
+	/* free cancels, too: what is written later stays in the pipe */
 	CHECK(!sluice_context_read(ring, ends[0], &all, SLUICE_CURRENT, &op));
 	CHECK(sluice_operation_poll(op) == 0);
 	sluice_operation_free(op);
@@ -667,7 +667,7 @@ static void others_can_wait(void)
 	CHECK(!sluice_context_read(ring, ends[0], &all, SLUICE_CURRENT, &op));
 	CHECK(!sluice_context_submit(ring) && poll(&look, 1, 20) == 0);
 	CHECK(!sluice_context_wait(ring, 0, &completed) && completed == 0);
-	/* it is woken, and soon */
+	/* the loop is woken, and soon */
 	CHECK(!pthread_create(&other, NULL, write_later, &ends[1]));
 	began = sluice_after(0);
 	while (sluice_operation_done(op) == 0 || sluice_operation_done(ready) == 0) {
@@ -678,7 +678,7 @@ static void others_can_wait(void)
 	}
 	CHECK(sluice_after(-5000000000) < began);
 	CHECK(!pthread_join(other, NULL));
-	/* what is taken in is told no more */
+	/* completions that were taken in are not reported again */
 	CHECK(!sluice_context_submit(ring) && poll(&look, 1, 0) == 0);
 	CHECK(!sluice_operation_wait(op, 0, &n) && n == 4);
 	CHECK(!sluice_operation_wait(ready, 0, &n) && n & POLLIN);
@@ -700,7 +700,7 @@ static void time_is_monotonic(void)
 	sluice_operation_free(op);
 }
 
-/* Handles may go in any order: the operation keeps the ring and the memory. */
+/* Handles may be freed in any order: the operation keeps the ring and the memory. */
 static void the_order_of_ends_is_free(void)
 {
 	struct sluice_slice all = part(0, SLUICE_TO_END);
@@ -718,10 +718,10 @@ static void the_order_of_ends_is_free(void)
 	close(ends[1]);
 }
 
-/* The sanitizers end a process that has no memory. */
+/* The sanitizers end a process that is out of memory. */
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 #define MAY_LACK_MEMORY
-/* No exception gets out: a batch of a million operations in little memory. */
+/* No exception escapes: a batch of a million operations in little memory. */
 static void no_memory_is_an_error(void)
 {
 	struct rlimit before, little = {0, 0};
@@ -811,7 +811,7 @@ static const struct test tests[] = {
 	TEST(what_is_missing_is_told),
 };
 
-/* For a script: what is said of a path, as JSON. */
+/* For a script: the explanation of a path, as JSON. */
 static int explain(const char *a, const char *b)
 {
 	sluice_topology *machine;

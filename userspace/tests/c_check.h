@@ -10,9 +10,9 @@
 #include "sluice.h"
 
 extern int bad;		    /* checks of this test that failed */
-extern const char *skipped; /* why this test cannot be made here */
+extern const char *skipped; /* why this test cannot run here */
 
-/* Where it fails, say so and leave the test. */
+/* If it fails, report it and leave the test. */
 #define CHECK(what) \
 	do { \
 		if (!(what)) { \
@@ -23,7 +23,7 @@ extern const char *skipped; /* why this test cannot be made here */
 		} \
 	} while (0)
 
-/* It fails with @number, and the error has @text in it. */
+/* The call fails with @number, and its error has @text in it. */
 #define FAILS(call, number, text) \
 	do { \
 		int got_ = (call); \
@@ -53,9 +53,9 @@ struct test {
 };
 
 /*
- * Run all, or the one that is named. Each with its own @before, which gives 0 where
- * it is good, and @after.
- * The exit status: 1 if one failed.
+ * Run all tests, or the one that is named. Each has its own @before, which returns 0 on
+ * success, and @after.
+ * The exit status is 1 if one failed.
  */
 int run_tests(const struct test *tests, size_t count, const char *only,
 	      int (*before)(void), void (*after)(void));

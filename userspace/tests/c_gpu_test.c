@@ -16,7 +16,7 @@ static sluice_buffer *host, *out, *vram;
 static sluice_batch *batch;
 static unsigned char *host_bytes, *out_bytes;
 
-/* For groups: two GPUs, and memory of each, which the CPU sees. */
+/* For groups: two GPUs, and memory in each, which the CPU sees. */
 enum { RANKS = 2, BLOCK = 1003, WHOLE = RANKS * BLOCK };
 
 static struct {
@@ -48,7 +48,7 @@ static int open_all(void)
 
 static void close_all(void)
 {
-	/* Any order will do. */
+	/* any order will do */
 	sluice_context_close(ring);
 	sluice_device_close(gpu);
 	sluice_buffer_free(host);
@@ -100,7 +100,7 @@ static int open_group(void)
 	return sluice_group_create(ring, gpus, RANKS, &two.group);
 }
 
-/* Wait for what was started, and let go of it. */
+/* Wait for the started operation, and free it. */
 static int finish(int started, sluice_operation *op, uint64_t *value)
 {
 	int err = started;
@@ -200,7 +200,7 @@ static void a_batch_has_an_outcome(void)
 static void all_operations_work(void)
 {
 	struct sluice_slice a = of(vram, 0, 4096), b = of(vram, 4096, 4096);
-	/* the engines add in video memory only */
+	/* the engines can add in video memory only */
 	struct sluice_slice word = of(out, 8192, 8), count = of(vram, 16384, 8);
 	struct sluice_slice counted = of(out, 8200, 8);
 	struct sluice_slice note = of(out, 8256, 64), rect = of(vram, 8192, 4096);
@@ -244,7 +244,7 @@ static void all_operations_work(void)
 	CHECK(record->status == SLUICE_RECORD_DONE && record->end >= record->start);
 }
 
-/* Pages in reverse order go to video memory by one call, and back by another one. */
+/* Pages in reverse order go to video memory by one call, and back by another. */
 static void many_copies_go_by_one_call(void)
 {
 	enum { pages = SIZE / 4096 };
@@ -271,7 +271,7 @@ static void many_copies_go_by_one_call(void)
 
 /*
  * Blocks of a cache in video memory are gathered, and scattered to other blocks, with
- * guard bytes behind each that nobody writes to.
+ * guard bytes after each that nothing writes to.
  */
 static void blocks_are_gathered_and_scattered(void)
 {
@@ -293,7 +293,7 @@ static void blocks_are_gathered_and_scattered(void)
 	CHECK(!sluice_batch_barrier(batch));
 	CHECK(!sluice_kv_parts(&shape, &cache, to, 3, SLUICE_KV_WRITE, parts, 18, &n));
 	CHECK(n == 18 && !sluice_batch_scatter(batch, parts, n, &row) && !run(NULL));
-	/* the same by the CPU */
+	/* compare with the CPU */
 	for (i = 0; i < n; i++) {
 		size_t plane = i / 3 * 16;
 
@@ -312,7 +312,7 @@ static void waits_wait_or_give_up(void)
 	sluice_operation *op;
 
 	WANTS_SERIES();
-	/* with emulated time much more may be taken for a hang */
+	/* with emulated time, much more may be taken for a hang */
 	CHECK(!sluice_device_limits(gpu, &limits));
 	CHECK(!sluice_batch_wait(batch, &word, SLUICE_GREATER_EQUAL, 7, 0xff,
 				 limits.wait_ns / 4));
@@ -379,7 +379,7 @@ static int run_collective(sluice_collective *what, uint64_t *value)
 	return finish(err, op, value);
 }
 
-/* Block @there of what @r gets is block @here of what @by has. */
+/* Block @there of what rank @r gets is block @here of rank @by. */
 static int got(int r, int there, int by, int here)
 {
 	return !memcmp(two.got[r] + there * BLOCK, two.had[by] + here * BLOCK, BLOCK);
@@ -405,7 +405,7 @@ static void blocks_go_between_all(void)
 	CHECK(!run_collective(all, &n) && n == RANKS * WHOLE);
 	for (int r = 0; r < RANKS; r++)
 		CHECK(got(r, 0, 0, r) && got(r, 1, 1, r));
-	/* to where they are: each pair swaps */
+	/* in place: each pair swaps */
 	CHECK(!sluice_group_all_to_all(two.group, two.from, two.from, NULL, &all));
 	CHECK(sluice_collective_variant(all) == SLUICE_VARIANT_SWAP);
 	CHECK(!run_collective(all, &n) && n == 2 * BLOCK);
@@ -435,7 +435,7 @@ static void blocks_go_to_and_from_a_root(void)
 	CHECK(!sluice_group_scatter(two.group, 1, there, &two.from[1], NULL, &all));
 	CHECK(!run_collective(all, &n) && n == WHOLE);
 	CHECK(got(0, 0, 1, 0) && got(1, 0, 1, 1));
-	/* the root alone has moved something */
+	/* only the root has moved something */
 	CHECK(!sluice_group_broadcast(two.group, 1, two.from, NULL, &all));
 	CHECK(!sluice_collective_run(all, &op));
 	sluice_collective_free(all);
@@ -448,7 +448,7 @@ static void blocks_go_to_and_from_a_root(void)
 	CHECK(!memcmp(two.had[1], host_bytes + WHOLE, WHOLE));
 }
 
-/* A busy machine may release it later than the engines hold it: then once more. */
+/* On a busy machine it may be released later than the engines hold it: try again. */
 static void a_prelaunched_run_is_held(void)
 {
 	struct sluice_collective_options o = {.size = sizeof(o),
@@ -475,7 +475,7 @@ static void a_prelaunched_run_is_held(void)
 	CHECK(!err && held && second == -EBUSY && n == RANKS * WHOLE);
 	sluice_operation_free(op);
 	CHECK(got(0, 1, 1, 0));
-	/* nobody releases it */
+	/* it is never released */
 	CHECK(!sluice_collective_run(all, &op));
 	FAILS(finish(0, op, &n), ETIMEDOUT, "");
 	sluice_collective_free(all);
@@ -550,7 +550,7 @@ static void shared_memory_migrates(void)
 	FAILS(sluice_device_prefetch(gpu, &all), EINVAL, "migrate");
 }
 
-/* Out of one buffer, into the other GPU and this one, and mapped for the CPU. */
+/* Exported from one buffer, imported by the other GPU and this one, mapped for the CPU. */
 static void dmabufs_go_out_and_in(void)
 {
 	sluice_device *other;

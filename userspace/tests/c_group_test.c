@@ -14,15 +14,15 @@
 
 enum { RANKS = 2, BLOCK = 1003, WHOLE = RANKS * BLOCK };
 
-/* Where they are in each process's memory. */
+/* The layout of each process's memory. */
 enum { FROM = 0, TO = WHOLE, STAGING = 2 * WHOLE, SIZE = 4 * WHOLE };
 
 #define PATIENCE 60000000000 /* ns */
 
-/* One of the two. */
+/* The state of one of the two processes. */
 static struct {
 	unsigned rank;
-	int link; /* to the other */
+	int link; /* to the other process */
 	char path[64];
 	sluice_context *ring;
 	sluice_device *gpu;
@@ -34,7 +34,7 @@ static struct {
 	sluice_buffer *of_rank[RANKS];
 	/* hosts */
 	sluice_host_group *hosts;
-	int broken; /* what the transport gives instead of moving something */
+	int broken; /* what the transport returns instead of moving data */
 } me;
 
 static int nothing(void)
@@ -56,7 +56,7 @@ static void open_own(void)
 	me.bytes = data;
 }
 
-/* In an order that nobody would choose. */
+/* In an unusual order. */
 static void close_own(void)
 {
 	sluice_context_close(me.ring);
@@ -69,7 +69,7 @@ static void close_own(void)
 	sluice_buffer_free(me.memory);
 }
 
-/* Before anything is opened: a child must not use what its parent has. */
+/* Before anything is opened: a child must not use its parent's handles. */
 static void in_two(void (*part)(void))
 {
 	pid_t child[RANKS];
@@ -109,7 +109,7 @@ static unsigned char pattern(unsigned rank, unsigned i)
 	return (unsigned char)(rank * 101 + i * 7 + i / 256);
 }
 
-/* What each has to send. */
+/* The data that each rank has to send. */
 static void fill(void)
 {
 	for (unsigned i = 0; i < WHOLE; i++)
@@ -117,7 +117,7 @@ static void fill(void)
 	memset(me.bytes + TO, 0xee, WHOLE);
 }
 
-/* Block @there of what this one gets is block @here of what @by has. */
+/* Block @there of what this rank gets is block @here of rank @by. */
 static int got(int there, unsigned by, int here)
 {
 	for (int i = 0; i < BLOCK; i++)
@@ -145,7 +145,7 @@ static void meet(void)
 	CHECK(sluice_group_ranks(me.group) == RANKS);
 }
 
-/* When all expect it; and nobody goes on before all have it. */
+/* Runs when all expect it; no rank goes on before all have their data. */
 static int run(sluice_collective *what, uint64_t *value)
 {
 	sluice_operation *op;
@@ -185,7 +185,7 @@ static void processes_exchange(void)
 	CHECK(got(0, 0, (int)me.rank) && got(1, 1, (int)me.rank));
 }
 
-/* Each sends the other a block, and rank 1 itself one byte. */
+/* Each sends the other a block, and rank 1 sends itself one byte. */
 static void processes_send(void)
 {
 	struct sluice_message all[3] = {
@@ -208,7 +208,7 @@ static void processes_send(void)
 	CHECK(!run(what, &n) && n == WHOLE + 1);
 	CHECK(me.rank ? got(0, 0, 0) : got(0, 1, 1));
 	CHECK(me.bytes[TO + BLOCK] == (me.rank ? pattern(1, 5) : 0xee));
-	/* a mistake of one process, the others hear of, and are at the same call */
+	/* the others are told of one process's mistake, and stay at the same call */
 	options.variant = me.rank ? 99 : 0;
 	FAILS(sluice_group_send(me.group, all, 3, &options, &what), EINVAL,
 	      me.rank ? "99 is no enum" : "");
@@ -253,7 +253,7 @@ static int all_received(void *to, size_t size)
 	return recv(me.link, to, size, MSG_WAITALL) == (ssize_t)size ? 0 : -ECONNRESET;
 }
 
-/* The bytes of memory that the library has handed to the transport. */
+/* The bytes of the memory that the library has passed to the transport. */
 static unsigned char *seen(const struct sluice_slice *memory)
 {
 	void *data = NULL;
@@ -263,7 +263,7 @@ static unsigned char *seen(const struct sluice_slice *memory)
 	return (unsigned char *)data + memory->offset;
 }
 
-/* This host's part to the other, and its part to here. */
+/* Sends this host's part to the other, and receives the other's. */
 static int exchanged(const unsigned char *mine, unsigned char *theirs, size_t size)
 {
 	int err = all_sent(mine, size);
@@ -441,7 +441,7 @@ static void hosts_hear_of_mistakes(void)
 	CHECK(!none);
 }
 
-/* What its functions return is what the library's do. */
+/* The library's functions return what the transport's return. */
 static void the_transport_fails(void)
 {
 	struct sluice_slice to = here(TO, WHOLE), one = here(FROM, BLOCK);

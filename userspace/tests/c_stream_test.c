@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The C API between two nodes with soft RoCE, from C: each test has a process for
- * each end. scripts/guest/c-api makes the nodes a and b.
+ * The C API between two nodes with soft RoCE, from C: each test has one process per
+ * end. scripts/guest/c-api makes the nodes a and b.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -19,10 +19,10 @@
 static const char address_b[] = "10.77.0.2";
 static const int64_t seconds = 1000000000;
 
-/* From the end that listens to the other one: its port. */
+/* The listening end tells the other one its port here. */
 static int ports[2];
 
-/* Of one end; each has a process of its own. */
+/* The state of one end; each end is a process of its own. */
 static sluice_context *ring;
 static sluice_nic *nic;
 static sluice_endpoint *peer;
@@ -80,7 +80,7 @@ static int connect_with(const char *text)
 
 static void close_all(void)
 {
-	/* Any order will do. */
+	/* any order will do */
 	sluice_context_close(ring);
 	sluice_nic_close(nic);
 	sluice_endpoint_close(peer);
@@ -105,7 +105,7 @@ static int finish(int started, sluice_operation *op, uint64_t *value)
 	return finish_at(started, op, value, sluice_after(60 * seconds));
 }
 
-/* The same bytes at both ends. */
+/* Equal at both ends. */
 static unsigned char byte_at(uint64_t i)
 {
 	return (unsigned char)(i * 2654435761u >> 13);
@@ -168,7 +168,7 @@ static int receive(const struct sluice_sink *sink, uint64_t *value)
 	return finish(err, op, value);
 }
 
-/* Scattered memory goes into memory that is scattered otherwise. */
+/* Scattered memory goes into memory that is scattered differently. */
 
 static void send_memory(void)
 {
@@ -189,7 +189,7 @@ static void send_memory(void)
 	CHECK(!connect_with(NULL) &&
 	      !strncmp(sluice_endpoint_peer(peer), address_b, 9));
 	CHECK(!sluice_sender_create(peer, NULL, &sender));
-	/* the stream keeps it, and the operation the memory */
+	/* the stream keeps the endpoint, and the operation the memory */
 	sluice_endpoint_close(peer);
 	peer = NULL;
 	FAILS(sluice_sender_report(sender, &report), EINVAL, "in full");
@@ -236,8 +236,8 @@ static void receive_memory(void)
 }
 
 /*
- * Blocks of a KV cache go to other blocks of another one, that has room behind each. A
- * part is made of bytes that no other has.
+ * Blocks of a KV cache go to other blocks of another cache, which has room after each. A
+ * part consists of bytes that no other part has.
  */
 
 static const uint32_t kv_from[] = {5, 2}, kv_to[] = {0, 7};
@@ -313,7 +313,7 @@ static void receive_blocks(void)
 	sluice_buffer_free(cache.buffer);
 }
 
-/* File to video memory here, by RDMA in place, and there to video memory. */
+/* File to video memory here, in place by RDMA, and there to video memory. */
 
 static int open_gpu(const char *name, sluice_device **gpu,
 		    struct sluice_stream_options *o)
@@ -398,7 +398,7 @@ static void receive_in_gpu(void)
 	sluice_device_close(gpu);
 }
 
-/* What the receiver does not want. */
+/* A stream that the receiver refuses. */
 
 static void send_unwanted(void)
 {
@@ -419,7 +419,7 @@ static void send_unwanted(void)
 	CHECK(!sluice_sender_create(peer, &o, &sender));
 	FAILS(send_source(&source, NULL), EREMOTEIO, "the disk is full");
 	CHECK(sluice_last_error()->code == SLUICE_ERROR_PEER_ERROR);
-	/* nothing more can be done with it */
+	/* the sender cannot be used any more */
 	FAILS(send_source(&source, NULL), ECANCELED, "make another one");
 	close(source.file);
 }
@@ -434,11 +434,11 @@ static void refuse_it(void)
 	CHECK(!next(&n) && n == 1);
 	CHECK(!sluice_receiver_refuse(receiver, "the disk is full", &op));
 	CHECK(!finish(0, op, NULL));
-	/* the sender gives up, and says why */
+	/* the sender gives up, and tells why */
 	FAILS(next(&n), EREMOTEIO, "the disk is full");
 }
 
-/* One that guesses, and one that knows. */
+/* One peer guesses the token, and one knows it. */
 
 static void guess_and_know(void)
 {
@@ -473,7 +473,7 @@ static void turn_one_away(void)
 	sluice_buffer_free(memory);
 }
 
-/* To connect and to accept as operations. */
+/* Connecting and accepting as operations. */
 
 static void connect_begun(void)
 {
@@ -481,7 +481,7 @@ static void connect_begun(void)
 	uint16_t port;
 
 	CHECK(!open_card("rxe-a"));
-	/* nobody listens there, until it is cancelled */
+	/* no listener there, until it is cancelled */
 	CHECK(!sluice_endpoint_begin(nic, address_b, 1, NULL, SLUICE_NEVER, &op));
 	FAILS(sluice_endpoint_take(op, &peer), EINVAL, "not done");
 	FAILS(sluice_operation_wait(op, sluice_after(200000000), NULL), EINPROGRESS,
@@ -522,7 +522,7 @@ static void accept_begun(void)
 	sluice_buffer_free(memory);
 }
 
-/* Messages, until one of both goes. */
+/* Messages, until one of the two leaves. */
 
 static void say_something(void)
 {
@@ -560,7 +560,7 @@ static void hear_it(void)
 	sluice_buffer_free(memory);
 }
 
-/* A sender that gives up in the middle: of a pipe that gives no more. */
+/* A sender that gives up midway: its pipe gives no more data. */
 
 static void send_half(void)
 {
@@ -581,7 +581,7 @@ static void send_half(void)
 	CHECK(!connect_with(NULL) && !sluice_sender_create(peer, &o, &sender));
 	CHECK(!sluice_sender_send(sender, &source, &op));
 	FAILS(sluice_sender_send(sender, &source, &more), EBUSY, "under way");
-	/* the stream moves while something else is waited for */
+	/* the stream moves while the test waits for another operation */
 	CHECK(!sluice_context_read(ring, waits[0], &all, SLUICE_CURRENT, &other));
 	for (int i = 0; i < 1000 && progress.bytes < 65536; i++) {
 		FAILS(sluice_operation_wait(other, sluice_after(20000000), NULL),
@@ -595,7 +595,7 @@ static void send_half(void)
 	FAILS(sluice_sender_progress(sender, &progress), ECANCELED, "broke off");
 	sluice_operation_free(op);
 	sluice_operation_free(other);
-	/* what the pipe holds now is nobody's */
+	/* what is written to the pipe now stays in it */
 	CHECK(write(ends[1], "x", 1) == 1 && read(ends[0], bytes, 9) == 1);
 	sluice_buffer_free(memory);
 }
@@ -615,7 +615,7 @@ static void receive_half(void)
 	close(sink.file);
 }
 
-/* Half of a file is there already. */
+/* The receiver already has half of a file. */
 
 static void send_the_rest(void)
 {
@@ -673,7 +673,7 @@ static pid_t start(const char *name, void (*end)(void))
 		printf("# there is no node %s\n", name);
 		_exit(1);
 	}
-	/* Nothing may hang for ever. */
+	/* Nothing may hang forever. */
 	alarm(100);
 	end();
 	if (!bad)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Calls of a driver that wants to be asked again.
+// Calls of a driver that asks to be called again.
 #include "call.hpp"
 
 #include <cstdarg>
@@ -12,11 +12,11 @@
 namespace {
 
 constexpr unsigned long of_test = 0xdeadbeef;
-std::deque<int> answers; // numbers of errno; 0: it went well
+std::deque<int> answers; // errno values; 0: success
 
 } // namespace
 
-// In place of the C library's, in this program.
+// Replaces the C library's function in this program.
 extern "C" int ioctl(int fd, unsigned long request, ...) noexcept
 {
 	va_list list;

@@ -30,7 +30,7 @@ using nlohmann::json;
 namespace {
 
 struct CommandLineTest : ::testing::Test {
-	/// On the machine made of files.
+	/// Runs on the machine made of files.
 	int run(std::vector<const char *> words)
 	{
 		words.insert(words.begin(), {"sluice", "--sysroot", root.c_str()});
@@ -53,7 +53,7 @@ struct CommandLineTest : ::testing::Test {
 
 	json parsed() { return json::parse(out.str(), nullptr, false); }
 
-	/// Two sockets, with a GPU, a NIC and a disk each, below a switch each.
+	/// Two sockets, each with a switch that has a GPU, a NIC and a disk below it.
 	void two_sockets()
 	{
 		machine.patched_kernel();
@@ -96,7 +96,7 @@ struct CommandLineTest : ::testing::Test {
 	std::ostringstream out, err;
 };
 
-/// A machine where all is well, as far as asking tells.
+/// A machine where all is well, as far as it can be asked.
 facts well(const fake_machine &machine)
 {
 	facts of;
@@ -251,7 +251,7 @@ struct CopyTest : CommandLineTest {
 
 TEST_F(CopyTest, APathThatCannotBeLookedAtIsAnError)
 {
-	// Root may look anywhere, but not through a link to itself.
+	// Root may look anywhere, but cannot follow a link to itself.
 	std::filesystem::create_symlink("loop", path("loop"));
 	EXPECT_EQ(copy("loop"), 9);
 	EXPECT_NE(err.str().find("/loop: "), std::string::npos) << err.str();
@@ -269,7 +269,7 @@ TEST_F(CopyTest, ALinkWithTheNameOfThePartIsNotFollowed)
 	EXPECT_EQ(text_of("to"), "what is copied");
 }
 
-// It may be what is copied.
+// It may be the file that is copied.
 TEST_F(CopyTest, WhatHasTheNameOfThePartIsKept)
 {
 	write("to.part", "somebody's");
@@ -298,7 +298,7 @@ TEST_F(CopyTest, APartBelongsToOneProcessAtATime)
 	ASSERT_FALSE(second);
 	EXPECT_NE(second.error().message().find("another process"),
 		  std::string_view::npos);
-	// Of who has been about to open it when it got its name.
+	// Another process may have been about to open it when it was renamed.
 	EXPECT_TRUE(put_in_place(first->get(), path("to.part"), path("to"), false));
 	std::filesystem::create_hard_link(path("to"), path("to.part"));
 	*first = {};
@@ -317,7 +317,7 @@ TEST_F(CopyTest, RightsAreThoseOfTheFile)
 	std::filesystem::permissions(path("from"), mine);
 	EXPECT_EQ(copy("to"), 0) << err.str();
 	EXPECT_EQ(rights("to"), mine);
-	// A file that is replaced keeps its own.
+	// A file that is replaced keeps its rights.
 	std::filesystem::permissions(path("from"), mine | perms::others_read);
 	EXPECT_EQ(run({"copy", "--quiet", "--overwrite", path("from").c_str(),
 		       path("to").c_str()}),
@@ -340,8 +340,8 @@ TEST_F(CopyTest, AFileThatIsReplacedKeepsItsOwner)
 	EXPECT_EQ(st.st_gid, 65534u);
 }
 
-// What is in it is out of the way when the same is tried again. The signal comes as soon as
-// the file is there, which is before the process can know that it is its own.
+// A left-over part does not block a second attempt. The signal comes as soon as the file is
+// there, which is before the process can know that it owns the file.
 TEST_F(CopyTest, ACopyThatASignalEndsLeavesNothing)
 {
 	const std::string part = path("to.part");
@@ -409,7 +409,7 @@ TEST_F(CommandLineTest, DataAndDocumentDoNotShareStandardOutput)
 	EXPECT_NE(err.str().find("--report"), std::string::npos) << err.str();
 }
 
-// A report of another day is none of today's.
+// A report of an earlier run must not pass for a new one.
 TEST_F(CopyTest, AReportSaysThatNothingWasMoved)
 {
 	write("report", "of yesterday");
@@ -438,7 +438,7 @@ TEST(Child, IsAskedToEndAndThenKilled)
 {
 	int ends[2];
 
-	ASSERT_EQ(::pipe(ends), 0); // and is inherited
+	ASSERT_EQ(::pipe(ends), 0); // inherited by the child
 	const std::string ready = std::format(
 		"; echo >&{}; sleep 60 </dev/null >/dev/null 2>&1 & wait; wait",
 		ends[1]);
@@ -446,7 +446,7 @@ TEST(Child, IsAskedToEndAndThenKilled)
 		char byte;
 		auto one = child::start({"bash", "-c", trap + ready});
 		EXPECT_TRUE(one);
-		EXPECT_EQ(::read(ends[0], &byte, 1), 1); // it has its trap
+		EXPECT_EQ(::read(ends[0], &byte, 1), 1); // its trap is set
 		return std::move(one.value());
 	};
 	auto first = start("trap 'exit 7' TERM");
@@ -517,7 +517,7 @@ TEST_F(CommandLineTest, NamesThatAreNoTextAreShown)
 	EXPECT_EQ(parsed()["disks"].size(), 1u);
 }
 
-/// "NAME=VALUE", in order, of what was printed for a shell.
+/// "NAME=VALUE", in order, from the output for a shell.
 std::vector<std::string> exported(const std::string &text)
 {
 	std::vector<std::string> all;
@@ -591,13 +591,13 @@ TEST_F(CommandLineTest, EnvRefusesWhatItCannotName)
 	EXPECT_NE(err.str().find("nccl"), std::string::npos) << err.str();
 	EXPECT_EQ(run({"env", "ucx", "--nic", "mlx5_9"}), 4);
 	EXPECT_NE(err.str().find("mlx5_9"), std::string::npos) << err.str();
-	// a shell would run what is in the name
+	// a shell would run a command in the name
 	machine.soft_nic("rxe;true", "eth0");
 	EXPECT_EQ(run({"env", "ucx", "--nic", "rxe;true"}), 4);
 	EXPECT_NE(err.str().find("letters"), std::string::npos) << err.str();
 }
 
-// Names of devices, interfaces and files are somebody's choice, and a terminal obeys.
+// Devices, interfaces and files may have any name, and a terminal obeys.
 TEST_F(CommandLineTest, WhatATerminalObeysIsNotPrinted)
 {
 	auto plain = [](const std::string &text) {
@@ -714,7 +714,7 @@ TEST_F(CommandLineTest, DoctorSeesWhatEnginesAreTold)
 			tell(engine);
 		}
 	}
-	// with soft RoCE there is one more
+	// soft RoCE has one more
 	tell("ucx");
 	machine.soft_nic("rxe0", "eth0");
 	of.machine = *topology::read(machine.root());
@@ -722,7 +722,7 @@ TEST_F(CommandLineTest, DoctorSeesWhatEnginesAreTold)
 	EXPECT_NE(find(of, "ucx").found.find("UCX_UD_VERBS_ETH_DGID_CHECK is not set"),
 		  std::string::npos)
 		<< find(of, "ucx").found;
-	// what was told for UCX says nothing of Open MPI
+	// settings for UCX do not count for Open MPI
 	EXPECT_EQ(find(of, "openmpi").is, verdict::ok);
 }
 

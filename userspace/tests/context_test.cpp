@@ -113,7 +113,7 @@ TEST_F(ContextTest, DestroyingDrains)
 	{
 		auto op = start();
 	}
-	// Had the read been left behind, it would take this.
+	// If the read had been left behind, it would take this.
 	put("kept");
 	char text[5] = {};
 	EXPECT_EQ(::read(out.get(), text, 4), 4);
@@ -142,7 +142,7 @@ TEST_F(ContextTest, TooManyAreRefusedAndNoneIsLost)
 	EXPECT_EQ(more.wait().error().code(), errc::busy);
 	for (auto &op : all)
 		EXPECT_FALSE(op.poll());
-	// One takes it all.
+	// One operation takes it all.
 	put("12345678");
 	EXPECT_EQ(ring->run_once(after(10s)), 1u);
 	EXPECT_EQ(std::ranges::count_if(all, &operation::poll), 1);
@@ -190,8 +190,8 @@ struct large_block : detail::memory_block {
 
 } // namespace
 
-// Of what is asked for, fewer bytes may be moved; but not the rest of 4 GiB, which may
-// be none, and would be taken for the end of the file.
+// An operation may move fewer bytes than asked for; but not its length modulo 4 GiB, which
+// may be 0, and would be taken for the end of the file.
 TEST_F(ContextTest, LengthsOfMoreThan32BitsAreCut)
 {
 	buffer large(new large_block);
@@ -277,7 +277,7 @@ TEST_F(ContextTest, ChainEndsAtAFailure)
 	EXPECT_EQ(::lseek(file.get(), 0, SEEK_END), 0);
 }
 
-// What fails before it becomes a request is part of the chain, too.
+// An operation that fails before it becomes a request is part of the chain, too.
 TEST_F(ContextTest, ChainEndsAtWhatCouldNotBeStarted)
 {
 	auto file = temporary();
@@ -296,7 +296,7 @@ TEST_F(ContextTest, ChainEndsAtWhatCouldNotBeStarted)
 	EXPECT_EQ(::lseek(file.get(), 0, SEEK_END), 10);
 }
 
-// It needs nothing of what is before it.
+// It does not depend on the operations before it.
 TEST_F(ContextTest, WhatCouldNotBeStartedInAChainIsDone)
 {
 	operation first, bad;
@@ -312,7 +312,7 @@ TEST_F(ContextTest, WhatCouldNotBeStartedInAChainIsDone)
 	EXPECT_EQ(first.wait().error().code(), errc::cancelled);
 }
 
-// The kernel links no further than one call reaches.
+// The kernel links requests only within one call.
 TEST_F(ContextTest, AChainThatIsOpenIsNotSubmitted)
 {
 	auto file = temporary();
@@ -375,7 +375,7 @@ struct ChainTest : ContextTest {
 		third = ring->write(file.get(), memory.part(0, 3), 3);
 	}
 
-	/// The read goes on, and nothing else has been done.
+	/// The read goes on, and nothing else was done.
 	void expect_the_read_alone()
 	{
 		EXPECT_FALSE(first.poll());
@@ -433,7 +433,7 @@ TEST_F(ChainTest, ThePartThatRunsIsCancelledWithAllBehindIt)
 	EXPECT_EQ(::lseek(file.get(), 0, SEEK_END), 0);
 }
 
-// Nobody has to wait for what is before it.
+// Destroying it does not wait for the parts before it.
 TEST_F(ChainTest, APartThatIsDestroyedWhileItWaitsNeverBegins)
 {
 	auto begun = clock::now();
@@ -446,7 +446,7 @@ TEST_F(ChainTest, APartThatIsDestroyedWhileItWaitsNeverBegins)
 	expect_the_read_alone();
 }
 
-// The same of one that is no file's, for which nobody waits a limited time else.
+// The same for an operation without a file, where destruction otherwise has no time limit.
 TEST_F(ContextTest, ASleepThatIsDestroyedWhileItWaitsNeverBegins)
 {
 	auto begun = clock::now();
@@ -461,7 +461,7 @@ TEST_F(ContextTest, ASleepThatIsDestroyedWhileItWaitsNeverBegins)
 	sleep = {};
 	EXPECT_LT(clock::now() - begun, 5s);
 	put("abc");
-	// It reads fewer bytes than it was to: that alone ends a chain, too.
+	// It reads fewer bytes than asked for: that alone ends a chain, too.
 	EXPECT_EQ(first.wait_until(after(10s)), 3u);
 	while (ring->run_once(after(20ms)).value_or(0))
 		;
@@ -561,7 +561,7 @@ TEST_F(ContextTest, CoroutinesCopy)
 	EXPECT_EQ(copying.run(*ring), 5u);
 }
 
-// Each waits by itself, and none looks before.
+// Each coroutine waits by itself, without polling first.
 TEST_F(ContextTest, CoroutinesEnterTheKernelOnceForEachWait)
 {
 	auto before = ring->system_calls();
@@ -578,7 +578,7 @@ TEST_F(ContextTest, CoroutinesNest)
 	EXPECT_EQ(two_naps(*ring).run(*ring), 2);
 }
 
-// To wait cuts the chain; who waits for the task is not left waiting.
+// Waiting cuts the chain; the waiter of the task is not left waiting.
 TEST_F(ContextTest, ATaskGoesOnWhileAChainIsOpen)
 {
 	int count = 0;
@@ -596,7 +596,7 @@ TEST_F(ContextTest, ATaskGoesOnWhileAChainIsOpen)
 	EXPECT_TRUE(ring->write(file.get(), memory.part(0, 1), 0).wait());
 }
 
-// What a coroutine starts then is no part of the chain that is cut.
+// What a coroutine starts then is not part of the chain that is cut.
 TEST_F(ContextTest, ATaskMayStartMoreWhileAChainIsOpen)
 {
 	auto napping = two_naps(*ring);
@@ -605,7 +605,7 @@ TEST_F(ContextTest, ATaskMayStartMoreWhileAChainIsOpen)
 	EXPECT_EQ(napping.run(*ring), 2);
 }
 
-// It may be the coroutine's own.
+// The chain may be the coroutine's own.
 TEST_F(ContextTest, AChainThatACoroutineEndsHasEnded)
 {
 	auto chained = [](context &in) -> task<int> {
@@ -634,7 +634,7 @@ TEST_F(ContextTest, AnOperationMayBeMovedWhileItIsAwaited)
 	EXPECT_EQ(moved.wait(), 3u);
 }
 
-// Its operation is gone, and another one has its place.
+// Its operation is gone, and another operation has its place.
 TEST_F(ContextTest, ATaskThatIsDestroyedLateTakesNobodysPlace)
 {
 	int first = 0, second = 0;
@@ -660,7 +660,7 @@ TEST_F(ContextTest, ATaskThatIsDestroyedDrains)
 	EXPECT_EQ(memory.users(), 1u);
 }
 
-// Its operation is done, and it goes away before it is resumed.
+// Its operation is done, and the task is destroyed before it is resumed.
 TEST_F(ContextTest, ATaskThatIsDestroyedInTheQueueIsNotResumed)
 {
 	int count = 0;
@@ -672,7 +672,7 @@ TEST_F(ContextTest, ATaskThatIsDestroyedInTheQueueIsNotResumed)
 	EXPECT_EQ(count, 0);
 }
 
-// The operation is somebody else's, and lives on.
+// The operation has another owner, and lives on.
 TEST_F(ContextTest, AnOperationDoesNotResumeATaskThatIsDestroyed)
 {
 	int count = 0;

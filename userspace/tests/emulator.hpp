@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Emulated GPUs, as tests disturb and watch them.
+// Access to emulated GPUs, for tests that disturb and watch them.
 #pragma once
 
 #include <fcntl.h>
@@ -36,7 +36,7 @@ public:
 	}
 	bool there() const { return bool(port_); }
 
-	/// @param gpu by the emulator's number, which need not be the driver's
+	/// @param gpu the emulator's number, which may differ from the driver's
 	/// @return its answer, which ends with "ok"
 	std::string tell(unsigned gpu, const std::string &what)
 	{
@@ -55,7 +55,7 @@ public:
 		EXPECT_TRUE(answer.ends_with("ok\n")) << what << ": " << answer;
 		return answer;
 	}
-	/// What a GPU has counted under this name.
+	/// The value of a GPU's counter of this name.
 	long count(unsigned gpu, const std::string &name)
 	{
 		std::string stats = tell(gpu, "stats"), key = "\"" + name + "\":";

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The programs of examples/, as they were built in the directory that EXAMPLES names. The
-class Host needs no device: installed_test.py runs it. For the others, scripts/guest/examples
+"""The programs of examples/, as built in the directory that EXAMPLES names. The class
+Host needs no device: installed_test.py runs it. For the others, scripts/guest/examples
 makes the nodes a and b, and there are two GPUs."""
 
 import hashlib
@@ -17,11 +17,11 @@ import unittest
 
 BUILT = pathlib.Path(os.environ["EXAMPLES"])
 SOURCE = pathlib.Path(__file__).resolve().parent.parent / "examples"
-# The kernel has no patch.
+# The kernel has no patches.
 STOCK = os.environ.get("KERNEL") == "stock"
 HAS_MODULE = importlib.util.find_spec("sluice")
 ADDRESS_B = "10.77.0.2"
-# On a machine with much else to do, Python takes more than a minute to begin.
+# On a machine with much other work, Python takes more than a minute to start.
 PATIENT = ("--timeout", "240")
 
 series = unittest.skipIf(STOCK, "the base's kernel has no batches and no alias")
@@ -29,7 +29,7 @@ module = unittest.skipUnless(HAS_MODULE, "the Python module is not built")
 
 
 def command(program):
-    """An example by the name of its file: what has no suffix was built."""
+    """The command of an example, by the name of its file: built if it has no suffix."""
     if program.endswith(".py"):
         return [sys.executable, SOURCE / program]
     return [BUILT / program]
@@ -174,10 +174,10 @@ class Gpu(Test):
 
 
 class Nodes(Test):
-    """One end in the node a, the other one in b, with a GPU each."""
+    """One end in the node a, the other end in b, with a GPU each."""
 
     def both(self, there, here):
-        """What the ends say; first the one that waits for a peer."""
+        """The output of both ends, which start with the one that waits for a peer."""
         ends = [self.start(words[0], *words[1:], node=node)
                 for node, words in (("b", there), ("a", here))]
         return [self.end(end) for end in ends]
@@ -231,8 +231,8 @@ class Nodes(Test):
         self.assertIn("by device_alias", said)
 
     def move(self, receiver, sender):
-        """Both ends tell the SHA-256 of what one of them wrote to its memory. Who connects
-        may begin before anybody listens."""
+        """Both ends print the SHA-256 of what one of them wrote to its memory. The
+        connecting end may start before the other one listens."""
         digest = hashlib.sha256(struct.pack("<I", 0x600DF00D) * (4 << 20)).hexdigest()
         ends = [self.start(sender, "rxe-a", "0", ADDRESS_B, node="a"),
                 self.start(receiver, "rxe-b", "1", node="b")]

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // A machine made of files: what sysfs and procfs would show of it, in a temporary
-// directory that goes away with it.
+// directory that is removed with it.
 #pragma once
 
 #include <cstdint>
@@ -43,7 +43,7 @@ public:
 		std::ofstream(root_ / path, std::ios::binary) << text;
 	}
 
-	/// As sysfs has them: relative.
+	/// Relative, as in sysfs.
 	void link(std::string_view path, std::string_view target) const
 	{
 		auto from = root_ / path;
@@ -111,8 +111,8 @@ public:
 		return path;
 	}
 
-	/// What root reads of a function: an ACS capability with @p control, behind
-	/// another one.
+	/// The config space of a function as root reads it: an ACS capability with
+	/// @p control, after another one.
 	void acs(std::string_view path, uint16_t control) const
 	{
 		std::string space(4096, '\0');

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Batches on GPUs: what they do to memory, and how they fail.
+// Batches on GPUs: their effect on memory, and how they fail.
 #include <cerrno>
 #include <csignal>
 #include <deque>
@@ -20,7 +20,7 @@ namespace {
 
 using way = detail::gpu::way;
 
-/// Tests that run in each way that batches go to the kernel.
+/// Tests that run in each way in which batches get to the kernel.
 struct GpuCopyTest : GpuTest, ::testing::WithParamInterface<way> {
 	void SetUp() override
 	{
@@ -29,7 +29,7 @@ struct GpuCopyTest : GpuTest, ::testing::WithParamInterface<way> {
 		GpuTest::SetUp();
 		if (IsSkipped())
 			return;
-		// Memory must be attached for this way.
+		// This way requires memory to be attached.
 		host = good(buffer::host(size));
 		out = good(buffer::host(size));
 		put_random(host, 1);
@@ -58,7 +58,7 @@ class told_fence {
 public:
 	told_fence() : timeline_(::open(path, O_RDWR | O_CLOEXEC)) {}
 	bool there() const { return bool(timeline_); }
-	/// Its file, a new one each time.
+	/// Its file, a new descriptor each time.
 	unique_fd file() const
 	{
 		struct {
@@ -108,14 +108,14 @@ struct GpuBatchTest : GpuTest {
 	{
 		std::memcpy(host.data() + offset, &word, 8);
 	}
-	/// A wait that need not wait: it counts as what an engine could move meanwhile.
+	/// A wait that is over at once: it still counts as much as an engine could move.
 	batch &long_wait(batch &in)
 	{
 		put_word(0, 3);
 		return in.wait(host.part(0, 4), compare::equal, 3,
 			       gpus[0].limits().wait);
 	}
-	/// Until the GPU has no room for another wait.
+	/// Submits waits until the GPU has no room for another one.
 	void fill_up(held_batches &held)
 	{
 		while (held.all.size() < 1000) {
@@ -296,7 +296,7 @@ TEST_P(GpuCopyTest, CopiesRectangles)
 	EXPECT_BYTES(memory.bytes(), expected);
 }
 
-// Attention's blocks: 512 of them that lie anywhere, to one piece.
+// Blocks of attention: 512 of them at any place, to one piece.
 TEST_P(GpuCopyTest, GathersBlocks)
 {
 	constexpr size_t blocks = 512, bytes = 1024;
@@ -329,7 +329,7 @@ TEST_P(GpuCopyTest, MemoryThatIsNotAttachedIsAnError)
 	EXPECT_EQ(failed.error().code(), errc::usage);
 	EXPECT_TRUE(failed.error().message().contains("attach it"))
 		<< failed.error().message();
-	// It can be used again.
+	// The batch can be used again.
 	ASSERT_TRUE(gpus[0].attach(strange));
 	run(gpus[0], all);
 }
@@ -385,7 +385,7 @@ TEST_F(GpuBatchTest, AWaitGivesUp)
 	ASSERT_FALSE(gone);
 	EXPECT_EQ(gone.error().code(), errc::timeout);
 	EXPECT_EQ(word_at(8), 1u);
-	// That is nobody's fault: the device works.
+	// The device is not at fault, and works.
 	all.clear();
 	all.write(host.part(8, 8), 5);
 	run(gpus[0], all);
@@ -435,7 +435,7 @@ TEST_F(GpuBatchTest, FansOut)
 	EXPECT_EQ(all.outcome().engines, 2u);
 }
 
-// They may take turns as they like: what is listed is buffers, not operations.
+// They may alternate: buffers are listed, not operations.
 TEST_P(GpuCopyTest, BuffersThatAreNamedOftenAreFew)
 {
 	constexpr size_t many = 6, times = 250, bytes = 64;
@@ -456,7 +456,7 @@ TEST_P(GpuCopyTest, BuffersThatAreNamedOftenAreFew)
 			     host.bytes().first(times * bytes));
 }
 
-// How it ended cannot be asked without a descriptor; that it ran is not denied.
+// Its result cannot be queried without a descriptor; it still counts as run.
 TEST_P(GpuCopyTest, RunsWithoutADescriptorLeft)
 {
 	std::vector<unique_fd> taken;
@@ -498,13 +498,13 @@ TEST_F(GpuBatchTest, HintsChooseEngines)
 	all.placed(place::fan_out);
 	run(gpus[0], all);
 	EXPECT_EQ(all.outcome().engines, gpus[0].limits().engines);
-	// What has an order has no such placement; the hint is no mistake.
+	// A batch with an order has no such placement; the hint is still valid.
 	all.hinted(hint::bandwidth).barrier().copy(out.part(0, 4), host.part(0, 4));
 	run(gpus[0], all);
 	EXPECT_EQ(std::popcount(all.outcome().engines), 1);
 }
 
-// The engine waits until all are queued. What its ring has got already is two jobs.
+// The engine waits until all are queued. Its ring already has two of the jobs.
 TEST_F(GpuBatchTest, BackgroundWorkIsBehindWhatComesLater)
 {
 	constexpr size_t behind = 8;
@@ -542,7 +542,7 @@ TEST_F(GpuBatchTest, BackgroundWorkIsBehindWhatComesLater)
 		bool held = bool(running[0].wait());
 		for (size_t i = 1; i < running.size(); i++)
 			ASSERT_GOOD(running[i].wait());
-		if (!held) // on a busy machine
+		if (!held) // the machine was too busy
 			continue;
 		for (size_t i = 2; i < behind; i++)
 			EXPECT_GT(note(i).start, note(behind).start) << i;
@@ -614,7 +614,7 @@ TEST_F(GpuBatchTest, PreparedBatchesRunAgain)
 		EXPECT_EQ(one.wait(), size + 8);
 	std::memcpy(&count, counter.data() + 8, 8);
 	EXPECT_EQ(count, 8u);
-	// The device, and the batch, may go.
+	// The batch is no longer needed.
 	all.clear();
 	for (uint32_t i = 0; i < 3; i++) {
 		put_random(out, 100 + i);
@@ -627,7 +627,7 @@ TEST_F(GpuBatchTest, PreparedBatchesRunAgain)
 	EXPECT_EQ(made->run().wait().error().code(), errc::busy);
 }
 
-// A run would begin when that fence had signaled, whatever came since.
+// A run would only wait for the old fence, whatever happened since.
 TEST_F(GpuBatchTest, WhatBeginsAfterAFenceIsNotPrepared)
 {
 	told_fence fence;
@@ -663,7 +663,7 @@ TEST_F(GpuBatchTest, RunsOfANonblockingBatchDoNotWait)
 
 namespace {
 
-/// When it gets SIGCONT, it stops this process for a moment.
+/// On SIGCONT, it stops this process for a moment.
 pid_t child_that_stops_us()
 {
 	int status;
@@ -682,10 +682,10 @@ pid_t child_that_stops_us()
 
 } // namespace
 
-// By ^Z, a debugger or the freezer: the kernel interrupts what waits for room.
+// By ^Z, a debugger or the freezer: the kernel interrupts waits for room.
 TEST_F(GpuBatchTest, AProcessThatIsStoppedLosesNoBatch)
 {
-	// Before batches are held back: fork() waits for those on its memory.
+	// Before batches are held back: fork() waits for batches on the process's memory.
 	pid_t child = child_that_stops_us();
 	held_batches held;
 	batch waits;
@@ -701,7 +701,7 @@ TEST_F(GpuBatchTest, AProcessThatIsStoppedLosesNoBatch)
 	auto copied = gpus[0].submit(waits);
 	EXPECT_FALSE(copied.poll());
 	::kill(child, SIGCONT);
-	// It waits, unless what ran before has made room meanwhile.
+	// It waits, unless earlier batches have made room in the meantime.
 	auto early = copied.wait_until(after(2s));
 	if (!early)
 		EXPECT_EQ(early.error().code(), errc::timeout)
@@ -767,7 +767,7 @@ TEST_F(GpuBatchTest, ChainsWithFiles)
 	}
 	auto before = ring.system_calls();
 	EXPECT_EQ(write.wait(), size);
-	// each completion may wake who waits, and the kernel's own work for it once more
+	// each completion may wake the waiter, and the kernel's own work for it once more
 	EXPECT_LE(ring.system_calls() - before, 8u);
 	EXPECT_EQ(read.wait(), size);
 	EXPECT_EQ(first.wait(), size);
@@ -803,7 +803,7 @@ TEST_F(GpuBatchTest, ABatchThatIsCancelledWhileItWaitsInAChainNeverBegins)
 	EXPECT_EQ(end.error().number(), ECANCELED);
 	EXPECT_EQ(read.wait(), 1u);
 	EXPECT_EQ(out.data()[0], std::byte{0});
-	// It may run later all the same.
+	// The batch can still run later.
 	EXPECT_EQ(gpus[0].submit(changes).wait(), size);
 	EXPECT_EQ(out.data()[0], std::byte{1});
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Memory of GPUs, and who keeps what alive.
+// Memory of GPUs, and the references that keep it alive.
 #include <fcntl.h>
 #include <grp.h>
 #include <optional>
@@ -25,7 +25,7 @@ namespace {
 using way = detail::gpu::way;
 
 struct GpuMemoryTest : GpuTest {
-	/// Pages of @p memory that are in a GPU.
+	/// The number of pages of @p memory that are in a GPU.
 	size_t away(const buffer &memory)
 	{
 		return good(detail::misplaced_pages(memory.address(), memory.size(),
@@ -89,8 +89,7 @@ TEST_F(GpuMemoryTest, DevicesAreNamed)
 	EXPECT_GT(gpus[0].limits().operations, 512u);
 }
 
-// Of a GPU's own memory the file has one object, which is there as long as somebody
-// uses it.
+// The file has one object for a GPU's own memory, which lives as long as it has users.
 TEST_F(GpuMemoryTest, DmabufsAreExportedAndImported)
 {
 	for (device &by : gpus) {
@@ -110,7 +109,7 @@ TEST_F(GpuMemoryTest, DmabufsAreExportedAndImported)
 		back.copy(out, again);
 		run(by, back);
 		EXPECT_BYTES(out.bytes(), host.bytes());
-		// Each may go first.
+		// Either may be freed first.
 		again = {};
 		std::memset(out.data(), 0, size);
 		back.clear();
@@ -141,7 +140,7 @@ TEST_F(GpuMemoryTest, WhatIsNoDmabufIsRefused)
 	EXPECT_EQ(buffer().export_dmabuf().error().code(), errc::usage);
 }
 
-// What runs at the end of a child of fork() has the parent's files.
+// Destructors in a forked child work on the parent's files.
 TEST_F(GpuMemoryTest, AChildThatEndsTakesNothingFromItsParent)
 {
 	std::optional<buffer> memory = good(gpus[0].vram(size));
@@ -249,7 +248,7 @@ TEST_F(GpuMemoryTest, EventsAreTakenInAsTheyCome)
 	EXPECT_GE(counted.migrated_out, 100u);
 }
 
-// A pipe has one of the pages.
+// A pipe holds one of the pages.
 TEST_F(GpuMemoryTest, PagesThatAreHeldAreTold)
 {
 	WANTS_BATCHES();
@@ -283,7 +282,7 @@ TEST_F(GpuMemoryTest, NothingIsLeftOfWhatWasAttached)
 	}
 }
 
-// Nobody takes them in meanwhile, and 8 KiB are full.
+// No events are taken in meanwhile, and the 8 KiB overflow.
 TEST_F(GpuMemoryTest, LostEventsAreReported)
 {
 	WANTS_BATCHES();
@@ -296,8 +295,8 @@ TEST_F(GpuMemoryTest, LostEventsAreReported)
 	EXPECT_GE(good(gpus[0].counters()).lost_events, 1u);
 }
 
-// Whoever else reaches it, the data are the same; without retry faults and a link
-// it comes back to where both reach it.
+// Another user sees the same data; without retry faults and a link, the memory comes
+// back to where both reach it.
 TEST_F(GpuMemoryTest, TwoGpusShareMemory)
 {
 	WANTS_BATCHES();
@@ -380,7 +379,7 @@ TEST_F(GpuMemoryTest, CancellingWaitsForTheEngine)
 	release();
 	EXPECT_EQ(running.wait(), all.bytes());
 	EXPECT_EQ(static_cast<unsigned>(out.data()[0]), 0x44u);
-	// One that gives up, destroyed under way
+	// One that gives up, destroyed in flight.
 	std::memset(host.data(), 0, 8);
 	auto before = clock::now();
 	{
@@ -425,7 +424,7 @@ TEST_F(GpuMemoryTest, HostMemoryCanBeAnObject)
 
 namespace {
 
-/// Run @p child in a process of its own, with no address space of the parent's.
+/// Run @p child in its own process, without the parent's address space.
 template <class Child> int in_a_process(Child child)
 {
 	int status = -1;
@@ -469,14 +468,14 @@ int use_as_nobody(bool shares)
 	EXPECT_EQ(::setgroups(0, nullptr), 0);
 	EXPECT_EQ(::setgid(65534), 0);
 	EXPECT_EQ(::setuid(65534), 0);
-	// What another program would be from its beginning
+	// As another program would be from its start
 	EXPECT_EQ(::prctl(PR_SET_DUMPABLE, 1), 0);
 	return use_a_gpu(shares);
 }
 
 } // namespace
 
-// With retry faults, amdkfd does not keep memory mapped: it waits to be asked.
+// With retry faults, amdkfd does not keep memory mapped: it waits for faults.
 TEST(GpuProcess, FaultsInIfAskedTo)
 {
 	WANTS_BATCHES();
@@ -521,7 +520,7 @@ TEST(GpuProcess, AChildHasItsOwn)
 
 namespace {
 
-/// Let another process go first, then count: 0, or the number of the step that failed.
+/// Let another process go first, then count: 0, or the number of the failed step.
 int count_beside(int ready, int go)
 {
 	auto ring = context::open();
@@ -542,7 +541,7 @@ int count_beside(int ready, int go)
 
 } // namespace
 
-// The super user is told of the pages of all processes.
+// Root gets the events of all processes.
 TEST(GpuProcess, CountsItsOwnPagesAlone)
 {
 	WANTS_BATCHES();
@@ -584,7 +583,7 @@ TEST(GpuProcess, AnOrdinaryUserMayToo)
 		ASSERT_EQ(::chmod(info.render_node.c_str(), 0666), 0);
 	ASSERT_EQ(::chmod("/dev/kfd", 0666), 0);
 	EXPECT_EQ(in_a_process([] { return use_as_nobody(true); }), 0);
-	// Who may not open amdkfd's file has video memory alone.
+	// A user who may not open amdkfd's file gets only video memory.
 	ASSERT_EQ(::chmod("/dev/kfd", 0600), 0);
 	EXPECT_EQ(in_a_process([] { return use_as_nobody(false); }), 0);
 	EXPECT_EQ(in_a_process([] { return use_as_nobody(true); }), 2);
@@ -594,7 +593,7 @@ TEST(GpuProcess, AnOrdinaryUserMayToo)
 
 namespace {
 
-/// As HIP does: the process's address space is taken before we come.
+/// As HIP does: take the process's address space before the library.
 unique_fd take_address_space(const std::string &name, int &kfd)
 {
 	auto all = detail::find_gpus();
@@ -623,7 +622,7 @@ TEST(GpuProcess, SharesWithWhoeverWasThereBefore)
 		return theirs ? use_a_gpu(true) : 10;
 	}),
 		  0);
-	// Theirs is not to be found any more.
+	// That address space cannot be found any more.
 	EXPECT_EQ(in_a_process([] {
 		int kfd;
 		{

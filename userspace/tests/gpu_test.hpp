@@ -14,7 +14,7 @@
 
 namespace sluice {
 
-/// Random bytes, the same for the same seed.
+/// Random bytes, equal for equal seeds.
 inline std::vector<std::byte> random_bytes(size_t size, uint32_t seed)
 {
 	std::mt19937 random(seed);
@@ -53,7 +53,7 @@ template <class T> T good(result<T> r)
 	return *std::move(r);
 }
 
-/// A ring, and all GPUs. Where there is none, the test is skipped.
+/// A ring, and all GPUs. Without a GPU, the test is skipped.
 struct GpuTest : ::testing::Test {
 	void SetUp() override
 	{
@@ -86,8 +86,8 @@ struct GpuTest : ::testing::Test {
 		EXPECT_EQ(*moved, what.bytes());
 	}
 
-	/// Have @p all wait until release(), or for a while. Where time is
-	/// emulated, that may be so long that twice as much is taken for a hang.
+	/// Have @p all wait until release(), or for a while. With emulated time, that
+	/// may be so long that twice as much is taken for a hang.
 	void hold(batch &all)
 	{
 		std::memset(host.data(), 0, 8);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The parts of GPUs that want none.
+// The parts of the GPU code that need no GPU.
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
@@ -21,7 +21,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// A sysfs with two GPUs of amdgpu, of which amdkfd knows one, and another card.
+/// A sysfs with two GPUs of amdgpu, one of which amdkfd knows, and another card.
 struct GpuListTest : ::testing::Test {
 	void SetUp() override
 	{
@@ -296,8 +296,8 @@ TEST_F(BatchTest, FindsRectanglesThatDoNotFit)
 
 namespace {
 
-/// What a model of an SDMA engine makes of packets: the address of each byte is
-/// taken for where it lies.
+/// A model of how an SDMA engine executes packets: addresses are used as pointers of
+/// this process.
 struct PacketTest : ::testing::Test {
 	std::array<uint32_t, 512> words{};
 	uint32_t *end = words.data() + words.size();

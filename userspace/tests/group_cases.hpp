@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What collectives are defined to do, in bytes: for tests of plans, and of GPUs.
+// The defined effect of collectives, in bytes: for tests of plans, and on GPUs.
 #pragma once
 
 #include <algorithm>
@@ -17,10 +17,10 @@ namespace sluice {
 
 using slices = std::vector<slice>;
 
-/// Memory of ranks, with gaps in which nothing may change, and what it should hold.
+/// Memory of ranks, with gaps in which nothing may change, and its expected content.
 class world {
 public:
-	/// @param memory of each rank; what it holds is overwritten
+	/// @param memory of each rank; it is overwritten
 	world(std::span<const buffer> memory, uint32_t seed)
 		: random_(seed), next_(memory.size())
 	{
@@ -32,7 +32,7 @@ public:
 		expected_ = before_;
 	}
 
-	/// Memory of @p rank that nobody else has, at any alignment.
+	/// Memory of @p rank for one use only, at any alignment.
 	slice take(unsigned rank, size_t size)
 	{
 		size_t which = rank % buffers_.size();
@@ -53,7 +53,7 @@ public:
 		return all;
 	}
 
-	/// What was in @p from at the beginning is to be in @p to.
+	/// The initial content of @p from is expected in @p to.
 	void expect(const slice &to, const slice &from)
 	{
 		auto begin = before_[of(from)].begin() +
@@ -64,7 +64,7 @@ public:
 				    static_cast<ptrdiff_t>(to.offset()));
 	}
 
-	/// Whatever is in @p memory now is right.
+	/// The current content of @p memory is right.
 	void accept(const slice &memory)
 	{
 		std::ranges::copy(memory.bytes(),
@@ -91,7 +91,7 @@ private:
 		}();
 		static size_t skip;
 
-		// others for each buffer
+		// different ones for each buffer
 		skip = (skip + 4099) % (all.size() / 2);
 		return {all.begin() + static_cast<ptrdiff_t>(skip),
 			all.begin() + static_cast<ptrdiff_t>(skip + size)};
@@ -143,7 +143,7 @@ struct collective_case {
 	}
 };
 
-// Each takes memory, says what is to become of it, and has @p by do the operation: by is
+// Each takes memory, sets what is expected in it, and has @p by do the operation: by is
 // a group, or has the same functions.
 
 template <class By> auto do_all_gather(world &w, By &by, const collective_case &c)
@@ -204,7 +204,7 @@ template <class By> auto do_scatter(world &w, By &by, const collective_case &c)
 	return by.scatter(c.root, to, from, c.options());
 }
 
-// Each rank sends to the root and to itself, the root to all, of different sizes.
+// Each rank sends to the root and to itself, the root to all, in different sizes.
 template <class By> auto do_send(world &w, By &by, const collective_case &c)
 {
 	std::vector<message> all;
@@ -255,7 +255,7 @@ inline void carry_out(const detail::step &s)
 			std::ranges::copy(s.from.bytes(), to.data());
 }
 
-/// As engines do it: in any order, a piece of this and a piece of that.
+/// Like engines: in any order, with pieces of operations interleaved.
 inline void carry_out(const detail::plan &p, std::mt19937 &random)
 {
 	std::vector<detail::step> pieces;
@@ -283,7 +283,7 @@ inline bool has_root(detail::pattern kind)
 	       kind != detail::pattern::all_to_all;
 }
 
-/// Is it a choice of the caller?
+/// Whether the caller chooses it.
 inline bool has_in_place(detail::pattern kind)
 {
 	return kind != detail::pattern::broadcast && kind != detail::pattern::send;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Collectives of emulated GPUs that are slow, hang, or go away: nobody waits for ever,
-// and each rank says what has become of it. The last test takes a GPU for good.
+// Collectives of emulated GPUs that are slow, hang, or disappear: no call waits forever,
+// and each rank reports its result. The last test removes a GPU for good.
 #include <bit>
 #include <thread>
 
@@ -22,8 +22,8 @@ struct GroupFaultTest : GroupTest {
 			GTEST_SKIP() << "nobody can disturb these GPUs";
 	}
 
-	/// A collective that has run once. Engines bring memory and page tables up to
-	/// date in front of the first run, which takes long and which a hung one does not.
+	/// A collective that has run once. Before the first run, engines bring memory and
+	/// page tables up to date, which takes long, and which a hung engine does not do.
 	static collective warm(world &w, group &by, const collective_case &c)
 	{
 		auto made = good(do_collective(w, by, c));
@@ -32,7 +32,7 @@ struct GroupFaultTest : GroupTest {
 		EXPECT_GOOD(first);
 		return made;
 	}
-	/// A run that the first GPU does not end.
+	/// A run that the first GPU does not complete.
 	collective_run hung(collective &by)
 	{
 		emulator_.tell(0, "engine all hang");
@@ -46,7 +46,7 @@ struct GroupFaultTest : GroupTest {
 	{
 		return static_cast<unsigned>(std::popcount(gpus[0].limits().engines));
 	}
-	/// How many ranks have failed. All must be done.
+	/// The number of ranks that failed. All must be done.
 	unsigned failed(collective_run &running)
 	{
 		unsigned n = 0;
@@ -66,7 +66,7 @@ struct GroupFaultTest : GroupTest {
 		return n;
 	}
 
-	/// All GPUs, when a reset is over.
+	/// Waits until all GPUs work after a reset.
 	void works_again()
 	{
 		const deadline patience = after(30s);
@@ -82,7 +82,7 @@ struct GroupFaultTest : GroupTest {
 		ASSERT_GOOD(moved);
 	}
 
-	/// How a second gather of two hosts' GPUs ends. A GPU of host 0 hangs.
+	/// The result of a second gather over the GPUs of two hosts. A GPU of host 0 hangs.
 	result<size_t> run_as_host(hub &place, unsigned host)
 	{
 		context own = good(context::open());
@@ -125,7 +125,7 @@ private:
 
 } // namespace
 
-// An engine that gets work has its doorbell rung, once for each batch.
+// Each batch rings the doorbell of its engine once.
 TEST_F(GroupFaultTest, VariantsUseAsManyEnginesAsTheySay)
 {
 	const unsigned peers = ranks() - 1;
@@ -186,7 +186,7 @@ TEST_F(GroupFaultTest, ASlowEngineOnlyTakesLonger)
 	}
 }
 
-// One after the other. Those that the first rank uses hold it, and nobody else.
+// One engine after the other. Only the rank that uses a hung engine is held up.
 TEST_F(GroupFaultTest, AnEngineThatHangsHoldsItsRankAlone)
 {
 	group by = all();
@@ -209,7 +209,7 @@ TEST_F(GroupFaultTest, AnEngineThatHangsHoldsItsRankAlone)
 	EXPECT_GE(used, std::min(ranks() - 1, engines()));
 }
 
-// The driver resets a GPU whose engines hang; if xGMI links it, the others as well.
+// The driver resets a GPU whose engines hang; with xGMI links, the others as well.
 TEST_F(GroupFaultTest, AHungGpuIsToldOfItsRank)
 {
 	group by = all();
@@ -225,14 +225,14 @@ TEST_F(GroupFaultTest, AHungGpuIsToldOfItsRank)
 	EXPECT_LT(moved.error().index(), ranks());
 }
 
-// Files that were open during a reset are of no use any more. New ones are, when it is
+// Files that were open during a reset cannot be used any more. New ones can, once it is
 // over: the rank is told before.
 TEST_F(GroupFaultTest, GroupsAreMadeAgainAfterAReset)
 {
 	works_again();
 }
 
-// Two threads are hosts of two GPUs each.
+// Two threads act as hosts with two GPUs each.
 TEST_F(GroupFaultTest, AHungGpuIsToldToOtherHosts)
 {
 	if (ranks() < 4)
@@ -258,7 +258,7 @@ TEST_F(GroupFaultTest, AHungGpuIsToldToOtherHosts)
 	works_again();
 }
 
-// Nobody tells the kernel of it. Its driver sees that for itself when jobs time out.
+// The kernel is not told. Its driver finds out when jobs time out.
 TEST_F(GroupFaultTest, ZAGpuThatIsPulledOutIsToldOfItsRank)
 {
 	group by = all();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Collectives of GPUs: what becomes of their memory, as the CPU sees it, how they are
-// started, and how they fail.
+// Collectives of GPUs: their effect on memory, as the CPU sees it, how they are started,
+// and how they fail.
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -72,7 +72,7 @@ struct GroupOfMuchTest : GroupTest {
 	{
 		return all_blocks[rank].part(which * block, block);
 	}
-	/// Each @p n stands for other bytes.
+	/// Each @p n gives different bytes.
 	void fill(const slice &to, unsigned n) const
 	{
 		std::memcpy(to.data(), noise.data() + n, block);
@@ -176,7 +176,7 @@ TEST_F(GroupTest, ReachesTheHostsMemory)
 
 namespace {
 
-/// SVM memory in the GPUs. Only xGMI lets others reach it there.
+/// SVM memory in the GPUs. Other GPUs reach it there only by xGMI.
 struct SharedInGpusTest : GroupTest {
 	void SetUp() override
 	{
@@ -190,7 +190,7 @@ struct SharedInGpusTest : GroupTest {
 			shared.push_back(good(gpu.svm(size)));
 	}
 
-	/// It stays where it is.
+	/// The memory stays where it is.
 	void run(const collective_case &c)
 	{
 		std::vector<device_counters> before;
@@ -256,8 +256,8 @@ TEST_F(GroupTest, AllGpusBeginByOneSystemCall)
 
 namespace {
 
-/// Count the system calls of this process between two calls of getppid(2), by a child
-/// that traces it: its exit status is their number, or 255.
+/// Counts the system calls of this process between two calls of getppid(2), by a child
+/// that traces it: its exit status is the count, or 255.
 class call_counter {
 public:
 	call_counter()
@@ -326,7 +326,7 @@ private:
 
 } // namespace
 
-// Not even the first run makes more than one, and to release it makes none.
+// Not even the first run makes more than one, and releasing it makes none.
 TEST_F(GroupTest, MakesNoOtherSystemCall)
 {
 	group by = all();
@@ -364,7 +364,7 @@ TEST_F(GroupTest, PrelaunchedHoldsUntilReleased)
 				auto running = made.run();
 				auto held = running.wait_until(after(20ms));
 
-				// on a busy machine: some ranks have given up
+				// on a busy machine, some ranks have given up
 				if (!held && held.error().index() != error::no_index)
 					return held;
 				expect_error(held, errc::timeout, error::no_index);
@@ -408,12 +408,12 @@ TEST_F(GroupTest, ARunEndsWithTheRankThatIsAskedLast)
 	made.release();
 	for (unsigned r = 0; r < ranks(); r++)
 		EXPECT_TRUE(ends(first, r, 30s)) << r;
-	// first is still there
+	// the first run still exists
 	auto moved = run_in_time(made);
 	ASSERT_GOOD(moved);
 }
 
-// Each rank says so. Then it runs again.
+// Each rank reports it. Then the collective runs again.
 TEST_F(GroupTest, PrelaunchedGivesUp)
 {
 	group by = all();
@@ -437,7 +437,7 @@ TEST_F(GroupTest, PrelaunchedGivesUp)
 		EXPECT_EQ(running.of(r).error().where(), gpus[r].info().address);
 	}
 	EXPECT_TRUE(w.untouched());
-	// What is not waited for is given up by the engines, too.
+	// The engines give up a run that is not waited for, too.
 	{
 		auto dropped = made.run();
 	}
@@ -477,7 +477,7 @@ TEST_F(GroupTest, SeveralAtOnce)
 		EXPECT_TRUE(one->right());
 }
 
-// Each has an engine of its own, so the one that comes second need not wait.
+// Each has its own engine, so the second one need not wait.
 TEST_F(GroupTest, TwoThatArePrelaunchedGoInAnyOrder)
 {
 	group by = all();
@@ -552,7 +552,7 @@ TEST_F(GroupTest, SaysWhatIsWrong)
 	EXPECT_EQ(bad.error().where(), "hold");
 }
 
-// One GPU is a group, too, and one that has nothing to do.
+// One GPU is a group, too, and it may have nothing to do.
 TEST_F(GroupTest, OneRankAlone)
 {
 	group by = good(group::make(ring, std::span(gpus).first(1)));

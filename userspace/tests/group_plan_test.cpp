@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Plans of collectives, carried out on bytes and compared with what the operations are
-// defined to do.
+// Plans of collectives, carried out on bytes and compared with the defined effect of the
+// operations.
 #include <bit>
 #include <set>
 
@@ -11,7 +11,7 @@ using namespace sluice::detail;
 
 namespace {
 
-/// The operations of a group, planned only.
+/// The operations of a group, only planned.
 struct planner {
 	unsigned ranks;
 
@@ -45,7 +45,7 @@ size_t steps_of(const plan &p)
 }
 
 struct GroupPlanTest : ::testing::TestWithParam<pattern> {
-	/// Each number of ranks, root, placement and variant.
+	/// All numbers of ranks, roots, placements and variants.
 	template <class F> void for_each(size_t block, F what)
 	{
 		const pattern kind = GetParam();
@@ -92,8 +92,8 @@ TEST_P(GroupPlanTest, DoesWhatItIsDefinedToDo)
 	EXPECT_GT(refused, 50u);
 }
 
-// Copies: one for each block that has to move. Swaps: one for two ranks. Broadcasts: one
-// for two destinations.
+// Copies: one per block that has to move. Swaps: one per pair of ranks. Broadcasts: one
+// per two destinations.
 TEST_P(GroupPlanTest, HasNoMoreStepsThanNeeded)
 {
 	const buffer memory = some_memory();
@@ -144,7 +144,7 @@ TEST(GroupPlan, HasThePapersNumberOfCopies)
 	EXPECT_EQ(count(pattern::all_to_all, variant::swap), 28u);
 }
 
-// A rank's first peer is nobody else's first peer.
+// No two ranks have the same first peer.
 TEST(GroupPlan, SpreadsOverPeers)
 {
 	const buffer memory = some_memory();
@@ -269,7 +269,7 @@ TEST_F(GroupMistakeTest, MemoryThatOverlaps)
 
 	std::swap(swapped[0], swapped[1]);
 	EXPECT_FALSE(plan_all_to_all(4, to, swapped, {}));
-	// One byte of a neighbour's.
+	// Overlap by one byte of a neighbour.
 	slice both = w.take(0, 900);
 	to[1] = both.part(0, 400);
 	to[2] = both.part(399, 400);
@@ -278,10 +278,10 @@ TEST_F(GroupMistakeTest, MemoryThatOverlaps)
 	EXPECT_TRUE(plan_all_gather(4, to, from, {}));
 	// Two ranks with the same memory.
 	EXPECT_FALSE(plan_broadcast(4, 0, slices(4, wide[0]), {}));
-	// In place, but in another one's block.
+	// In place, but in the block of another rank.
 	from[2] = to[2].part(300, 100);
 	EXPECT_FALSE(plan_all_gather(4, to, from, {}));
-	// What is only read may be read by all.
+	// Several ranks may read the same memory.
 	const message same[] = {
 		{0, 1, to[1], wide[0]}, {0, 2, to[2], wide[0]}, {3, 2, to[3], wide[0]}};
 	EXPECT_TRUE(plan_send(4, same, {}));
@@ -291,11 +291,11 @@ TEST_F(GroupMistakeTest, MemoryThatOverlaps)
 	       "the two is written");
 }
 
-// Of eight ranks: those that the paper's tables have as the quickest.
+// For eight ranks: the quickest ones in the paper's tables.
 TEST(GroupChoice, IsThePapers)
 {
 	constexpr uint64_t KiB = 1024;
-	// Bytes of the whole collective, an eighth of them a block.
+	// Bytes of the whole collective; a block has an eighth of them.
 	auto chosen = [](pattern kind, bool in_place, bool prelaunch, uint64_t whole) {
 		return choose({kind, in_place, prelaunch, 8, 7, 1, whole / 8});
 	};
@@ -325,8 +325,8 @@ TEST(GroupChoice, IsThePapers)
 	EXPECT_EQ(exchange(true, 1024 * KiB), variant::pcpy);
 }
 
-// What one rank sends to another by one link, engines do not make quicker, unless their
-// packets are what takes long.
+// More engines do not speed up what one rank sends to another over one link, unless
+// their packets take most of the time.
 TEST(GroupChoice, GoesByWhatALinkCarries)
 {
 	constexpr uint64_t KiB = 1024;
@@ -345,7 +345,7 @@ TEST(GroupChoice, HasSomethingForNothing)
 	EXPECT_EQ(choose({pattern::all_gather, true, false, 0, 0, 0, 0}), variant::b2b);
 }
 
-// What is chosen is what the operation has.
+// The choice is a variant that the operation has.
 TEST(GroupChoice, IsAllowed)
 {
 	for (pattern kind : all_patterns)

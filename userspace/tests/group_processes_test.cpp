@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // A group of two processes, each with its GPU. The test is rank 0. It starts itself once
-// more, as rank 1, which does the same or goes wrong.
+// more, as rank 1, which does the same or misbehaves.
 #include <csignal>
 #include <filesystem>
 #include <spawn.h>
@@ -22,7 +22,7 @@ namespace {
 constexpr size_t block = 5000, size = 64 << 10;
 constexpr unsigned ranks = 2;
 
-/// What one process has: its GPU, its memory, and that of the other.
+/// The state of one process: its GPU, its memory, and the other's memory.
 struct member {
 	member(const std::string &path, unsigned own, clock::duration patience)
 		: rank(own),
@@ -33,7 +33,7 @@ struct member {
 	{
 	}
 
-	/// What rank @p r has to send in @p round, from its block @p first on.
+	/// The data of rank @p r in @p round, from its block @p first on.
 	static std::vector<std::byte> data(unsigned r, unsigned round,
 					   unsigned first = 0, unsigned blocks = 1)
 	{
@@ -57,14 +57,14 @@ struct member {
 		return by.all_gather(parts(offset, ranks * block), parts(1, block),
 				     how);
 	}
-	/// Each puts its data where it sends from, and waits until the other has.
+	/// Each puts its data into its source, and waits until the other has done so.
 	void fill(unsigned round, unsigned blocks)
 	{
 		std::ranges::copy(data(rank, round, 0, blocks),
 				  memory[rank].data() + 1);
 		EXPECT_GOOD(all.barrier());
 	}
-	/// A busy machine may release it too late: all ranks hear so, and try again.
+	/// A busy machine may release it too late: all ranks are told, and try again.
 	static result<size_t> run(collective &what)
 	{
 		for (int tries = what.prelaunched() ? 20 : 0;; tries--) {
@@ -119,7 +119,7 @@ void swap_in_place(member &m)
 	EXPECT_GOOD(m.all.barrier());
 }
 
-// Only rank 0 has something to do; both have it when it is done.
+// Only rank 0 has work to do; both have the data when it is done.
 void broadcast(member &m)
 {
 	auto made = good(m.by.broadcast(0, m.parts(1, block)));
@@ -163,7 +163,7 @@ void one_run_at_a_time(member &m)
 		EXPECT_EQ(second.of(r).error().index(), r);
 	}
 	EXPECT_GOOD(first.wait());
-	// What nobody waits for ends, and the next one is heard.
+	// A run that is not waited for ends, and the next one gets its results.
 	{
 		auto dropped = made.run();
 	}
@@ -184,11 +184,11 @@ void differs(member &m)
 	EXPECT_EQ(made.error().code(), errc::usage);
 	EXPECT_EQ(made.error().message(),
 		  "broadcast: rank 7 is the root, the group has 2 ranks");
-	// and both are at the same place
+	// and both are at the same call
 	EXPECT_GOOD(m.all.barrier());
 }
 
-// Rank 1 comes to the barrier while rank 0 asks of nothing but the run.
+// Rank 1 enters the barrier while rank 0 only polls the run.
 void asks_of_the_run(member &m)
 {
 	auto made = good(m.gather_to(20000, {}));
@@ -209,7 +209,7 @@ void expect_lost(const auto &got, unsigned rank)
 	EXPECT_EQ(got.error().index(), rank);
 }
 
-// The engines of rank 1 hold what it has begun when it is killed.
+// The engines of rank 1 hold the run that it has begun when it is killed.
 void is_killed(member &m)
 {
 	auto made = good(m.gather_to(20000, {variant::b2b, true, {}}));
@@ -230,12 +230,12 @@ void is_killed(member &m)
 	EXPECT_FALSE(again.wait_until(after(30s)));
 	expect_lost(again.of(1), 1);
 	expect_lost(m.all.barrier(), 1);
-	// Its memory is there as long as somebody has it.
+	// Its memory exists as long as it has a user.
 	put_random(m.memory[1].part(0, 100), 5);
 	EXPECT_BYTES(m.memory[1].part(0, 100).bytes(), random_bytes(100, 5));
 }
 
-// What is begun before the reset is over fails, too.
+// Work that begins before the reset is over fails, too.
 void expect_works_again(const device_info &info)
 {
 	const deadline patience = after(30s);
@@ -257,7 +257,7 @@ void expect_works_again(const device_info &info)
 	}
 }
 
-// The driver resets the GPU of rank 1. Both hear whose it was.
+// The driver resets the GPU of rank 1. Both are told whose it was.
 void a_gpu_hangs(member &m)
 {
 	auto made = good(m.gather_to(20000, {variant::b2b, false, {}}));
@@ -277,7 +277,7 @@ void a_gpu_hangs(member &m)
 		expect_works_again(m.gpu.info());
 }
 
-// Rank 1 goes on when the test is over.
+// Rank 1 continues when the test is over.
 void stop_rank_1(member &m, result<size_t> (*wait)(member &, collective_run &))
 {
 	auto made = good(m.gather_to(20000, {}));
@@ -312,7 +312,7 @@ void is_stopped_beside_others(member &m)
 	});
 }
 
-// Rank 1 gives what is no memory of a GPU. It hears that rank 0 has not got it.
+// Rank 1 gives a file that is not GPU memory. It is told that rank 0 cannot take it.
 void gives_a_file(member &m)
 {
 	auto import = [&](int dmabuf) { return m.gpu.import_dmabuf(dmabuf); };

@@ -20,7 +20,7 @@ struct GroupTest : ::testing::Test {
 		open_all();
 	}
 
-	/// Also once more.
+	/// May be called again.
 	void open_all()
 	{
 		memory.clear();
@@ -47,9 +47,9 @@ struct GroupTest : ::testing::Test {
 			prelaunch};
 	}
 
-	/// What @p once says, which begins @p what, releases it and waits for it. An
-	/// engine holds what is prelaunched for some 40 ms at most, and a busy machine
-	/// may release it later than that: then once more.
+	/// The result of @p once, which begins @p what, releases it and waits for it. An
+	/// engine holds a prelaunched run for some 40 ms at most, and a busy machine may
+	/// release it later than that: then try again.
 	static result<size_t> in_time(const collective &what, const auto &once)
 	{
 		for (int tries = what.prelaunched() ? 20 : 0;; tries--) {
@@ -69,7 +69,7 @@ struct GroupTest : ::testing::Test {
 		});
 	}
 
-	/// Is @p rank done, however it ended, @p within this time?
+	/// Whether @p rank is done, however it ended, @p within this time.
 	static bool ends(collective_run &running, unsigned rank, clock::duration within)
 	{
 		const deadline until = after(within);

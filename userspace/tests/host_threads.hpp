@@ -11,7 +11,7 @@
 
 namespace sluice {
 
-// What a transport is defined to do, with the memory of all hosts.
+// The defined effect of a transport, on the memory of all hosts.
 
 inline void gather_all(std::span<const slice> memory)
 {
@@ -32,7 +32,7 @@ inline void broadcast_all(std::span<const slice> memory, unsigned root)
 			std::ranges::copy(memory[root].bytes(), memory[to].data());
 }
 
-// From what @p root has to the others' one part each, or the reverse.
+// From the root's memory one part to each of the others, or the reverse.
 inline void scatter_all(std::span<const slice> memory, unsigned root, bool gathers)
 {
 	for (size_t h = 0; h < memory.size(); h++) {
@@ -57,7 +57,7 @@ inline void exchange_all(std::span<const slice> to, std::span<const slice> from)
 						  to[h].part(by * part, part).data());
 }
 
-/// Where threads that are hosts meet: who comes last moves the data of all.
+/// Where threads that act as hosts meet: the last one to arrive moves the data of all.
 class hub {
 public:
 	using mover =

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Collectives over several hosts, without a GPU: their plans, carried out on bytes, and
-// what hosts say to each other, by a transport between threads.
+// the messages between hosts, by a transport between threads.
 #include <format>
 #include <thread>
 
@@ -26,7 +26,7 @@ struct shape {
 	}
 };
 
-/// Memory of all ranks, of each host one buffer.
+/// Memory of all ranks, with one buffer per host.
 struct all_hosts {
 	all_hosts(const shape &s, uint32_t seed) : of(s), w(memory_of(s.hosts), seed) {}
 
@@ -50,13 +50,13 @@ struct all_hosts {
 			made.push_back(w.take(host, size));
 		return made;
 	}
-	/// Where the block of rank @p r of @p host goes.
+	/// The place of the block of rank @p r of @p host.
 	size_t place(unsigned host, unsigned r) const
 	{
 		return (host * of.ranks + r) * of.block;
 	}
 
-	/// What the leaders exchange.
+	/// The exchange between leaders.
 	void exchange(const host_plan &what, const slices &shared) const
 	{
 		const unsigned root = what.root / of.ranks;
@@ -76,7 +76,7 @@ struct all_hosts {
 		exchange_all(in, out);
 	}
 
-	/// One host after the other, in each phase.
+	/// In each phase, one host after the other.
 	void carry_out(const std::vector<host_plan> &plans)
 	{
 		slices shared;
@@ -159,7 +159,7 @@ struct all_hosts {
 						 j * of.block, of.block));
 		return plans;
 	}
-	/// Gathers or scatters.
+	/// Gathers, or scatters.
 	std::vector<host_plan> rooted(pattern kind, unsigned root)
 	{
 		const unsigned host = root / of.ranks, rank = root % of.ranks;
@@ -280,7 +280,7 @@ TEST(HostPlan, GathersToEachRankAndScattersFromIt)
 	});
 }
 
-// But for what comes by the leader, and what is there.
+// Except what arrives by the leader, and what is there already.
 TEST(HostPlan, WritesEachByteOnce)
 {
 	for_each_shape([&](const shape &s) {
@@ -299,7 +299,7 @@ TEST(HostPlan, WritesEachByteOnce)
 	});
 }
 
-// That of other hosts once more, where it is staged: by all, and by the leader.
+// Data of other hosts are written once more if staged: by all, and by the leader.
 TEST(HostPlan, StagesWhatOtherHostsHave)
 {
 	for_each_shape([&](shape s) {
@@ -341,7 +341,7 @@ void expect(const result<T> &got, errc code, uint32_t index, std::string_view me
 
 constexpr uint32_t none = error::no_index;
 
-/// Mistakes of the second of three hosts, of two ranks each.
+/// Mistakes on the second of three hosts with two ranks each.
 struct HostMistakeTest : ::testing::Test {
 	all_hosts all{{3, 2, 0, 100, false}, 1};
 	host_place at = all.of.at(1);
@@ -389,7 +389,7 @@ TEST_F(HostMistakeTest, SizesThatDiffer)
 
 TEST_F(HostMistakeTest, BlocksWhereOthersCome)
 {
-	// a block of its own host, but not its own; one of another host
+	// a block of its own host, but not its own; a block of another host
 	for (unsigned block : {3, 0, 5}) {
 		from[0] = to[0].part(block * 100, 100);
 		EXPECT_FALSE(plan_all_gather(at, to, from)) << block;
@@ -402,7 +402,7 @@ TEST_F(HostMistakeTest, BlocksWhereOthersCome)
 	EXPECT_TRUE(plan_all_gather(at, to, from));
 }
 
-// At no time do ranks write to the same bytes, and yet one has what is for the other.
+// Ranks never write to the same bytes at once, and yet one ends up with the other's data.
 TEST_F(HostMistakeTest, GatheredOverAnother)
 {
 	const slice both = all.w.take(1, 1200);
@@ -428,7 +428,7 @@ TEST_F(HostMistakeTest, StagingOfOtherSizes)
 	       "all_to_all: 100 bytes are not 6 blocks of one size");
 	expect(plan_all_to_all(at, slices(2), blocks, much), errc::usage, 0,
 	       "all_to_all: rank 0: no memory");
-	// the leader is the root, rank 2 of all; another rank is; one of another host
+	// the root is the leader, rank 2 of all; another rank; a rank of another host
 	EXPECT_TRUE(plan_gather(at, 2, to[0], from, {}));
 	EXPECT_TRUE(plan_gather(at, 3, to[1], from, to[0]));
 	EXPECT_TRUE(plan_gather(at, 0, {}, from, block));
@@ -441,7 +441,7 @@ TEST_F(HostMistakeTest, StagingOfOtherSizes)
 	       "scatter: rank 0: no memory");
 }
 
-// What is staged, and what is there already when others' memory comes.
+// Staging memory, and data that are already there when other hosts' arrive.
 TEST_F(HostMistakeTest, MemoryThatOverlaps)
 {
 	const slice much = all.w.take(1, 4200), stage = much.part(0, 2400);
@@ -465,7 +465,7 @@ TEST_F(HostMistakeTest, MemoryThatOverlaps)
 	overlaps(plan_gather(at, 0, {}, {{stage.part(0, 100), from[1]}},
 			     stage.part(99, 200)),
 		 0, 0);
-	// its block of what it gathers, and another one's
+	// its own block of the result, and another rank's
 	EXPECT_TRUE(plan_gather(at, 2, to[0], {{to[0].part(200, 100), from[1]}}, {}));
 	overlaps(plan_gather(at, 2, to[0], {{to[0].part(300, 100), from[1]}}, {}), 0,
 		 0);
@@ -478,7 +478,7 @@ namespace {
 struct HostsTest : ::testing::Test {
 	using body = std::function<void(unsigned host, host_set &set)>;
 
-	/// Each host but @p absent does @p what.
+	/// Each host except @p absent does @p what.
 	void together(const body &what, unsigned absent = 3)
 	{
 		std::vector<std::jthread> all;
@@ -516,7 +516,7 @@ struct HostsTest : ::testing::Test {
 	const result<size_t> badly =
 		std::unexpected(error(errc::device, "0000:01:00.0", "it hangs").at(1));
 
-	/// @p got at @p host, where it went badly at @p bad.
+	/// The result @p got at @p host, if host @p bad failed.
 	template <class T>
 	static void expect_failed(const result<T> &got, unsigned host, unsigned bad)
 	{
@@ -527,8 +527,8 @@ struct HostsTest : ::testing::Test {
 			       std::format("host {}: it failed there: device", bad));
 	}
 
-	/// What the leader of each of three hosts has: two parts for each host, or a part
-	/// of a gather and scatter to and from host 1.
+	/// The memory of the leader of each of three hosts: two parts per host, or a part
+	/// of a gather to, and a scatter from, host 1.
 	static slices shared_of(all_hosts &all, pattern kind)
 	{
 		const bool rooted = kind == pattern::gather || kind == pattern::scatter;
@@ -577,7 +577,7 @@ TEST_F(HostsTest, AgreeAgainAndAgain)
 	});
 }
 
-// Who differs from what is here is named. All are told.
+// The host that differs from this one is named. All are told.
 TEST_F(HostsTest, HearThatOneDiffers)
 {
 	together([&](unsigned host, host_set &set) {
@@ -662,7 +662,7 @@ TEST_F(HostsTest, ExchangeWhatTheLeadersHave)
 	}
 }
 
-// Nobody waits for it, and nothing is moved.
+// No host waits, and nothing is moved.
 TEST_F(HostsTest, ExchangeNothingIfOneHasFailed)
 {
 	all_hosts all({3, 2, 0, 2048, false}, 7);

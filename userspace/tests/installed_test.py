@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""installed_test.py CHECK BUILD SOURCE: is what "cmake --install" installs all that
-others need? CHECK "install" installs into an empty directory, "remove" removes it, the
-others each look at one thing there. Exit status 77: a program for it is missing."""
+"""installed_test.py CHECK BUILD SOURCE: check that "cmake --install" installs all that
+other projects need. CHECK "install" installs into an empty directory, "remove" removes
+it, the others each look at one thing there. Exit status 77: a program for it is missing."""
 
 import os
 import pathlib
@@ -20,7 +20,7 @@ SKIPPED = 77
 
 
 class Wrong(Exception):
-    """What was looked for was found."""
+    """A check found a mistake."""
 
 
 def expect(holds, message):
@@ -37,7 +37,7 @@ def said(*words, env=None, cwd=None):
 
 
 class Tree:
-    """What was installed, and where it came from."""
+    """The installed files, and their origin."""
 
     def __init__(self, build, source):
         self.build, self.source = pathlib.Path(build), pathlib.Path(source)
@@ -57,7 +57,7 @@ class Tree:
                 if path.is_file() and not path.is_symlink()]
 
     def lab(self, name):
-        """Something of the project."""
+        """A file of the project."""
         return self.source.parent.parent.parent / name
 
     @property
@@ -77,7 +77,7 @@ class Tree:
                     env={"LD_LIBRARY_PATH": "/nowhere"})
 
     def commands(self):
-        """By name, with the options that --help tells."""
+        """The commands by name, with the options that --help lists."""
         listed = self.help().split("Subcommands:")[1].split("Exit status:")[0]
         names = re.findall(r"^  ([a-z]\w*)", listed, re.M)
         expect(len(names) >= 9, f"commands: {names}")
@@ -150,7 +150,7 @@ def check_cmake(tree):
 
 
 def check_components(tree):
-    """Without other libraries there is the C API, and no C++ library."""
+    """Without other libraries, the C API is usable, and the C++ library is not."""
     with clean_directory() as directory:
         copied_project(tree, directory)
         # without a language CMake does not know lib/x86_64-linux-gnu
@@ -213,7 +213,7 @@ def check_man(tree):
 
 
 def check_man_render(tree):
-    """Of mandoc and groff what there is."""
+    """With those of mandoc and groff that are installed."""
     pages = sorted((tree.prefix / "share/man").rglob("*.[0-9]"))
     tools = [tool for tool in ("mandoc", "groff") if shutil.which(tool)]
     if not tools:
@@ -232,7 +232,7 @@ def check_man_render(tree):
     return 0
 
 
-# What bash offers behind the words: the last one is begun.
+# What bash offers after the words, the last of which is incomplete.
 BASH = r"""
 set -u
 source "$1"
@@ -316,7 +316,7 @@ print READY
 
 
 def zsh_offers(zsh, functions, line):
-    """What zsh offers behind a line. It wants a terminal."""
+    """What zsh offers after a line. It needs a terminal."""
     root = pathlib.Path(zsh).resolve().parents[2]
     with clean_directory() as directory:
         (pathlib.Path(directory) / "setup").write_text(ZSH)
@@ -377,7 +377,7 @@ def check_zsh(tree):
 
 
 def check_python(tree):
-    """Where Python looks for modules below a prefix, and types are found."""
+    """It is installed where Python looks for modules below a prefix, and has types."""
     package = tree.one("lib/python3*/site-packages/sluice")
     path = {"PYTHONPATH": str(package.parent), "MYPYPATH": str(package.parent),
             "PYTHONDONTWRITEBYTECODE": "1", **tree.running()}
@@ -396,14 +396,14 @@ def check_python(tree):
 
 
 def check_examples(tree):
-    """Built as their folder is, and those run that need no device."""
+    """Built as users build that directory; the examples that need no device are run."""
     tests, where = tree.source.parent, tree.prefix.parent
     shutil.copytree(tests.parent / "examples", where / "examples")
     build, strictly = where / "examples/build", "-Wall -Wextra -Werror"
     said("cmake", "-S", where / "examples", "-B", build, "-G", "Ninja",
          f"-DCMAKE_PREFIX_PATH={tree.prefix}", f"-DCMAKE_C_FLAGS={strictly}",
          f"-DCMAKE_CXX_FLAGS={strictly}")
-    # ccache(1) finds what was compiled below another directory
+    # ccache(1) finds files that were compiled below another directory
     said("cmake", "--build", build, env={"CCACHE_BASEDIR": str(where)})
     modules = [tests, *(path.parent for path in tree.prefix.glob("lib/python3*/*/sluice"))]
     print(said("python3", tests / "python/ktap.py", "examples_test.Host",
@@ -438,7 +438,7 @@ def check_wheel(tree):
 
 
 def check_paths(tree):
-    """No file names where it was built."""
+    """No file contains the path of its build directory."""
     inside = [str(tree.build).encode(), str(tree.source.parent.parent).encode()]
     for path in tree.files():
         data = path.read_bytes()
@@ -452,7 +452,7 @@ def check_paths(tree):
 
 
 def check_packages(tree):
-    """Some Debian package takes each file: debhelper builds none otherwise."""
+    """Each file belongs to a Debian package: debhelper would not build otherwise."""
     taken = [line.split()[0]
              for path in tree.lab("config/debian").glob("*.install")
              for line in path.read_text().splitlines() if line]
@@ -460,7 +460,7 @@ def check_packages(tree):
         if path.is_dir():
             continue
         name = pathlib.PurePath("usr", path.relative_to(tree.prefix))
-        # as debhelper has it: below a directory of the architecture
+        # as in debhelper: below a directory of the architecture
         if name.parts[1] == "lib" and not name.parts[2].startswith("python3"):
             name = pathlib.PurePath("usr/lib/any", *name.parts[2:])
         expect(any(covers(pattern, name) for pattern in taken),
@@ -468,7 +468,7 @@ def check_packages(tree):
 
 
 def covers(pattern, name):
-    """A pattern of debhelper: of files, or of directories with all below."""
+    """A pattern of debhelper: it covers files, or directories with all below."""
     return any(part.match(pattern) for part in (name, *name.parents))
 
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Where Debian packages are installed, is it they that the programs use which were built in
-the directory that EXAMPLES names? scripts/guest/deb runs it."""
+"""Where Debian packages are installed, check that the programs built in the directory that
+EXAMPLES names use them. scripts/guest/deb runs it."""
 
 import importlib.util
 import os

@@ -13,7 +13,7 @@ TEST(Placement, IsNearWhoReachesThePieces)
 	// the GPU reads and writes them, and the card video memory
 	EXPECT_EQ(node_for_pieces(device_alias, 0, 1), 0);
 	EXPECT_EQ(node_for_pieces(device_dmabuf, 0, 1), 0);
-	// the card does
+	// the card reads and writes them
 	EXPECT_EQ(node_for_pieces(staged, 0, 1), 1);
 	EXPECT_EQ(node_for_pieces(host, -1, 1), 1);
 	// the card is software, or there is one node
@@ -23,7 +23,7 @@ TEST(Placement, IsNearWhoReachesThePieces)
 
 TEST(Placement, IsVerified)
 {
-	constexpr int none = 1000; // the kernel's most is 1024
+	constexpr int none = 1000; // the kernel has 1024 at most
 	constexpr size_t pages = 16;
 	auto anywhere = memory_near(-1, page_size);
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""preload_test.py PRELOAD VERBS PROGRAM: what a program calls of libibverbs arrives there
-as it was, and what is returned comes back, with libsluice-preload.so in between. Where
-memory cannot be moved, it says so once; where none is to be moved, it opens no GPU."""
+"""preload_test.py PRELOAD VERBS PROGRAM: with libsluice-preload.so in between, calls of
+a program arrive at libibverbs unchanged, and so do the return values. If memory cannot be
+moved, it says so once; if none is to be moved, it opens no GPU."""
 
 import subprocess
 import sys
@@ -25,7 +25,7 @@ def expect(holds, message):
 
 
 def check(length, access, complains, **environment):
-    """Complaints are about a GPU that is not there, one for the process."""
+    """Complaints are about a GPU that does not exist, one per process."""
     plain, _ = said(VERBS, length=length, access=access)
     out, err = said(PRELOAD, VERBS, length=length, access=access, **environment)
     expect(len(plain.splitlines()) == 11 and f" {length} " in plain, plain)

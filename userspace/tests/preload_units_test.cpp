@@ -18,8 +18,8 @@ using sluice::preload::pace;
 namespace {
 
 struct PaceTest : ::testing::Test {
-	/// All is moved as often as it may be while the CPU touches a page each so often:
-	/// how often that is, and what part of the time it takes, in per cent.
+	/// All is moved as often as allowed while the CPU touches a page at this interval:
+	/// how often that is, and how much of the time it takes, in percent.
 	std::pair<int, int64_t> moves_in(pace::duration time, pace::duration each,
 					 pace::duration cost)
 	{
@@ -102,7 +102,7 @@ TEST_F(PaceTest, WhereNothingIsLeftNothingIsTried)
 	EXPECT_LE(one.patience_at(now), 20ms);
 }
 
-// The first has the same inode as the file.
+// The first one has the same inode as the file.
 TEST(OwnFileTest, AFileOfTheProgramsIsNotTakenForIt)
 {
 	std::array<int, 2> pipe;

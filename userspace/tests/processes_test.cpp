@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Processes that meet, as threads with a context each: who comes, who does not, and who
-// goes away.
+// Processes that meet, as threads with a context each: which of them come, which do not,
+// and which leave.
 #include <array>
 #include <atomic>
 #include <cstring>
@@ -37,7 +37,7 @@ sockaddr_un address_of(const std::string &path)
 	return to;
 }
 
-/// A socket at @p path that nobody listens to yet.
+/// A socket at @p path with no listener yet.
 unique_fd socket_at(const std::string &path, int type = SOCK_SEQPACKET)
 {
 	unique_fd made(::socket(AF_UNIX, type | SOCK_CLOEXEC, 0));
@@ -49,20 +49,20 @@ unique_fd socket_at(const std::string &path, int type = SOCK_SEQPACKET)
 	return made;
 }
 
-/// How many this process has.
+/// The number of descriptors of this process.
 auto descriptors()
 {
 	return std::ranges::distance(
 		std::filesystem::directory_iterator("/proc/self/fd"));
 }
 
-/// This thread is of another user from here on.
+/// From here on, this thread belongs to another user.
 void become(uid_t user)
 {
 	ASSERT_EQ(::syscall(SYS_setresuid, -1, user, -1), 0);
 }
 
-/// Rank 1 of two, which says what the test wants, in whatever order.
+/// Rank 1 of two, which sends what the test wants, in any order.
 struct stranger {
 	bool knock(const std::string &path)
 	{
@@ -82,7 +82,7 @@ struct stranger {
 		}
 		return false;
 	}
-	/// As one does who meets others, and has come to their first barrier.
+	/// Like a process that meets others, and has entered their first barrier.
 	void come(const std::string &path)
 	{
 		ASSERT_TRUE(connect(path));
@@ -114,7 +114,7 @@ struct stranger {
 		}
 		EXPECT_GT(::sendmsg(socket.get(), &m, MSG_NOSIGNAL), 0);
 	}
-	/// Is what was said to it followed by the end?
+	/// Whether the end follows the messages that it was sent.
 	bool hears_the_end() const
 	{
 		note n;
@@ -173,7 +173,7 @@ struct ProcessesTest : ::testing::Test {
 		ASSERT_TRUE(met) << met.error().message();
 		what(*met, other);
 	}
-	/// What each of them is told who says that it has this rank, of so many.
+	/// The error of each process that claims this rank, of so many.
 	std::vector<std::optional<error>>
 	refused(const std::vector<std::pair<unsigned, unsigned>> &who)
 	{
@@ -195,7 +195,7 @@ struct ProcessesTest : ::testing::Test {
 
 	std::string directory, path;
 	clock::duration patience = 20s;
-	uid_t user = ::geteuid(); ///< of who is refused
+	uid_t user = ::geteuid(); ///< of the one that is refused
 };
 
 void expect_error(const auto &got, errc code, uint32_t rank)
@@ -238,7 +238,7 @@ TEST_F(ProcessesTest, AnErrorOfOneIsToldToAll)
 		EXPECT_EQ(said.error().number(), 5);
 		EXPECT_EQ(said.error().index(),
 			  with.rank() == 1 ? error::no_index : 1u);
-		// and all are at the same place
+		// and all are at the same call
 		EXPECT_TRUE(with.barrier());
 	});
 }
@@ -289,7 +289,7 @@ TEST_F(ProcessesTest, WhoIsAtAnotherCallIsToldSo)
 	});
 }
 
-// What a run of a collective has left behind does not disturb the next call.
+// What a collective run has left behind does not disturb the next call.
 TEST_F(ProcessesTest, RunsThatAreGivenUpAreForgotten)
 {
 	together(2, [](processes &with) {
@@ -315,7 +315,7 @@ TEST_F(ProcessesTest, RunsThatAreGivenUpAreForgotten)
 	});
 }
 
-// The kernel says of the end first, if the other one had not read all.
+// The kernel reports the end first if the other one had unread messages.
 TEST_F(ProcessesTest, LastWordsAreHeard)
 {
 	std::latch told(1), ended(1);
@@ -344,7 +344,7 @@ TEST_F(ProcessesTest, LastWordsAreHeard)
 	});
 }
 
-// What somebody says too late is not taken for what it says next.
+// A message that comes too late is not taken for the next one.
 TEST_F(ProcessesTest, CallsAreCounted)
 {
 	patience = 500ms;
@@ -373,7 +373,7 @@ TEST_F(ProcessesTest, RunsEndWhileAnotherCallIsMade)
 		ASSERT_TRUE(said && *said);
 		EXPECT_EQ(**said, 42u);
 		set.end_run();
-		// and it is not taken for the next one's end
+		// and it is not taken for the end of the next run
 		ASSERT_TRUE(set.begin_run());
 		EXPECT_FALSE(set.heard_of_run(1));
 		set.end_run();
@@ -418,7 +418,7 @@ TEST_F(ProcessesTest, WhoIsAtAnotherRunIsToldSo)
 	beside([](processes &with, stranger &other) {
 		auto &set = *with.inside();
 
-		// late to a call that was given up
+		// late for a call that was given up
 		expect_error(with.barrier(), errc::timeout, 1);
 		ASSERT_TRUE(set.begin_run());
 		other.say(note::kind::barrier, 0, 2);
@@ -469,7 +469,7 @@ TEST_F(ProcessesTest, SaysWhatIsWrong)
 	why = refused({{0, 3}, {1, 3}, {1, 3}});
 	ASSERT_TRUE(why[0]);
 	EXPECT_EQ(why[0]->message(), "processes: there are two of rank 1");
-	// All who have come hear of it.
+	// All that have come are told.
 	for (int i : {1, 2}) {
 		ASSERT_TRUE(why[i]);
 		EXPECT_EQ(why[i]->message(), why[0]->message());
@@ -491,14 +491,14 @@ TEST_F(ProcessesTest, SaysWhatIsWrong)
 	EXPECT_EQ(why[0]->number(), EADDRINUSE);
 }
 
-// Whoever does not read what it needs to hear is to know that it has missed something.
+// A process that does not read its messages must know that it has missed some.
 TEST_F(ProcessesTest, WhoLeavesTooMuchUnreadIsGivenUp)
 {
 	beside([](processes &with, stranger &other) {
 		auto &set = *with.inside();
 		auto begun = clock::now();
 
-		// Nor is it heard any more.
+		// Nor is it listened to any more.
 		other.say(note::kind::barrier, 0, 2);
 		other.say(note::kind::run, 0, 10001);
 		for (int i = 0; i < 10000; i++) {
@@ -537,7 +537,7 @@ TEST_F(ProcessesTest, WhoComesAfterOneThatWasGivenUpIsHeard)
 	});
 }
 
-// It has not heard of this process, and does not have what the others agree on.
+// It has received nothing from this process, and does not know what the others agree on.
 TEST_F(ProcessesTest, WhoComesAndDoesNotStayHasNotAgreed)
 {
 	beside([](processes &with, stranger &other) {
@@ -591,7 +591,7 @@ TEST_F(ProcessesTest, ANoteThatIsTooLongIsNone)
 	});
 }
 
-// Not one who has gone on waits for one who has not.
+// No process that goes on waits for one that does not.
 TEST_F(ProcessesTest, MemoryThatOneCannotTakeNobodyHas)
 {
 	together(3, [](processes &with) {
@@ -606,12 +606,12 @@ TEST_F(ProcessesTest, MemoryThatOneCannotTakeNobodyHas)
 		auto got = fails ? with.inside()->exchange(mine, own, refuse)
 				 : with.inside()->exchange(mine, own, take);
 		expect_error(got, errc::device, fails ? 0 : 2);
-		// which counts for nothing but that
+		// the failure affects only that exchange
 		got = with.inside()->exchange(mine, own, take);
 		ASSERT_TRUE(got) << got.error().message();
 		EXPECT_EQ(got->size(), 3u);
 		EXPECT_EQ((*got)[with.rank()].data(), mine.data());
-		// nor does one who has nothing to give
+		// the same for a process that has nothing to give
 		if (fails)
 			own = fail(errc::unsupported, "memory",
 				   "it is no video memory");
@@ -635,7 +635,7 @@ TEST_F(ProcessesTest, WhoGivesNoMemoryIsNamed)
 	});
 }
 
-// Nobody knows what rank it was to be.
+// Its rank is not known.
 TEST_F(ProcessesTest, WhoSaysNoRankHasNone)
 {
 	auto ring = context::open();
@@ -654,7 +654,7 @@ TEST_F(ProcessesTest, WhoSaysNoRankHasNone)
 	EXPECT_EQ(met.error().where(), "a newcomer");
 }
 
-// Not once for each thing that it does.
+// One patience covers all steps.
 TEST_F(ProcessesTest, ToMeetTakesOnePatience)
 {
 	patience = 4s;
@@ -770,7 +770,7 @@ struct ProcessesOfUsersTest : ProcessesTest {
 	}
 	void TearDown() override { ::umask(mask); }
 
-	/// Rank 0 of two, as @p of.
+	/// Rank 0 of two, as user @p of.
 	std::jthread first(uid_t of, std::optional<error> &why)
 	{
 		return std::jthread([this, of, &why] {
@@ -802,7 +802,7 @@ TEST_F(ProcessesOfUsersTest, OthersAreRefused)
 
 	user = one;
 	expect_denied("processes: a process of uid 0 cannot meet one of uid 12345");
-	// Those that it waits for can come still.
+	// Those that it waits for can still come.
 	auto ring = context::open();
 	ASSERT_TRUE(ring);
 	auto met = meet(*ring, 1, 2);
@@ -811,7 +811,7 @@ TEST_F(ProcessesOfUsersTest, OthersAreRefused)
 	EXPECT_FALSE(why) << why->message();
 }
 
-// Not even root: it would not let anybody else in.
+// Not even root: it would keep all others out.
 TEST_F(ProcessesOfUsersTest, NobodyComesToOthers)
 {
 	patience = 2s;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What the tests of RDMA have in common: a card and a door in the node a, and peers,
+// What the tests of RDMA have in common: a card and a listener in the node a, and peers,
 // which are processes in the node b.
 #pragma once
 
@@ -50,8 +50,8 @@ public:
 
 	void signal(int number) { ::kill(pid_, number); }
 
-	/// Its exit status; -1: it does not end in 20 s, or a signal ended it. Our
-	/// context goes on meanwhile.
+	/// Its exit status; -1: it did not end within 20 s, or a signal ended it. Our
+	/// context runs in the meantime.
 	int wait(context &ring)
 	{
 		int status = 0;
@@ -104,7 +104,7 @@ struct RdmaTest : ::testing::Test {
 		return std::move(with.value()); // throws: the test ends
 	}
 
-	/// With a peer that does "chat".
+	/// With a peer that runs "chat".
 	void chat(endpoint with, unsigned count)
 	{
 		std::byte last;
@@ -113,7 +113,7 @@ struct RdmaTest : ::testing::Test {
 		EXPECT_EQ(with.receive({&last, 1}).wait(), 1u);
 	}
 
-	/// What a task returns, or nothing if it does not end in @p limit.
+	/// The result of a task, or no value if it does not end within @p limit.
 	template <class T>
 	std::optional<T> within(clock::duration limit, task<T> &what)
 	{
@@ -124,7 +124,7 @@ struct RdmaTest : ::testing::Test {
 		return what.run(*ring);
 	}
 
-	/// A new peer still gets through.
+	/// A new peer can still connect.
 	void works()
 	{
 		process good({"chat", port(), "8", "20"});
@@ -133,7 +133,7 @@ struct RdmaTest : ::testing::Test {
 		EXPECT_EQ(good.wait(*ring), 0);
 	}
 
-	/// The error that an endpoint ends with, and how long that took.
+	/// The error with which an endpoint ends.
 	error end_of(endpoint &with)
 	{
 		std::byte memory[max_message];

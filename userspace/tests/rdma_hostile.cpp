@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A peer that speaks the protocol by bare verbs, and breaks it.
+// A peer that speaks the protocol with plain verbs, and breaks it.
 #include "rdma_tools.hpp"
 
 #include <arpa/inet.h>
@@ -31,7 +31,7 @@ void need(bool ok, const char *where)
 
 class raw_client {
 public:
-	/// @param window messages that it takes, and no more
+	/// @param window the most messages that it takes
 	raw_client(uint16_t port, std::string_view secret, uint16_t window = 4)
 		: secret_(secret), window_(window)
 	{
@@ -113,7 +113,7 @@ public:
 		await_sent();
 	}
 
-	/// Answer pings until the connection ends, and nothing else.
+	/// Answer pings, and nothing else, until the connection ends.
 	bool stays_alive_until_the_end(int ms)
 	{
 		for (; ms > 0; ms -= 10) {
@@ -135,7 +135,7 @@ public:
 
 	ibv_wc_status status() const { return status_; }
 
-	/// Is the connection ended within that time?
+	/// Whether the connection ends within that time.
 	bool ends(int ms)
 	{
 		pollfd fd = {channel_->fd, POLLIN, 0};
@@ -148,8 +148,8 @@ public:
 	}
 
 private:
-	// With a retry count of 7 soft RoCE tries again without end what nobody
-	// answers: what the other side left behind by its end has no completion.
+	// With a retry count of 7, soft RoCE retries forever if there is no answer: work
+	// requests that the other side left behind when it ended have no completion.
 	void await_sent()
 	{
 		ibv_wc wc{};
@@ -181,7 +181,7 @@ private:
 			post_receive(i);
 	}
 
-	/// Where the message of that slot is: behind those that are sent.
+	/// The place of that slot's message, after those to send.
 	std::byte *slot_of(unsigned slot) { return memory_ + 4096 + slot * slot_size; }
 	bool is(unsigned slot, kind what)
 	{
@@ -256,7 +256,7 @@ int after_proof(raw_client &c, std::string_view what)
 	else if (what == "type")
 		c.send(kind{99}, 0);
 	else if (what == "immediate")
-		c.send(kind::data, 0, IBV_WR_SEND_WITH_IMM); // else it is sane
+		c.send(kind::data, 0, IBV_WR_SEND_WITH_IMM); // otherwise valid
 	else if (what == "write-immediate")
 		c.post(IBV_WR_RDMA_WRITE_WITH_IMM, 0);
 	else if (what == "second-proof")
@@ -296,7 +296,7 @@ int be(const words &args)
 int be_hostile(const words &args)
 {
 	try {
-		// It tidies nothing up: leaks are not looked for.
+		// It frees nothing: _exit() skips the check for leaks.
 		::_exit(be(args));
 	} catch (const failed &f) {
 		std::fprintf(stderr, "hostile peer: %s failed\n", f.where);

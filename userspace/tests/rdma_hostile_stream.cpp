@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// One end of a stream, on an endpoint that keeps to the protocol, that says what is not
-// due or not true. Its exit status: 0 if the other end said that it gives up, else why
-// the connection ended.
+// One end of a stream, on an endpoint that keeps to the protocol, that sends messages that
+// are not due or not true. Its exit status: 0 if the other end said that it gives up,
+// otherwise why the connection ended.
 #include "rdma_tools.hpp"
 
 #include <functional>
@@ -20,7 +20,7 @@ struct ended {
 };
 
 constexpr size_t pages = (streamed + page_size - 1) / page_size;
-/// What lies between two words of who looks at what is there: docs/wire.md.
+/// Bytes between two messages of an end that checks existing data: docs/wire.md.
 constexpr uint64_t looked_at_each = 16 << 20;
 
 struct liar {
@@ -41,7 +41,7 @@ struct liar {
 		if (auto done = with.send(m).wait(); !done)
 			throw ended{exit_status(done.error().code())};
 	}
-	/// The next message of that type, and no failure before it.
+	/// The next message of that type, with no failure before it.
 	std::span<const std::byte> hear(wire::type wanted)
 	{
 		for (;;) {
@@ -61,13 +61,12 @@ struct liar {
 	{
 		say(wire::encode(wire::busy_message{looked_at}));
 	}
-	/// For longer than anybody here is patient.
+	/// For longer than the patience of any end here.
 	void busy_for_long()
 	{
 		for (uint64_t at : {1, 2}) {
 			for (auto until = after(3s); clock::now() < until;)
-				(void)ring.run_once(
-					after(100ms)); // and gives signs of life
+				(void)ring.run_once(after(100ms)); // with signs of life
 			busy(at * looked_at_each);
 		}
 		give_up();
@@ -108,7 +107,7 @@ struct liar {
 	{
 		return wire::decode_grant(hear(wire::type::grant))->memory;
 	}
-	/// What is true of a piece.
+	/// The true description of a piece.
 	wire::piece_message piece(size_t i)
 	{
 		wire::piece_message m{
@@ -124,7 +123,7 @@ struct liar {
 
 		(void)with.write(memory.part(m.offset, m.length), mine, to, 0).wait();
 	}
-	/// Send a piece as it should be: the memory that took it.
+	/// Send a piece correctly. Returns the memory that took it.
 	remote_memory send(size_t i)
 	{
 		auto to = await_grant();
@@ -163,7 +162,7 @@ struct liar {
 
 using lies = std::map<std::string, std::function<void(liar &)>>;
 
-// Told to a sender, which has offered.
+// Lies to a sender, which has made an offer.
 const lies to_sender = {
 	{"grant-first", [](liar &l) { l.grant(); }},
 	{"small-grant",
@@ -203,7 +202,7 @@ const lies to_sender = {
 	{"acks-nothing",
 	 [](liar &l) {
 	l.accept();
-	for (auto until = after(300ms); clock::now() < until;) // it has heard that
+	for (auto until = after(300ms); clock::now() < until;) // it has received that
 		(void)l.ring.run_once(after(10ms));
 	l.acknowledge(0);
 }},
@@ -256,7 +255,7 @@ const lies to_sender = {
 }},
 };
 
-// Told to a receiver.
+// Lies to a receiver.
 const lies to_receiver = {
 	{"no-offer", [](liar &l) { l.acknowledge(0); }},
 	{"too-much", [](liar &l) { l.open(1 << 30); }},
@@ -310,7 +309,7 @@ const lies to_receiver = {
 	 [](liar &l) { l.open_and_send(l.changed([](auto &m) { m.crc[0] ^= 1; })); }},
 	{"ungranted",
 	 [](liar &l) {
-	// Both at once: before there can be a grant.
+	// Both at once, before there can be a grant.
 	auto open = l.with.send(l.offer().span());
 	auto piece = l.with.send(wire::encode(l.piece(0)).span());
 
@@ -366,7 +365,7 @@ int be_hostile_stream(const words &args)
 			l.hear(wire::type::open);
 			to_sender.at(what)(l);
 		}
-		// Nothing follows but the end.
+		// Only the end follows.
 		l.hear(wire::type::failed);
 	} catch (const ended &how) {
 		return how.status;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Both ends of a connection in one process, by one card: shapes that the two must agree
-// on, and what their context has no room for.
+// Both ends of a connection in one process, over one card: shapes on which the two must
+// agree, and requests for which their context has no room.
 #include "rdma_fixture.hpp"
 
 #include <sys/mman.h>
@@ -42,7 +42,7 @@ struct PairTest : RdmaTest {
 
 	using outcome = std::optional<result<stream_report>>;
 
-	/// What each end ends with.
+	/// The result of each end.
 	std::pair<outcome, outcome> move(stream_source source, stream_sink sink,
 					 const stream_options &sends,
 					 const stream_options &receives)
@@ -77,7 +77,7 @@ struct PairTest : RdmaTest {
 					       there.bytes().first(size)));
 	}
 
-	/// It arrives in a file that has a part of something else, from its beginning.
+	/// It arrives from its beginning in a file that has a part of something else.
 	void begins_anew(stream_source source, const buffer &data, size_t size)
 	{
 		unique_fd file(::memfd_create("sink", MFD_CLOEXEC));
@@ -97,7 +97,7 @@ struct PairTest : RdmaTest {
 		EXPECT_TRUE(std::ranges::equal(got, data.bytes().first(size)));
 	}
 
-	/// So much that the card gets it in parts, and as much to write it to.
+	/// So much that the card gets it in parts, and a target of the same size.
 	struct large_memory {
 		buffer here, there;
 		registration local, peers;
@@ -111,7 +111,7 @@ struct PairTest : RdmaTest {
 			return {there.address(), there.size(), peers.remote_key()};
 		}
 	};
-	/// With the two ends connected.
+	/// Such memory, with the two ends connected.
 	large_memory large()
 	{
 		auto here = noise(256 << 20), there = *buffer::host(here.size());
@@ -123,7 +123,7 @@ struct PairTest : RdmaTest {
 			std::move(peers)};
 	}
 
-	/// A part of it has gone to the card, or not.
+	/// Part of it has gone to the card, or not.
 	void cancel_twice(operation transfer)
 	{
 		(void)ring->run_once(after(100ms));
@@ -134,7 +134,7 @@ struct PairTest : RdmaTest {
 		EXPECT_EQ(end.error().code(), errc::cancelled) << end.error().message();
 	}
 
-	/// What has ended before all of @p of was there.
+	/// The transfer has ended before all of @p of was there.
 	void went_no_further(large_memory &of)
 	{
 		const size_t last = of.here.size() - 1;
@@ -146,7 +146,7 @@ struct PairTest : RdmaTest {
 			;
 		EXPECT_EQ(std::ranges::count(of.there.bytes(), std::byte{0x55}),
 			  std::ssize(of.there.bytes()));
-		// The connection is as good as it was.
+		// The connection still works.
 		auto written = from->write(of.here.part(last, 1), of.local,
 					   of.remote_there(), last);
 		EXPECT_EQ(written.wait_until(after(20s)), 1u);
@@ -155,12 +155,12 @@ struct PairTest : RdmaTest {
 
 	// The sender, message by message.
 
-	/// @p with says something. The other end does nothing meanwhile.
+	/// @p with sends a message. The other end does nothing in the meantime.
 	static bool say(endpoint &with, const wire::bytes &m)
 	{
 		return with.send(m.span()).wait_until(after(20s)).has_value();
 	}
-	/// @p with hears something; it points into message.
+	/// @p with receives a message; the result points into `message`.
 	template <class Decode> auto hear(endpoint &with, Decode decode)
 	{
 		auto came = with.receive(message);
@@ -170,7 +170,7 @@ struct PairTest : RdmaTest {
 		return decode(std::span<const std::byte>(message).first(
 			came.wait_until(after(1s)).value_or(0)));
 	}
-	/// A page is offered by @p with, and heard of.
+	/// @p with offers a page, and the receiver gets the offer.
 	void offer_page(endpoint &with, receiver &in)
 	{
 		auto hearing = in.next();
@@ -197,7 +197,7 @@ struct PairTest : RdmaTest {
 		return say(with, wire::encode(wire::end_message{.size = page_size,
 								.digest = {}}));
 	}
-	/// Memory that was granted is out of reach.
+	/// The granted memory is out of reach.
 	void may_not_write(const remote_memory &there)
 	{
 		auto memory = noise(page_size);
@@ -288,7 +288,7 @@ TEST_F(PairTest, NamesAreThoseOfFiles)
 		auto sending = out.send(std::move(source));
 		is_usage(sending.run(*ring));
 	}
-	// Nothing of that was said to the other end.
+	// The other end was not told any of this.
 	auto in = *receiver::make(*ring, *to, *card, small_stream);
 	auto source = source_of(memory, page_size);
 	source.name = "données";
@@ -313,7 +313,7 @@ TEST_F(PairTest, StreamsNeedRoomInTheirContext)
 	is_usage(receiver::make(*ring, *to, other_card, small_stream));
 }
 
-// Whoever has filled the context: the stream ends, and does not wait for ever.
+// Whatever fills the context: the stream ends, and does not wait forever.
 TEST_F(PairTest, AStreamEndsWhereOthersFillTheContext)
 {
 	auto memory = noise(streamed);
@@ -353,7 +353,7 @@ TEST_F(PairTest, LargeTransfersAreWhole)
 	remote_memory at{there.address(), there.size(), peers->remote_key()};
 	auto written = from->write(memory.part(3, size), *local, at, 5);
 	auto said = from->send({&byte, 1});
-	// The message is behind the data.
+	// The message comes after the data.
 	ASSERT_TRUE(to->receive({&byte, 1}).wait_until(after(60s)));
 	EXPECT_TRUE(std::ranges::equal(memory.bytes().subspan(3, size),
 				       there.bytes().subspan(5, size)));
@@ -365,7 +365,7 @@ TEST_F(PairTest, LargeTransfersAreWhole)
 				       back.bytes().subspan(7, size)));
 }
 
-// What the card has not got yet it never gets.
+// The card never gets what it does not have yet.
 TEST_F(PairTest, ALargeWriteIsCancelled)
 {
 	auto of = large();
@@ -382,7 +382,7 @@ TEST_F(PairTest, ALargeReadIsCancelled)
 	went_no_further(of);
 }
 
-// Its destructor waits for what the card has got.
+// Its destructor waits for what the card has.
 TEST_F(PairTest, ALargeWriteIsDestroyed)
 {
 	auto of = large();
@@ -394,7 +394,7 @@ TEST_F(PairTest, ALargeWriteIsDestroyed)
 	went_no_further(of);
 }
 
-// The card had a part of it, and the rest never.
+// The card had a part of it, and never gets the rest.
 TEST_F(PairTest, ALargeWriteEndsOnceIfItsPeerGoes)
 {
 	auto both = large();
@@ -410,8 +410,8 @@ TEST_F(PairTest, ALargeWriteEndsOnceIfItsPeerGoes)
 	EXPECT_TRUE(ring->sleep_until(after(1ms)).wait());
 }
 
-// Were the receiver the first to go, what tells the sender that all has come might be
-// lost with it.
+// If the receiver left first, the message that tells the sender that all has arrived might
+// be lost.
 TEST_F(PairTest, AReceiverGoesWhenTheSenderHasGone)
 {
 	pair();
@@ -454,7 +454,7 @@ TEST_F(PairTest, ASenderThatHasFinishedHasGone)
 	EXPECT_EQ(after_that.error().code(), errc::usage);
 }
 
-// It has heard DONE, as it went on; that its card has told so need not arrive.
+// It has received DONE, as it went on; its card's acknowledgement need not arrive.
 TEST_F(PairTest, ASenderMayGoBeforeDoneIsAcknowledged)
 {
 	auto memory = noise(page_size);
@@ -481,7 +481,7 @@ TEST_F(PairTest, ASenderMayGoBeforeDoneIsAcknowledged)
 	has_no_more(20s, ending);
 }
 
-// The receiver is held up by its file, when it has looked at the piece already.
+// The receiver is held up by its file after it has checked the piece.
 TEST_F(PairTest, APieceThatCameCannotBeChanged)
 {
 	std::vector<std::byte> full(page_size);
@@ -525,7 +525,7 @@ TEST_F(PairTest, AGrantThatIsLeftOverEndsWithTheStream)
 	may_not_write(left->memory);
 }
 
-// Of a file that has still to be given its name, for one.
+// For example for a file that has yet to be renamed.
 TEST_F(PairTest, ASenderIsToldWhenTheReceiverConfirms)
 {
 	auto memory = noise(page_size), there = *buffer::host(page_size);
@@ -562,7 +562,7 @@ TEST_F(PairTest, ASenderIsToldWhenTheReceiverConfirms)
 	is_usage(nothing.run(*ring));
 }
 
-// Between the two it may have lost its patience.
+// In between, the sender may have run out of patience.
 TEST_F(PairTest, WhatASenderGaveUpIsNotConfirmed)
 {
 	auto there = *buffer::host(page_size);
@@ -592,7 +592,7 @@ TEST_F(PairTest, WhatASenderGaveUpIsNotConfirmed)
 	EXPECT_EQ(confirmed->error().code(), errc::peer_error);
 }
 
-// What is in front of that stays, and nothing of it is resumed.
+// Everything before that position stays, and none of it is resumed.
 TEST_F(PairTest, AFileMayBeWrittenFromItsPosition)
 {
 	auto data = noise(64 * page_size);
@@ -639,7 +639,7 @@ TEST_F(PairTest, AFileWithoutAMediumIsNotSynced)
 	EXPECT_TRUE(*received) << received->error().message();
 }
 
-// Why an end gives up is not held up by what it has begun before.
+// The message that tells why an end gives up is not held up by earlier messages.
 TEST_F(PairTest, WhatIsSentFirstFindsRoomInFront)
 {
 	const std::byte later{1}, first{2};
@@ -681,7 +681,7 @@ TEST_F(PairTest, NothingIsDueWhenTheSenderHasFinished)
 	EXPECT_EQ(end->error().code(), errc::protocol) << end->error().message();
 }
 
-// A sign of life is behind the data that the card has.
+// A sign of life comes after the data that the card has.
 TEST_F(PairTest, ALargeWriteIsNoSilence)
 {
 	constexpr size_t size = 512 << 20;
@@ -699,7 +699,7 @@ TEST_F(PairTest, ALargeWriteIsNoSilence)
 	EXPECT_TRUE(to->alive());
 }
 
-// Nothing comes from the card that would tell what waits.
+// No event of the card would end the operation that waits.
 TEST_F(PairTest, AMessageThatIsTooLongEndsAllAtOnce)
 {
 	std::byte two[2] = {}, one;

@@ -31,7 +31,7 @@ struct flow_in {
 	unsigned done = 0;
 };
 
-// Start the next receive when the one before is done, and check what it got.
+// Start the next receive when the previous one is done, and check what it received.
 std::string take(flow_in &in, endpoint &with, unsigned count)
 {
 	while (in.done < count && in.op.poll()) {
@@ -127,7 +127,7 @@ int told(const error &why)
 	return exit_status(why.code());
 }
 
-// Serve until the connection ends: the exit status says why it did.
+// Serve until the connection ends; the exit status tells why it did.
 int hold(peer &, endpoint &with)
 {
 	std::byte memory[max_message];
@@ -148,7 +148,7 @@ int chat(const words &args)
 		std::fprintf(stderr, "peer: %s\n", why.c_str());
 		return exit_wrong;
 	}
-	// All of ours is acknowledged: now the other side may go.
+	// All our messages are acknowledged: now the other side may leave.
 	std::byte last{};
 	(void)with->send({&last, 1}).wait();
 	auto end = with->receive({&last, 1}).wait();
@@ -170,13 +170,13 @@ int hold_on(const words &args)
 int with_token(const words &args)
 {
 	peer p;
-	// "" would be ours.
+	// "" would be replaced by our token.
 	auto with = p.connect(args, {.token = args.at(2)}, 10s);
 
 	return with ? hold(p, *with) : told(with.error());
 }
 
-// Without: connect() above fills in ours, so not by it.
+// Without a token: not by connect() above, which fills in ours.
 int without_token(const words &args)
 {
 	peer p;
@@ -187,7 +187,7 @@ int without_token(const words &args)
 	return with ? hold(p, *with) : told(with.error());
 }
 
-/// What offer() is asked: the first byte of a message, and a seed.
+/// A request to offer(): the first byte of a message, and a seed.
 struct request {
 	char what;
 	uint32_t seed;
@@ -286,7 +286,7 @@ struct incoming {
 	buffer memory = *buffer::host(streamed);
 };
 
-// What was sent is there, and is what the stream of this number sends.
+// Checks that the stream with this number arrives as it was sent.
 task<int> take_one(incoming &from, uint32_t number)
 {
 	auto offered = co_await from.in->next();

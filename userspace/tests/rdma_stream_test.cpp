@@ -34,7 +34,7 @@ struct StreamTest : RdmaTest {
 		return o;
 	}
 
-	/// Memory of @p size bytes with what a liar sends, or marks.
+	/// Memory of @p size bytes, filled with marks.
 	buffer memory_of(size_t size)
 	{
 		auto memory = *buffer::host(size);
@@ -51,7 +51,7 @@ struct StreamTest : RdmaTest {
 			.size = 0};
 	}
 
-	/// What the sending end of a stream with @p with ends with.
+	/// The result of the sending end of a stream with @p with.
 	std::optional<result<stream_report>> send(endpoint &with)
 	{
 		auto memory = memory_of(streamed);
@@ -62,7 +62,7 @@ struct StreamTest : RdmaTest {
 		return within(15s, running);
 	}
 
-	/// The same of a source that it takes a while to look at.
+	/// The same for a source that takes a while to check.
 	std::optional<result<stream_report>> send_much(const char *lie)
 	{
 		listen();
@@ -80,7 +80,7 @@ struct StreamTest : RdmaTest {
 		return end;
 	}
 
-	/// What a receiving end of a stream with @p with ends with.
+	/// The result of a receiving end of a stream with @p with.
 	std::optional<result<stream_report>>
 	receive_into(endpoint &with, stream_sink sink, clock::duration limit)
 	{
@@ -96,7 +96,7 @@ struct StreamTest : RdmaTest {
 		return within(limit, running);
 	}
 
-	/// The same of one that has a part of the file already.
+	/// The same for one that already has a part of the file.
 	std::optional<result<stream_report>> resume_with(const char *lie)
 	{
 		listen();
@@ -110,7 +110,7 @@ struct StreamTest : RdmaTest {
 		return end;
 	}
 
-	/// The same of one with memory. Nothing is where it does not belong.
+	/// The same for one with memory. No byte is where it does not belong.
 	std::optional<result<stream_report>> receive(endpoint &with)
 	{
 		auto memory = memory_of(streamed), right = memory_of(streamed);
@@ -129,7 +129,7 @@ struct StreamTest : RdmaTest {
 	}
 };
 
-/// It ends, in this error.
+/// It ends with this error.
 template <class T> void ends_in(const std::optional<result<T>> &end, errc code)
 {
 	ASSERT_TRUE(end) << "it hangs";
@@ -137,8 +137,8 @@ template <class T> void ends_in(const std::optional<result<T>> &end, errc code)
 	EXPECT_EQ(end->error().code(), code) << end->error().message();
 }
 
-/// A lie, to whom, and what it ends in here. The liar is told so, or our card refuses
-/// what it asks for: then it hears of that, or first of the end of the connection.
+/// A lie, its target, and the error that it causes here. The liar is told, or our card
+/// refuses its request: then it learns of that, or first of the end of the connection.
 struct lie {
 	const char *what;
 	bool to_sender;
@@ -154,7 +154,7 @@ struct lie {
 	}
 };
 
-// GoogleTest takes no other letters.
+// GoogleTest does not allow '-' in names.
 std::string name_of(const ::testing::TestParamInfo<lie> &of)
 {
 	std::string name = of.param.what;
@@ -163,7 +163,7 @@ std::string name_of(const ::testing::TestParamInfo<lie> &of)
 	return name;
 }
 
-/// With a GPU, and memory of another one that it sees as a dma-buf.
+/// With a GPU, and memory of another GPU that it sees as a dma-buf.
 struct DmabufTest : StreamTest {
 	void SetUp() override
 	{
@@ -186,7 +186,7 @@ struct DmabufTest : StreamTest {
 		return o;
 	}
 
-	// Soft RoCE takes no dma-bufs. What it cannot reach in the GPU is staged.
+	// Soft RoCE takes no dma-bufs. Memory that it cannot reach in the GPU is staged.
 	void is_true(const result<stream_report> &report)
 	{
 		ASSERT_TRUE(report) << report.error().message();
@@ -266,7 +266,7 @@ INSTANTIATE_TEST_SUITE_P(
 			  lie{"wrong-end", false, errc::corrupt}),
 	name_of);
 
-// Somebody else who waits is told: the peer gives up when it has heard that twice.
+// A waiting peer is told: it gives up when it has been told twice.
 TEST_F(StreamTest, ASenderSaysThatItLooksAtWhatIsThere)
 {
 	auto end = send_much("has-much");
@@ -281,7 +281,7 @@ TEST_F(StreamTest, ASenderWaitsForAReceiverThatLooksAtWhatIsThere)
 	ASSERT_NO_FATAL_FAILURE(ends_in(end, errc::peer_error));
 }
 
-// It would be waited for, as long as it says so.
+// Otherwise the sender would wait for as long as the receiver says so.
 TEST_F(StreamTest, AReceiverThatLooksAtNothingNewIsNotWaitedFor)
 {
 	for (const char *lie : {"busy-again", "busy-by-a-byte"}) {
@@ -329,7 +329,7 @@ TEST_F(StreamTest, APeerThatTakesNoMessageHoldsUpNoEnd)
 	auto with = accept();
 	auto out = *sender::make(*ring, with, *card, options(1s));
 
-	// The only one that it takes.
+	// The only message that the peer takes.
 	EXPECT_TRUE(with.send({}).wait());
 	auto running = out.finish();
 	auto end = within(10s, running);
@@ -387,7 +387,7 @@ TEST_F(DmabufTest, IsASource)
 	auto end = within(60s, running);
 	ASSERT_TRUE(end) << "it hangs";
 	is_true(*end);
-	// It looks at each byte.
+	// The peer checks each byte.
 	EXPECT_EQ(other.wait(*ring), 0);
 }
 
@@ -423,8 +423,8 @@ TEST_F(DmabufTest, AsAPathIsRefusedWhereTheCardTakesNone)
 		<< found.error().message();
 }
 
-// Wherever it is: nothing is waited for that does not come, nothing is used that is
-// gone, and the card and the context go on.
+// Wherever the stream is: nothing waits for what does not come, nothing uses what was
+// freed, and the card and the context go on.
 TEST_F(StreamTest, CancelledAtRandom)
 {
 	constexpr int rounds = 50;

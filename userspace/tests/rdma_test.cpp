@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Endpoints on two cards in two network namespaces. The tests are the node a; their
+// Endpoints on two cards in two network namespaces. The tests run in the node a; their
 // peers are processes in the node b. Run by scripts/guest/rdma.
 #include "base_kernel.hpp"
 #include "rdma_fixture.hpp"
@@ -59,7 +59,7 @@ TEST_F(RdmaTest, NicsAreListed)
 	for (auto &nic : list_nics()) {
 		EXPECT_TRUE(nic.active) << nic.name;
 		EXPECT_FALSE(nic.infiniband);
-		// It moves wrong bytes there.
+		// On the base's kernel, it moves wrong bytes.
 		EXPECT_NE(nic.on_demand, base_kernel()) << nic.name;
 		EXPECT_EQ(nic.on_demand_wrong, base_kernel()) << nic.name;
 		EXPECT_EQ(nic.driver, "rdma_rxe");
@@ -214,7 +214,7 @@ TEST_F(OfferTest, WritesAndReads)
 		size_t size = std::min<size_t>(4099, there.size - at);
 		parts.push_back(with->write(mine.part(at, size), local, there, at));
 	}
-	// The message comes behind all writes.
+	// The message comes after all writes.
 	EXPECT_EQ(ask('c', 7), 'y');
 	for (auto &p : parts)
 		EXPECT_TRUE(p.wait());
@@ -305,7 +305,7 @@ TEST_F(OfferTest, CannotBePartOfAChain)
 		ASSERT_FALSE(end);
 		EXPECT_EQ(end.error().code(), errc::usage) << end.error().message();
 	}
-	// Nothing of it was begun.
+	// None of them was begun.
 	EXPECT_EQ(ask('f', 1), 'f');
 }
 
@@ -351,11 +351,11 @@ TEST_F(OfferTest, ManyRequestsGoInFewCalls)
 		all.push_back(with->write(mine.part(0, 64), local, there, 0));
 	for (auto &op : all)
 		EXPECT_EQ(op.wait(), 64u);
-	// They go to the card together, and the last one tells of all.
+	// They go to the card together, and the last completion covers all.
 	EXPECT_LT(ring->system_calls() - before, 8u);
 }
 
-// Whoever waits elsewhere is told of each completion, however those before were taken.
+// Another event loop is told of each completion, however the earlier ones were taken.
 TEST_F(OfferTest, InAnotherEventLoop)
 {
 	begin();
@@ -452,8 +452,8 @@ TEST_F(RdmaTest, CutLink)
 	EXPECT_TRUE(status == exit_status(errc::peer_lost) ||
 		    status == exit_status(errc::device))
 		<< status;
-	// Soft RoCE's queue pair for management does not survive that something is
-	// sent while the link is down: new devices, when nobody has the old ones open.
+	// Soft RoCE's queue pair for management does not survive a send while the link is
+	// down: make new devices once the old ones are closed.
 	door.reset();
 	with.reset();
 	card.reset();
@@ -483,14 +483,14 @@ TEST_F(RdmaTest, RemovedCard)
 	door.reset();
 	card.reset();
 	ring.reset();
-	// Its name goes before the device has gone.
+	// Its name disappears before the device does.
 	ASSERT_EQ(std::system(
 			  "for i in $(seq 200); do rdma link add rxe-a type rxe netdev "
 			  "veth-a 2>/dev/null && exit; sleep 0.1; done; exit 1"),
 		  0);
 }
 
-/// What a peer does wrong, and what is said about it.
+/// A mistake of a peer, and the text of the error.
 struct wrong {
 	const char *what, *said;
 };
@@ -525,7 +525,7 @@ TEST_F(RdmaTest, MoreMessagesThanCredits)
 	process other({"hostile", port(), "flood"});
 	auto with = accept();
 
-	// Nobody receives, so no credit goes back.
+	// Nothing is received, so no credit goes back.
 	while (with.alive())
 		ASSERT_TRUE(ring->run_once(after(5s)));
 	EXPECT_EQ(with.alive().error().code(), errc::protocol)
@@ -543,7 +543,7 @@ TEST_F(RdmaTest, StrangersAreTurnedAway)
 	process nonsense({"hostile", port(), "no-greeting"});
 
 	works();
-	// The silent ones lose their place in time.
+	// The silent peers lose their place after a while.
 	auto nobody = door->accept(after(5s));
 	EXPECT_FALSE(nobody);
 	EXPECT_EQ(lie.wait(*ring), 0);

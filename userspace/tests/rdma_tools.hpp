@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What the tests of RDMA and their peers, which are processes of their own, share.
+// What the tests of RDMA share with their peers, which are processes of their own.
 #pragma once
 
 #include <algorithm>
@@ -22,7 +22,7 @@ inline constexpr const char *card_a = "rxe-a", *card_b = "rxe-b";
 inline constexpr const char *node_b = "/var/run/netns/b";
 inline constexpr const char *token = "a token that is long and random, for tests";
 
-/// What a peer's exit status says: 0, or why its connection ended.
+/// A peer's exit status: 0, or why its connection ended.
 inline constexpr int exit_wrong = 99, exit_cause = 100;
 inline int exit_status(sluice::errc code)
 {
@@ -31,7 +31,7 @@ inline int exit_status(sluice::errc code)
 
 using words = std::vector<std::string>;
 
-/// Bytes that depend on where they are and on @p seed.
+/// Bytes that depend on their position and on @p seed.
 inline void fill(std::span<std::byte> memory, uint32_t seed)
 {
 	uint32_t x = seed * 2654435761u + 1;
@@ -50,9 +50,9 @@ inline bool filled(std::span<const std::byte> memory, uint32_t seed)
 	return std::ranges::equal(memory, expected);
 }
 
-/// Streams of which a thousand fit into a process.
+/// The size of streams of which a thousand fit into a process.
 inline constexpr size_t streamed = 12345;
-/// What a receiver has of a larger one, in whole chunks: it takes a while to look at.
+/// What a receiver has of a larger one, in whole chunks: it takes a while to check.
 inline constexpr size_t had = 40 << 20;
 inline const sluice::stream_options small_stream = {.piece = sluice::page_size,
 						    .chunk = sluice::page_size,
@@ -71,15 +71,15 @@ uint32_t many_streams();
 /// Let this process open as many files as it may.
 void raise_limit_of_files();
 
-/// Send so many messages of all sizes and receive as many, both at once. What is
-/// wrong, or nothing.
+/// Send @p count messages of all sizes and receive as many, both at once. Returns the
+/// mistake, or nothing.
 std::string flood(sluice::endpoint &with, unsigned count);
 
 /// Run as a peer.
 int be_peer(const words &args);
-/// Run as a peer that is not ours, by bare verbs.
+/// Run as a foreign peer, with plain verbs.
 int be_hostile(const words &args);
-/// Run as one end of a stream that does what is not due.
+/// Run as one end of a stream that sends what is not due.
 int be_hostile_stream(const words &args);
 
 } // namespace rdma_tests

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Messages of a stream: what is written is read, and nothing else is.
+// Messages of a stream: what was encoded is decoded, and nothing else is.
 #include <algorithm>
 #include <format>
 #include <random>
@@ -51,7 +51,7 @@ piece_message a_piece()
 	return m;
 }
 
-/// One of each type.
+/// One message of each type.
 std::vector<message> all()
 {
 	return {bytes_of(encode(an_open())),
@@ -125,7 +125,7 @@ TEST(StreamWire, IsLittleEndianWithoutHoles)
 	EXPECT_LE(bytes_of(encode(full)).size(), max_message);
 }
 
-// Byte for byte: what both directions have wrong alike, they would agree on.
+// Byte for byte: encoder and decoder would agree on a mistake that both make.
 TEST(StreamWire, IsWhatTheDocumentSays)
 {
 	auto text = [](std::string_view hex) {
@@ -269,7 +269,7 @@ TEST(StreamWire, CleansItsOwnTexts)
 	EXPECT_LE(m.size(), max_message);
 }
 
-// Whatever bytes come, decoders stay within them: run it under a sanitizer.
+// Decoders stay within any bytes that they get: run it under a sanitizer.
 TEST(StreamWire, SurvivesNoise)
 {
 	std::mt19937 random(1);

@@ -45,7 +45,7 @@ struct TopologyTest : ::testing::Test {
 		nic = machine.nic(switched + "0000:02:01.0/0000:04:00.0", "mlx5_0");
 	}
 
-	/// The same below two root ports, of @p other.
+	/// The same below two root ports, the second one at @p other.
 	void below_root_ports(uint32_t vendor, uint32_t device,
 			      std::string other = "pci0000:00/0000:00:02.0")
 	{
@@ -57,7 +57,7 @@ struct TopologyTest : ::testing::Test {
 		machine.nic(other + "/0000:04:00.0", "mlx5_0");
 	}
 
-	/// All ports of the switch can be read, and do as @p control says.
+	/// All ports of the switch can be read, and behave as @p control says.
 	void readable(uint16_t control)
 	{
 		for (const std::string &port : {gpu, nic, up, left, right})
@@ -185,7 +185,7 @@ TEST_F(TopologyTest, AcsOfTheBridgeAboveBothCounts)
 	readable(0);
 	machine.acs(up, request_redirect);
 	EXPECT_EQ(between("gpu0", "mlx5_0").how, path::host_bridge);
-	machine.acs(up, 0x13); // neither of those that redirect
+	machine.acs(up, 0x13); // neither of the bits that redirect
 	EXPECT_EQ(between("gpu0", "mlx5_0").how, path::peer_to_peer);
 }
 
@@ -280,7 +280,7 @@ TEST_F(TopologyTest, SymbolsAreFoundInALongList)
 
 	while (filler.size() < (5 << 20))
 		filler += std::format("0000000000000000 t filler_{}\n", filler.size());
-	// One that lies across the end of the first piece.
+	// A symbol that lies across the end of the first piece.
 	std::string line = "\nffffffffffffffff T dev_pagemap_publish_alias\n";
 	filler.replace((1 << 20) - 30, line.size(), line);
 	machine.file("proc/kallsyms", filler + "0000 T svm_alias_init\t[amdgpu]\n");

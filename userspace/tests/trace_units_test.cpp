@@ -385,7 +385,7 @@ TEST(TraceUnits, OnlyQuestionsAreAnswered)
 	EXPECT_EQ(answer->number, 5u);
 	EXPECT_EQ(answer->there, 7);
 	EXPECT_EQ(boot_in(*answer), "boot");
-	// Two that answer each other would never end.
+	// Two sides that answer each other would never stop.
 	EXPECT_FALSE(answer_to(bytes_of(*answer), "other", 8));
 	EXPECT_FALSE(answer_to(bytes_of(question).first(63), "boot", 7));
 	question.boot.fill('x');
@@ -401,7 +401,7 @@ TEST(TraceUnits, OnlyAnswersToTheQuestionAreMeasured)
 
 	EXPECT_EQ(ping_of(bytes_of(p), 5, 1, 2)->there, 9);
 	EXPECT_FALSE(ping_of(bytes_of(p), 6, 1, 2));
-	// No clock says that, and what is reckoned with it would overflow.
+	// No clock has these values, and arithmetic with them would overflow.
 	for (int64_t there :
 	     {int64_t{0}, int64_t{-1}, int64_t{1} << 62, INT64_MAX, INT64_MIN}) {
 		p.there = there;
@@ -480,7 +480,7 @@ TEST(TraceUnits, WhatIsNoTraceIsRefused)
 		ASSERT_FALSE(got) << text;
 		EXPECT_EQ(got.error().code(), errc::input);
 	}
-	// Of another program: somebody has to say the offset.
+	// From another program: the user has to give the offset.
 	auto foreign =
 		json::parse("{\"traceEvents\": [{\"ts\": 1}, 5, {\"pid\": \"x\"}],"
 			    "\"otherData\": [1]}");
@@ -525,7 +525,7 @@ TEST(TraceUnits, ProcessesOfAnyNumberStayApart)
 
 TEST(TraceUnits, AFileThatIsNestedTooDeepIsRefused)
 {
-	// What copies it goes as deep, and there is only so much stack.
+	// Copying recurses as deep, and the stack is limited.
 	constexpr size_t levels = 1 << 20;
 	std::istringstream deep(R"({"traceEvents": )" + std::string(levels, '[') +
 				std::string(levels, ']') + "}");
@@ -632,7 +632,7 @@ TEST(TopUnits, CountersAreNumbersAndNothingElse)
 		EXPECT_FALSE(parse_counter(text)) << text;
 }
 
-// Root looks at what others named.
+// Root looks at names that other users chose.
 TEST(TopUnits, ANameDoesNothingToTheTerminal)
 {
 	usage_rates of{.seconds = 1, .gpus = {}, .nics = {}};
@@ -682,7 +682,7 @@ TEST(TopUnits, RatesAreOfTheTimeBetween)
 	now.clients[0].busy_ns["dma"] += 1000000000;
 	now.clients.push_back(now.clients[0]); // another file of the same process
 	now.clients[1].id = 8;
-	now.counters[0].value = 50; // set back
+	now.counters[0].value = 50; // reset
 	auto rates = rates_between(before, now);
 
 	ASSERT_EQ(rates.gpus.size(), 1u);

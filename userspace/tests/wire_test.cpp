@@ -141,7 +141,7 @@ TEST(WireTest, WindowsAreChecked)
 	}
 }
 
-// By another interface of libcrypto, from the document.
+// Computed with another interface of libcrypto, as the document says.
 TEST(WireTest, ProofIsWhatTheDocumentSays)
 {
 	wire::greeting asked{.messages = 5};
@@ -172,7 +172,7 @@ TEST(WireTest, ProofIsWhatTheDocumentSays)
 
 namespace {
 
-/// One side of a connection that has no card: receives are counted.
+/// One side of a connection without a card: receives are only counted.
 struct station {
 	explicit station(uint32_t window)
 		: account(window), receives(window + flow::reserve)
@@ -181,8 +181,8 @@ struct station {
 
 	flow account;
 	uint32_t receives;		 ///< posted
-	std::deque<wire::header> coming; ///< under way to it
-	std::deque<wire::header> landed; ///< in a receive, and not looked at
+	std::deque<wire::header> coming; ///< in flight to it
+	std::deque<wire::header> landed; ///< in a receive, not looked at yet
 	uint32_t unread = 0; ///< data messages that its program did not take
 	uint32_t to_send = 0, got = 0, not_ready = 0;
 
@@ -262,7 +262,7 @@ void step(station &me, station &other, unsigned choice)
 	}
 }
 
-// Everything that can happen without anybody's will: is all there at the end?
+// Everything that happens without further requests: all must be there at the end.
 void settle(station &a, station &b)
 {
 	for (bool did = true; did;) {
@@ -298,7 +298,7 @@ TEST_P(FlowTest, NobodyIsEverNotReadyOrStuck)
 		a.to_send = random() % 3 ? 300 : 0;
 		b.to_send = random() % 3 ? 300 : 0;
 		uint32_t to_a = b.to_send, to_b = a.to_send;
-		// For a while some do nothing: that is when much piles up.
+		// For a while some sides do nothing, so that much piles up.
 		unsigned lazy = 0;
 		for (int i = 0; i < 2000 && !HasFatalFailure(); i++) {
 			unsigned choice = random() % 20;
@@ -354,7 +354,7 @@ TEST_F(HostileFlowTest, MoreDataThanCredits)
 {
 	for (int i = 0; i < 4; i++)
 		EXPECT_EQ(come({}), nullptr);
-	// Posted anew but not told: it does not know of it.
+	// Reposted, but the peer was not told and does not know of it.
 	account.reposted();
 	EXPECT_NE(come({}), nullptr);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * What the pure code of SDMA batches and its KUnit tests use of the kernel, for a
- * program of the host. scripts/test/mutants makes each header that they include one
- * that includes this.
+ * program of the host. scripts/test/mutants replaces each header that they include by
+ * one that includes this.
  */
 #ifndef SLUICE_HOST_H
 #define SLUICE_HOST_H
@@ -89,8 +89,8 @@ static inline u32 ror32(u32 w, unsigned int s)
 extern int host_mutant;
 
 /*
- * Memory that ends where a page ends that nobody may touch. Fails once it has
- * succeeded @allocations_left times, unless that is below 0.
+ * Memory that ends at a page that may not be touched. Fails once it has succeeded
+ * @allocations_left times, unless that is below 0.
  */
 extern int allocations_left;
 void *host_alloc(size_t n);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* What KUnit cannot try: allocations that fail, and that none is made. */
+/* Not in KUnit: allocations that fail, and checks that none is made. */
 #include "amdgpu_sdma_kunit.h"
 
 static struct drm_amdgpu_sdma_desc descs[40];

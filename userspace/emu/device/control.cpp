@@ -63,7 +63,7 @@ u32 small_number(const Words &w, size_t i)
 	return static_cast<u32>(v);
 }
 
-// Longer than any limit of the driver's. A thread that pauses does nothing else.
+// Longer than any limit of the driver. A thread that pauses does nothing else.
 constexpr u64 longest_pause_us = 10'000'000;
 
 u64 pause_us(const Words &w, size_t i)
@@ -331,7 +331,7 @@ void Control::admit(vfio::unique_fd socket)
 	}
 }
 
-// Threads of clients that are gone. They have nothing left to wait for.
+// Joins threads of clients that are gone. They have nothing left to wait for.
 void Control::bury()
 {
 	std::list<Client> gone;

@@ -106,8 +106,8 @@ void Endpoint::build_config()
 	pci_.put(msi + 4, 0, 4, 0xfffffffc);
 	pci_.put(msi + 8, 0, 4, 0xffffffff);
 	pci_.put(msi + 12, 0, 2, 0xffff);
-	// Vendor-specific and empty: without any extended capability the
-	// driver takes extended configuration space for unreachable.
+	// Vendor-specific and empty: without any extended capability the driver
+	// considers extended configuration space unreachable.
 	pci_.put(0x100, 0x0001000b, 4);
 	pci_.put(0x104, 0x01000000, 4);
 }

@@ -18,7 +18,7 @@ struct EndpointConfig {
 	unsigned index = 0;
 	std::string socket;
 	u64 vram = 1ull << 30;
-	std::string vram_file; ///< memory to use; empty: nobody else's
+	std::string vram_file; ///< file for the memory; empty: one without a name
 	Log verbosity = Log::info;
 	std::string monitor; ///< QEMU's; empty: none
 	bool poison = false;
@@ -28,7 +28,7 @@ struct EndpointConfig {
 // Memory shared with QEMU.
 class SharedMemory {
 public:
-	/// @param path file to make it of; empty: one without a name
+	/// @param path file that backs it; empty: one without a name
 	SharedMemory(u64 size, const std::string &path);
 	~SharedMemory();
 	SharedMemory(const SharedMemory &) = delete;
@@ -55,8 +55,8 @@ public:
 	Gpu &gpu() { return gpu_; }
 	IrqGate &irq_gate() { return gate_; }
 	unsigned index() const { return config_.index; }
-	// As if pulled out of its slot: first it is dead, then the slot says
-	// so, unless that returns why it cannot.
+	// As if pulled out of its slot: vanish() makes it dead, then
+	// empty_slot() reports the slot empty, or returns why it cannot.
 	void vanish();
 	std::string empty_slot();
 	bool removed() const { return removed_; }

@@ -117,8 +117,8 @@ void Endpoint::kick()
 	wake_.notify_all();
 }
 
-// An engine that waits for memory to change must look again by itself, more
-// rarely the longer it waits; an idle one sleeps until somebody kicks.
+// An engine that waits for memory to change must poll, less often the longer
+// it waits; an idle one sleeps until the next kick.
 void Endpoint::wait_for_work(u64 seen, unsigned rounds, bool blocked,
 			     const std::stop_token &stop)
 {

@@ -43,7 +43,7 @@ void IrqGate::run(const std::stop_token &stop)
 			return;
 		auto due = late_.front();
 		late_.pop_front();
-		// Until then, or until it is to stop: then it is late no more.
+		// Until it is due, or until a stop, which delivers it at once.
 		wake_.wait_until(guard, stop, due, [] { return false; });
 		guard.unlock();
 		deliver_();

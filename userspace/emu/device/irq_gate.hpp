@@ -19,7 +19,7 @@ public:
 
 	void raise();
 
-	std::atomic<u32> drop{0}, duplicate{0}; // so many of the next
+	std::atomic<u32> drop{0}, duplicate{0}; // how many of the next
 	std::atomic<u64> delay_us{0};		// all of them
 
 private:

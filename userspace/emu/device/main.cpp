@@ -50,7 +50,7 @@ constexpr const char *usage_text =
 	std::exit(status);
 }
 
-// Behind each GPU's memory its segment is empty for so long.
+// So much of each segment stays empty behind its GPU's memory.
 constexpr u64 hive_gap = 1ull << 30;
 
 u64 number(const char *text, u64 low, u64 high)
@@ -66,7 +66,7 @@ u64 number(const char *text, u64 low, u64 high)
 	return v;
 }
 
-// Dies are complete, but for a lone one.
+// Dies are complete, except a lone one.
 bool good_engines(u64 n)
 {
 	return n <= reg::engines_per_die || n % reg::engines_per_die == 0;

@@ -18,7 +18,7 @@ using Deadline = std::chrono::steady_clock::time_point;
 // No such line before the deadline, or before the connection ends.
 struct Silence {};
 
-// The next line that holds one of these words. Events come in between.
+// The next line that holds one of these words. Events may come in between.
 std::string answer(int fd, std::string_view good, std::string_view bad,
 		   Deadline deadline)
 {

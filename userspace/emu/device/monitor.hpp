@@ -7,8 +7,8 @@
 
 namespace sluice::emu {
 
-// Have QEMU tell the guest that the slot of its device ID is empty. Nothing of
-// the guest is waited for, and QEMU for that long in all. Returns what went wrong,
+// Have QEMU tell the guest that the slot of the device ID is empty. Waits for
+// QEMU, at most this long in all, but not for the guest. Returns what went wrong,
 // or nothing.
 std::string unplug(const std::string &monitor, const std::string &id,
 		   std::chrono::milliseconds patience = std::chrono::seconds(10));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Any bytes by the control socket. Each whole line has one answer, which ends with a
-// line "ok" or "error: ...", and the server goes on.
+// Any bytes over the control socket. Each whole line gets one answer, which ends
+// with a line "ok" or "error: ...", and the server goes on.
 #include "control.hpp"
 
 #include <algorithm>
@@ -17,7 +17,7 @@ namespace {
 
 constexpr long longest_line = 4096; // the server hangs up on longer ones
 
-// Two small GPUs, the same for all inputs: to make them takes long.
+// Two small GPUs, the same for all inputs: making them takes long.
 struct Server {
 	Server()
 	{

@@ -59,8 +59,8 @@ static Input mutate(Input in, const std::vector<Input> &all, Chaos &chaos)
 	return in;
 }
 
-// An input that crashes is left behind in the file "crash.last": it is mapped, as
-// to write it each time takes longer than most inputs.
+// An input that crashes stays in the file "crash.last". The file is mapped, as
+// writing it each time would take longer than most inputs.
 class Remembered {
 public:
 	Remembered()

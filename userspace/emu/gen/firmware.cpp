@@ -115,21 +115,21 @@ std::vector<u8> ip_table(unsigned engines)
 }
 
 // Four shader engines of ten compute units each: one die of the real part. KFD
-// tells its users of them, of the caches and of the wavefronts.
+// reports them to its users, with the caches and the wavefronts.
 std::vector<u8> gc_table()
 {
 	Writer w;
 
 	w.u32s({gc_magic}).u16s({2, 1}).u32s({108});
 	w.u32s({4, 10, 1, 1, 16});	   // engines, CUs, arrays, RBs, L2 channels
-	w.u32s({256, 32, 32, 1792, 0, 1}); // what graphics wants
+	w.u32s({256, 32, 32, 1792, 0, 1}); // for graphics
 	w.u32s({64, 8, 32, 64, 1, 1});	   // wavefront, waves, scratch, LDS in KB
 	// L1 of each CU, ports, CUs that share the scalar caches, the sizes of
 	// those for code and data, L2; in KB
 	return w.u32s({10, 32, 16, 2, 64, 16, 4096}).data;
 }
 
-// What of the last level cache a memory channel has.
+// A memory channel's share of the last level cache.
 std::vector<u8> mall_table()
 {
 	Writer w;

@@ -41,9 +41,9 @@ static int test_info(void)
 	return 0;
 }
 
-/* Nobody gets to see what was in video memory before: neither what was there at
- * power-on (--poison; so this has to come first) nor, as this takes more than
- * half of it twice, what the first round left. A word of each page is looked at.
+/* No process sees earlier contents of video memory: neither those of power-on
+ * (--poison; so this has to come first) nor those of the first of two rounds,
+ * each of which takes more than half of it. A word of each page is checked.
  */
 static int test_cleared(void)
 {
@@ -106,7 +106,7 @@ static int test_copy(void)
 	return 0;
 }
 
-/* What the host writes through the BAR, the GPU must read right after. */
+/* The GPU must read at once what the host writes through the BAR. */
 static int test_host_writes(void)
 {
 	struct buffer v, b, *all[] = { &v, &b, NULL };
@@ -148,7 +148,7 @@ static int test_packets(void)
 	/* exchange pages 2 and 3 */
 	EMIT(&c, 0x901, 4095, 0, LO(v.va + 8192), HI(v.va), LO(v.va + 12288),
 	     HI(v.va));
-	/* fill page 4; a time stamp and an addition behind it */
+	/* fill page 4; a time stamp and an addition after it */
 	EMIT(&c, 11 | 2u << 30, LO(v.va + 16384), HI(v.va), 0xa5a5a5a5, 4095);
 	EMIT(&c, 13 | 2 << 8, LO(v.va + 20480 + 32), HI(v.va));
 	EMIT(&c, 10 | 0x2fu << 25, LO(v.va + 20480), HI(v.va), 41, 0, 0, 0, 0);
@@ -284,8 +284,8 @@ static int test_eviction(void)
 }
 
 /* One GPU reads and writes the other's video memory, as a shared buffer. Where
- * the bus allows no peer access the driver moves the buffer to system memory,
- * which leaves the data right: the emulator tells where they went.
+ * the bus allows no peer access the driver moves the buffer to system memory.
+ * The data is right then, too: the emulator tells where the bytes went.
  */
 static int share(struct gpu *from, struct gpu *to, const struct buffer *b,
 		 struct buffer *out)
@@ -300,8 +300,8 @@ static int share(struct gpu *from, struct gpu *to, const struct buffer *b,
 	return 0;
 }
 
-/* What counts the bytes that go from GPU to GPU: the link of a hive, else the
- * bus. Behind an IOMMU only QEMU knows where another one is, and gets messages.
+/* The counter of bytes between GPUs: of the link in a hive, else of the bus.
+ * Behind an IOMMU only QEMU knows where another GPU is, and gets messages.
  */
 static const char *peer_counter(int minor)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What goes wrong, on purpose. Needs the emulator's control port.
+// Faults on purpose. Needs the emulator's control port.
 #include "gpu.h"
 
 #include <string.h>

@@ -26,7 +26,7 @@ struct gpu {
 	struct buffer ib;
 };
 
-/* Render nodes that a PCI device of AMD's stands behind. */
+/* Render nodes whose device is a PCI device of AMD. */
 int find_render_nodes(int minors[MAX_GPUS]);
 int open_gpu(struct gpu *gpu, int minor);
 void close_gpu(struct gpu *gpu);
@@ -69,14 +69,14 @@ int submit_and_wait(struct gpu *gpu, struct commands *c,
 /* One command to the emulator; 0 if it said ok. reply may be NULL. */
 bool have_emulator(void);
 int emulator(const char *command, char *reply, size_t size);
-/* What all GPUs have counted under a name of "stats"; -1: nobody counts it. The
- * driver may know the GPUs in another order than the emulator.
+/* The sum over all GPUs of a counter in "stats"; -1: there is none of that
+ * name. The driver may know the GPUs in another order than the emulator.
  */
 long long counter(const char *name);
 
 double now(void);
 
-/* Does xGMI link it to others? */
+/* Does xGMI link it to other GPUs? */
 bool in_hive(int minor);
 int test_shared_buffer(void);
 

@@ -43,7 +43,7 @@ static long read_property(int node, const char *file, const char *key)
 }
 
 /* A process must have an address space on every node: 7.3.4 oopses when it
- * evicts one that has it on some.
+ * evicts a process that has one on some nodes only.
  */
 static int open_kfd(void)
 {
@@ -76,7 +76,7 @@ static int open_kfd(void)
 	return node_count ? 0 : -ENODEV;
 }
 
-/* The driver has all engines of all GPUs. */
+/* The driver finds all engines of all GPUs. */
 static int test_engines(void)
 {
 	long engines = 0;
@@ -370,7 +370,7 @@ static int test_user_queue(void)
 	return 0;
 }
 
-/* What one GPU of a hive has is used there by the others, else it is fetched. */
+/* GPUs of a hive use each other's pages in place, else pages are fetched. */
 static int test_svm_of_peer(void)
 {
 	struct kfd_ioctl_svm_attribute preferred = {
@@ -432,7 +432,7 @@ static long hive_file(int minor, const char *name)
 	return value;
 }
 
-/* How many links by xGMI a node of KFD's topology has. */
+/* How many xGMI links a node of KFD's topology has. */
 static int xgmi_links(int node)
 {
 	char file[64];
@@ -447,7 +447,7 @@ static int xgmi_links(int node)
 	return links;
 }
 
-/* All GPUs are one hive, or none is in one; both parts of the driver say so. */
+/* All GPUs are in one hive, or none is; both parts of the driver agree. */
 static int test_links(void)
 {
 	long hive, physical, seen = 0;

@@ -8,7 +8,7 @@ namespace sluice::emu {
 namespace {
 
 // Where the driver finds video memory, in units of 16 MiB. The offset is not
-// zero, so that one who forgets to add or to take it off hits nothing.
+// zero, so that a driver that forgets to add or to subtract it hits nothing.
 constexpr u32 frame_buffer_base = 0x8000, frame_buffer_offset = 0x40;
 // The hole in the aperture that the driver uses for it; 4 KiB.
 constexpr u32 remap_page = 0x1a000 / 4;
@@ -127,9 +127,9 @@ void Gpu::hook_nbio()
 	});
 }
 
-// A flush is asked for through the request register, or through a page of
+// A flush is requested through the request register, or through a page of
 // registers that the driver remaps so that user space can reach it. Each client
-// waits for a bit of its own: who asks next must not take it away.
+// waits for a bit of its own: the next request must not clear it.
 void Gpu::hook_hdp()
 {
 	auto flush = [this] {
@@ -211,8 +211,8 @@ void Gpu::doorbell(u64 offset, u64 value, unsigned size)
 		  std::format("doorbell {:#x} = {:#x} is nobody's", dword, value));
 }
 
-// Engines stop, translations and pending faults go; registers that the driver
-// programs keep their values, as it programs them all again.
+// Engines stop, translations and pending faults are dropped. Registers that the
+// driver programs keep their values, as the driver programs them all again.
 void Gpu::reset()
 {
 	stats_.resets.add();

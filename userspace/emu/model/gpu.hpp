@@ -42,7 +42,7 @@ public:
 	VmHub &mm_hub(unsigned die) { return *mm_[die]; }
 	VmHub &gfx_hub() { return *gfx_; }
 	void set_retry(const VmPolicy &policy);
-	// Everything runnable, until nothing moves: for tests and fuzzers.
+	// Run everything runnable until nothing moves: for tests and fuzzers.
 	void run(unsigned limit = 100000);
 
 private:

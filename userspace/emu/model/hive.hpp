@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// GPUs that xGMI links. The video memory of all makes one address space, in
-// which each has a segment. The end of a segment holds nothing, so that one
-// who runs past a GPU's memory does not hit the next one's.
+// GPUs that xGMI links. Their video memory forms one address space, in which
+// each GPU has a segment. The end of a segment holds nothing, so that an
+// access past a GPU's memory does not hit the next GPU's.
 #pragma once
 
 #include "vram.hpp"
@@ -25,12 +25,12 @@ public:
 	unsigned nodes() const { return static_cast<unsigned>(members_.size()); }
 	u64 segment() const { return segment_; }
 	void join(unsigned node, Vram &vram);
-	// Returns when nobody uses the memory any more.
+	// Returns when the memory is no longer in use.
 	void leave(unsigned node);
 
 	// How much memory begins at this offset; 0: there is none.
 	u64 room(u64 offset) const;
-	// Is it in the segment of a GPU that was there once?
+	// Is it in the segment of a GPU that has left?
 	bool lost(u64 offset) const;
 	// Let fn work on these bytes; false: they are not one GPU's memory.
 	bool use(u64 offset, u64 n, const Use &fn) const;

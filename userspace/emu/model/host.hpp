@@ -10,7 +10,7 @@
 
 namespace sluice::emu {
 
-// From warning on, what a driver that is in order does not cause.
+// A correct driver causes no error and no warning.
 enum class Log : u8 { error, warning, notice, info, debug };
 
 // Applied to a word in host memory, atomically against the guest's CPUs.

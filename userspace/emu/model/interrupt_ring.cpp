@@ -9,7 +9,7 @@ namespace sluice::emu {
 namespace {
 constexpr u32 cntl_enable = 1u << 0, cntl_interrupt = 1u << 17,
 	      cntl_clear_overflow = 1u << 31;
-// what makes it another ring: on, off, its size
+// bits that make it another ring: on or off, its size
 constexpr u32 cntl_setup = 0x3f;
 constexpr u32 wptr_overflow = 1u << 0;
 constexpr u32 doorbell_enable = 1u << 28, doorbell_mask = 0x03ffffff;
@@ -44,7 +44,7 @@ InterruptRing::Place InterruptRing::next_place()
 		regs_.get(reg::ih_wptr) & mask & ~(entry_size - 1)};
 }
 
-// The new write pointer, unless the ring is another one by now.
+// The new write pointer, unless the ring has been set up anew meanwhile.
 std::optional<u32> InterruptRing::advance(const Place &p)
 {
 	std::lock_guard guard(state_lock_);

@@ -39,14 +39,14 @@ public:
 	std::optional<u32> cam_enter(u32 vmid, u64 page, bool write);
 	void cam_leave(u32 index);
 
-	// A doorbell write that is the ring's or the CAM's. False: neither.
+	// A doorbell write for the ring or the CAM. False: for neither.
 	bool doorbell(u32 dword, u32 value);
 	void reset();
 
 private:
 	static constexpr u32 cam_entries = 1024;
 
-	// Where the next entry goes, and in which ring of those there were.
+	// Where the next entry goes, and in which setup of the ring.
 	struct Place {
 		u64 setup;
 		bool enabled;
@@ -63,11 +63,11 @@ private:
 	RegisterFile &regs_;
 	Host &host_;
 	Stats &stats_;
-	// Memory may be slow to write, and may wait for the thread that writes
-	// our registers. So only this one is held meanwhile, which orders those
-	// that push; no register access takes it.
+	// Writing memory may be slow, and may wait for the thread that writes
+	// our registers. So only this lock, which orders the threads that push,
+	// is held meanwhile; no register access takes it.
 	std::mutex push_lock_;
-	std::mutex state_lock_, cam_lock_; // for moments
+	std::mutex state_lock_, cam_lock_; // held briefly
 	u64 setups_ = 0;
 	std::map<std::pair<u64, bool>, u32> cam_;
 	u32 next_cam_ = 0;

@@ -282,7 +282,7 @@ void Kiq::copy_data(Words a)
 		port_.write(0, join(a[3], a[4]), as_const_bytes(value));
 }
 
-// Only the graphics hub unless the packet asks for all of them.
+// Only the graphics hub unless the packet asks for all hubs.
 Kiq::Outcome Kiq::invalidate_tlbs(Words a)
 {
 	u32 pasid = a[0] >> 5 & 0xffff, vmids = 0;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // The kernel interface queue of the compute microengine, as far as a driver
 // without compute rings needs it: register writes, waits, fences and TLB
-// invalidations by PASID. Compute queues of others can be set up and taken away,
-// and run nothing. Threads: as SdmaEngine.
+// invalidations by PASID. Other compute queues can be set up and removed, but run
+// nothing. Threads: as for SdmaEngine.
 #pragma once
 
 #include "memory_port.hpp"

@@ -36,8 +36,8 @@ u32 MemoryPort::drain()
 	return guard ? 0 : pending_.load();
 }
 
-// A fault is reported once for a page in a row, as an engine that stays in
-// the same page would otherwise flood the interrupt ring.
+// Faults in a row on one page are reported once, as an engine that stays in
+// the page would otherwise flood the interrupt ring.
 Access MemoryPort::faulted(unsigned vmid, u64 va, u64 n, bool write, bool permission,
 			   u64 entry, Target &out)
 {
@@ -73,7 +73,7 @@ Access MemoryPort::place(const Translation &t, u64 va, u64 n, Target &out)
 		place_memory(out.address, out);
 		return Access::ok;
 	}
-	// That nobody is at the other end of a link is not the driver's fault.
+	// A missing GPU at the other end of a link is not the driver's fault.
 	if (!hub_.lost(out.address))
 		hub_.host().log(Log::warning,
 				std::format("access outside video memory: va {:#x} "
@@ -83,7 +83,7 @@ Access MemoryPort::place(const Translation &t, u64 va, u64 n, Target &out)
 	return Access::ok;
 }
 
-// The offset is one of the frame buffer, where there is memory.
+// The offset is in the frame buffer, where there is memory.
 void MemoryPort::place_memory(u64 offset, Target &out)
 {
 	u64 own = offset - hub_.member().start();

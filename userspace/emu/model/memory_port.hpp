@@ -29,9 +29,9 @@ public:
 	// Could the first byte of the range be written now?
 	Access probe(unsigned vmid, u64 va, bool write);
 
-	// From other threads: forget, now or when the present access ends.
+	// From other threads: forget now, or when the present access ends.
 	void invalidate(u32 vmids);
-	// Tries to; returns the VMIDs that are still to be forgotten.
+	// Tries to forget; returns the VMIDs that are still pending.
 	u32 drain();
 
 private:

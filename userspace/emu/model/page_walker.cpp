@@ -18,7 +18,7 @@ std::optional<u64> fetch(const ReadEntry &read, u64 directory, u64 index)
 		    directory & pte::system);
 }
 
-// The base is used as it is. The driver maps 1 GiB entries with bases that
+// The base is used unchanged. The driver maps 1 GiB entries with bases that
 // are not multiples of 1 GiB: cutting the base down to the page's size would
 // address other memory.
 Result leaf(u64 entry, unsigned shift)

@@ -19,7 +19,7 @@ public:
 
 	explicit RegisterFile(Host &host);
 
-	// What a driver or a packet does, with side effects. Out of range
+	// An access by a driver or a packet, with side effects. Out of range
 	// reads give all ones, as on the bus.
 	u32 read(u32 index);
 	void write(u32 index, u32 value);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Register numbers (in dwords) of the emulated part. The bases are ours, by
-// way of the discovery table; the offsets are the hardware's. A base is chosen
+// way of the discovery table; the offsets are the hardware's. Bases are chosen
 // so that the ranges which the driver folds to 16 bits in its command packets
 // (0x2000-0x33ff and 0xa000-0xffff) hold graphics registers alone.
 #pragma once

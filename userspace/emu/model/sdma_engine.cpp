@@ -13,8 +13,8 @@ constexpr u32 cntl_enable = 1u << 0, cntl_report = 1u << 12;
 constexpr u32 doorbell_enable = 1u << 28;
 constexpr u32 status_idle = 1u << 0, context_idle = 1u << 2;
 constexpr u32 f32_halt = 1u << 0;
-// 7.3.4 registers no number for an illegal packet on this part; one that no
-// other SDMA source uses.
+// 7.3.4 registers no number for an illegal packet on this part; no other SDMA
+// source uses this one.
 constexpr u32 source_illegal = 0xf8;
 } // namespace
 
@@ -137,7 +137,7 @@ void SdmaEngine::reset()
 }
 
 // A user queue runs only while its doorbell is on: the driver enables the
-// ring again, with the doorbell off, as the last step of taking it away.
+// ring again, with the doorbell off, as the last step of removing it.
 bool SdmaEngine::runnable(Queue &q)
 {
 	if (!q.enabled || q.halted)
@@ -187,8 +187,8 @@ SdmaEngine::Status SdmaEngine::step()
 
 SdmaEngine::Status SdmaEngine::run(Queue &q)
 {
-	// Say which queue is busy before looking whether it still may be: a
-	// driver that disables it reads the status after.
+	// Say which queue is busy before checking whether it still may be: a
+	// driver that disables it reads the status afterwards.
 	active_ = static_cast<int>(q.index);
 	if (!q.enabled) {
 		active_ = -1;

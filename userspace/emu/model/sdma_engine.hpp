@@ -40,7 +40,7 @@ public:
 	unsigned index() const { return index_; }
 
 private:
-	// more: a long packet has a slice behind it and goes on
+	// more: a long packet has done a slice and goes on
 	enum class Outcome : u8 { done, more, wait, hang, illegal };
 
 	struct Queue {
@@ -58,7 +58,7 @@ private:
 		unsigned ib_vmid = 0;
 		u64 progress = 0;	  // bytes of the present packet that are done
 		std::optional<u64> begun; // ns, the present packet
-		std::optional<u64> polling_since; // the same of its first look
+		std::optional<u64> polling_since; // ns, its first look
 		Place from, to, to2;		  // of the present packet's first bytes
 		// the second half of an exchange that faulted between halves
 		std::vector<std::byte> owed;

@@ -11,17 +11,17 @@ namespace sluice::emu {
 
 namespace {
 constexpr u64 chunk = 64 << 10;
-// After so much of one packet, look whether the queue was taken away.
+// After this much of one packet, check whether the queue was removed.
 constexpr u64 slice = 4 << 20;
 constexpr u32 source_trap = 0xe0, source_poll_timeout = 0xf6, source_srbm_write = 0xf7;
 constexpr u32 cntl_trap = 1u << 0;
-// The clock that intervals of polls are counted by. Of this part nobody tells the
-// driver a clock, so it reckons with 100 to 2500 MHz. At the slowest a wait lasts
-// longest, so that a busy guest has the time to do what it waits for, and still no
-// longer than half of a job's time.
+// The clock in which intervals of polls are counted. The driver is not told the
+// clock of this part, so it assumes 100 to 2500 MHz. At the slowest clock a wait
+// lasts longest: a busy guest has time to do what the wait is for, and the wait
+// takes no longer than half of a job's time.
 constexpr u64 poll_clock_mhz = 100;
 
-// Of the accesses of a packet the first says where it reads, or writes.
+// The first access of a packet says where it reads, or writes.
 void first(Place &where, const MemoryPort &port)
 {
 	if (where.path == Path::none)
@@ -243,8 +243,8 @@ SdmaEngine::Outcome SdmaEngine::read_poll(Context &c, const sdma::Poll &p, u32 &
 	return Outcome::done;
 }
 
-// How long a poll goes on after its first look. The engine looks as often as its
-// thread gets to it, so time counts and not looks.
+// How long a poll goes on after its first look. The engine looks whenever its
+// thread gets to it, so time counts, not the number of looks.
 static u64 patience_ns(const sdma::Poll &p)
 {
 	return u64{p.retries} * p.interval * 1000 / poll_clock_mhz;
@@ -302,7 +302,7 @@ SdmaEngine::Outcome SdmaEngine::run_body(Context &c, const sdma::Fill &p)
 		u32 value = p.words ? p.value : (p.value & 0xff) * 0x01010101;
 		u64 n = std::min<u64>(sizeof(value), out.size());
 		std::memcpy(out.data(), &value, n);
-		// from then on twice as much of it each time
+		// then twice as much of it each time
 		for (u64 more; n < out.size(); n += more) {
 			more = std::min(n, out.size() - n);
 			std::memcpy(&out[n], out.data(), more);

@@ -73,8 +73,8 @@ Result decode_copy(Words w)
 	return Packet{9, "broadcast", c};
 }
 
-// Addresses and pitches as public user space has them: multiples of 4 bytes and
-// of the element. Coordinates, and slices but the first, nobody uses.
+// Addresses and pitches as in public user space: multiples of 4 bytes and of
+// the element. It uses neither coordinates nor slices other than the first.
 Result decode_window(Words w)
 {
 	u64 element = 1ull << (w[0] >> 29);

@@ -34,8 +34,8 @@ struct Copy {
 	u64 destination[2];
 	unsigned destinations; // 2: broadcast
 };
-// Rows of bytes: a sub-window of two linear surfaces, one slice of it, from the
-// addresses on.
+// Rows of bytes: one slice of a sub-window of two linear surfaces, starting at the
+// addresses.
 struct Window {
 	u64 source, destination, source_pitch, destination_pitch, width, rows;
 };
@@ -125,13 +125,13 @@ struct Malformed {
 	std::string_view why;
 };
 
-// Enough for every packet but the data of Write and the padding of Nop, of
-// which only the header needs to be there.
+// Enough for every packet except the data of Write and the padding of Nop: these
+// need only the header.
 constexpr u32 max_fixed_words = 13;
 constexpr u64 max_copy = 1ull << 30, max_swap = 0x3fffffe0;
 constexpr u32 poll_for_ever = 0xfff;
-// What ROCr takes for a flush of the host data path: a poll of a register that is
-// always satisfied. Engines take it from a user, and nothing is known that it does.
+// What ROCr uses as a flush of the host data path: a poll of a register that is
+// always satisfied. Engines accept it from a user; it is not known to do anything.
 constexpr std::array<u32, 6> user_flush{8, 0, 0x80000000, 0, 0, 0};
 
 std::expected<Packet, Malformed> decode(std::span<const u32> words);

@@ -20,8 +20,8 @@ public:
 		const char *name; // a string literal
 		u64 start = 0, end = 0;
 		unsigned track = 0, queue = 0;
-		// of a packet in the ring, or of a doorbell: bytes of the ring
-		// before it, that it may use
+		// for a packet in the ring: bytes of the ring before it; for a
+		// doorbell: bytes that the engine may use
 		u64 ring = 0;
 		u64 words = 0, bytes = 0;
 		Place from{}, to{}, to2{};

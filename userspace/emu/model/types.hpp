@@ -46,15 +46,15 @@ constexpr bool aligned(u64 value, u64 to)
 	return (value & (to - 1)) == 0;
 }
 
-// Where an access of an engine ended. peer: another GPU, by the bus; message:
-// where QEMU knows; xgmi: another GPU, by the link.
+// Where an access of an engine ended. peer: another GPU, over the bus; message:
+// only QEMU knows where; xgmi: another GPU, over the link.
 enum class Path : u8 { none, vram, system, peer, message, xgmi };
 
 constexpr std::array<const char *, 6> path_names{"none", "vram",    "system",
 						 "peer", "message", "xgmi"};
 
-// The memory at which an access ended. gpu: whose it is, of vram and xgmi; address:
-// in that, or on the bus.
+// The memory at which an access ended. gpu: the owner of vram or xgmi memory;
+// address: in that memory, or on the bus.
 struct Place {
 	Path path = Path::none;
 	unsigned gpu = 0;

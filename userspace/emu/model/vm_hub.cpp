@@ -42,7 +42,7 @@ void VmHub::hook_invalidation()
 	const reg::HubLayout &l = id_.layout;
 
 	for (unsigned e = 0; e < reg::invalidate_engines; e++) {
-		// reading 1 takes the semaphore; nobody contends for it here
+		// reading 1 takes the semaphore; there is no contention here
 		regs_.hook(at(l.inv_sem + e), [] { return 1u; }, [](u32) {});
 		regs_.hook(at(l.inv_req + e), {}, [this, e](u32 v) {
 			regs_.set(at(id_.layout.inv_req + e), v);

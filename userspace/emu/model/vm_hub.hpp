@@ -48,9 +48,9 @@ public:
 	u64 frame_buffer_offset() const;
 	const HiveMember &member() const { return id_.member; }
 	// How much of one GPU's video memory begins at this offset of the frame
-	// buffer: that of the hive, or without one that of this GPU.
+	// buffer, which is that of the hive or, without one, of this GPU.
 	u64 room(u64 offset) const;
-	// Is it in a GPU of the hive that is gone?
+	// Is it in a GPU that has left the hive?
 	bool lost(u64 offset) const;
 
 	Verdict fault(unsigned vmid, u64 va, bool write, bool permission, u64 entry);

@@ -26,7 +26,7 @@ void Vram::host_read(u64 offset, bytes out)
 		copy_shared(out.data(), at, out.size());
 		return;
 	}
-	// memory and what is held back as one: a flush may come in between
+	// memory and held-back writes as one: a flush may come in between
 	std::lock_guard guard(lock_);
 	copy_shared(out.data(), at, out.size());
 	for (std::size_t i = 0; i < out.size(); i++) {

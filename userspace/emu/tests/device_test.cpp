@@ -96,7 +96,7 @@ TEST_F(DeviceTest, SurpriseRemoval)
 	EXPECT_EQ(read(1, 5, reg::memory_size * 4), ~0u);
 }
 
-// A monitor that says these lines, each but the first after a command.
+// A monitor that sends these lines, each except the first after a command.
 static std::string talk(const std::string &path,
 			std::initializer_list<std::string_view> lines,
 			std::string &heard)
@@ -137,7 +137,7 @@ TEST_F(DeviceTest, Monitor)
 	EXPECT_NE(unplug("/nonexistent/monitor", "gpu3"), "");
 }
 
-// A QEMU that hangs does not hang who asks it, whatever it says by then.
+// A QEMU that hangs does not hang its caller, whatever it has sent by then.
 TEST_F(DeviceTest, MonitorThatHangs)
 {
 	using namespace std::chrono_literals;
@@ -147,7 +147,7 @@ TEST_F(DeviceTest, MonitorThatHangs)
 		auto answer = std::async(std::launch::async,
 					 [&] { return unplug(path, "gpu3", 200ms); });
 		bool came = answer.wait_for(10s) == std::future_status::ready;
-		if (!came) // end it nevertheless
+		if (!came) // end it anyway
 			listener = {};
 		EXPECT_TRUE(came);
 		return answer.get();
@@ -171,7 +171,7 @@ TEST_F(DeviceTest, MonitorThatHangs)
 	chatter.request_stop();
 	chatter.join();
 	std::vector<vfio::unique_fd> waiting;
-	for (int i = 0; i < 5; i++) // as many as may wait, and one
+	for (int i = 0; i < 5; i++) // one more than may wait
 		waiting.push_back(vfio::connect_to(path));
 	EXPECT_NE(ask(), "") << "too many wait already";
 }
@@ -368,7 +368,7 @@ TEST_F(SocketTest, DeviceOutlivesAFullTable)
 	endpoints[0]->stop();
 }
 
-// Who ends a device does not wait for interrupts that are late.
+// Destroying a gate does not wait for interrupts that are late.
 TEST(IrqGateTest, EndsInTheMiddleOfADelay)
 {
 	auto start = std::chrono::steady_clock::now();
@@ -471,7 +471,7 @@ TEST(Firmware, DiscoveryIsConsistent)
 	}
 }
 
-// KFD's users go by these; the word's place is that of gc_info_v2_1.
+// KFD's users rely on these; the word's place is that of gc_info_v2_1.
 TEST(Firmware, DiscoveryTellsOfCaches)
 {
 	auto d = make_discovery(16);

@@ -123,7 +123,7 @@ TEST(Hive, PagesOfAPeer)
 	EXPECT_EQ(refused(p.a), 0);
 }
 
-// What it has itself begins at its segment, and is not reached by the link.
+// A GPU's own memory begins at its segment, and is not reached by the link.
 TEST(Hive, OwnPages)
 {
 	Pair p;

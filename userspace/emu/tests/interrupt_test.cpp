@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The interrupt ring behind slow memory: what QEMU answers by a message only it
-// answers after its own accesses, so no register may wait for one.
+// The interrupt ring in slow memory: QEMU answers a message only after its own
+// accesses, so no register access may wait for one.
 #include "interrupt_ring.hpp"
 #include "rig.hpp"
 
@@ -68,7 +68,7 @@ protected:
 		regs.write(reg::ih_wptr, 0);
 		regs.write(reg::ih_cntl, on);
 	}
-	// What the thread does that delivers the guest's accesses.
+	// Acts as the thread that delivers the guest's accesses.
 	template <class F> bool returns(F f)
 	{
 		register_access = std::async(std::launch::async, f);
@@ -115,7 +115,7 @@ TEST_F(InterruptTest, ResetsDoNotWaitForMemory)
 	EXPECT_EQ(host.interrupts, 0u);
 }
 
-// The entry that was on its way belongs to the old ring.
+// The entry in flight belongs to the old ring.
 TEST_F(InterruptTest, NewRingBeginsEmpty)
 {
 	EXPECT_TRUE(returns([this] { set_up(ring_at + 0x1000); }));

@@ -184,7 +184,7 @@ TEST_F(KiqTest, ResetEndsAllQueues)
 	EXPECT_EQ(r.get(reg::hqd_base), 0u);
 }
 
-// A packet that waits has its side effect once; one behind a reset is another.
+// A packet that waits has its side effect once; one after a reset is another.
 TEST_F(KiqTest, ResetForgetsThePacketThatWaits)
 {
 	submit({pm4(0x3c, 6), 3 | 1 << 6, 0x38126, 0x38127, 1, ~0u, 10});

@@ -64,7 +64,7 @@ TEST(Sdma, Broadcast)
 	EXPECT_EQ(copy_of(r, 0, 9000), copy_of(r, 5 * MiB, 9000));
 }
 
-// Elements of 4 bytes, rows of 12 at other distances on both sides.
+// Elements of 4 bytes, rows of 12 at a different pitch on each side.
 TEST(Sdma, Window)
 {
 	Rig r;
@@ -203,7 +203,7 @@ TEST(Sdma, LongestPollTakesSecondsNoMore)
 	EXPECT_EQ(r.vram<u32>(4), 1u);
 }
 
-// What came while the engine did not look is seen, however late it is.
+// A value that came while the engine did not look is seen, however late it is.
 TEST(Sdma, PollLooksOnceMoreWhenItsTimeIsUp)
 {
 	Rig r;
@@ -337,7 +337,7 @@ TEST_F(IndirectBuffer, UsersFlush)
 	EXPECT_EQ(r.gpu.stats().illegal_packets.get(), 0u);
 }
 
-// Any other poll of a register is not for a user.
+// A user may make no other poll of a register.
 TEST(Sdma, NothingLikeTheUsersFlush)
 {
 	for (unsigned bit = 28; bit < 6 * 32; bit++) {
@@ -510,7 +510,7 @@ TEST(Sdma, HaltHangAndCorruptFence)
 	EXPECT_EQ(r.vram<u32>(0), 5u) << "a reset ends the hang";
 }
 
-// What the timeline says that a packet did, without its times.
+// What the timeline says about a packet, without its times.
 std::string told(const std::string &json, const std::string &name)
 {
 	auto from = json.find("\"name\":\"" + name + "\"");
@@ -553,7 +553,7 @@ TEST(Sdma, TimelineTellsWhatPacketsDid)
 		  R"({"queue":0,"ring":32,"words":0,"bytes":0})");
 }
 
-// A wait that is looked at again and again began with its first look.
+// A wait that polls repeatedly began with its first look.
 TEST(Sdma, TimelineKnowsWhenAWaitBegan)
 {
 	Rig r;

@@ -142,7 +142,7 @@ TEST_F(DispatcherTest, Versions)
 		  max_dma_message);
 }
 
-// What was agreed on holds: engines go by it.
+// What was agreed on stays: engines rely on it.
 TEST_F(DispatcherTest, VersionsAreAgreedOnOnce)
 {
 	Payload p = json(R"({"max_data_xfer_size":8192})");
@@ -527,8 +527,8 @@ TEST_F(SessionTest, DmaByMessageInChunks)
 	EXPECT_EQ(got[99999], std::byte{9});
 }
 
-// Engines do not wait for the client to say what it takes. The thread sanitizer
-// looks at this one.
+// Engines do not wait for the client to say how much it accepts. The thread
+// sanitizer checks this one.
 TEST_F(SessionTest, DmaDuringTheVersion)
 {
 	constexpr unsigned versions = 500;
@@ -568,7 +568,7 @@ TEST_F(SessionTest, ShortAndFailedDmaReplies)
 		client->send({m->header.id, 11, 0, flags, 5},
 			     {as_const_bytes(DmaAccess{0x5000, 8})});
 	}
-	// a reply that nobody waits for
+	// a reply that no thread waits for
 	client->send({0x7777, 11, 0, flag_reply, 0}, {});
 }
 

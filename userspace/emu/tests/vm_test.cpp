@@ -83,7 +83,7 @@ TEST(Tlb, InvalidEntriesAreNotCached)
 	EXPECT_EQ(read(1, va), 5u);
 }
 
-// The map's physical base is used as it is, here beyond 1 GiB alignment.
+// The map's physical base is used unchanged, here beyond 1 GiB alignment.
 TEST(Vm, HugeEntryWithOddBase)
 {
 	Rig r;

@@ -12,7 +12,7 @@ namespace {
 
 using detail::pattern;
 
-// Video memory of a rank that nobody has allocated: only its addresses are used.
+// Unallocated video memory of a rank: only its addresses are used.
 slice memory_of(unsigned rank, u64 offset, u64 size)
 {
 	auto *at = reinterpret_cast<std::byte *>(gpu_memory(rank) + offset);

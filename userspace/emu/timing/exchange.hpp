@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Collectives of libsluice's group: its own code plans who copies what and on which
-// engines, the kernel's makes the packets.
+// Collectives of libsluice's group: the library's own code plans which rank copies what
+// on which engines, the kernel's makes the packets.
 #pragma once
 
 #include "latte.hpp"
@@ -14,9 +14,9 @@ namespace sluice::timing {
 struct Exchange {
 	detail::pattern kind;
 	unsigned ranks;
-	u64 block; // bytes that one rank has for another; of a send, of a message
+	u64 block; // bytes that one rank has for another; in a send, of a message
 	bool in_place = false, prelaunch = false;
-	// Of a send: messages that each of so many ranks sends in turns to so many that
+	// For a send: messages of each sender, which go in turns to the receivers that
 	// follow it.
 	u32 messages = 1;
 	unsigned senders = 1, receivers = 1;

@@ -23,7 +23,7 @@ plan_desc copy_of(Direction where, u32 block, u64 bytes)
 					: plan_desc{PLAN_COPY, gpu, host, 0, bytes};
 }
 
-// What a runtime does that submits each copy by itself, in a stream's order.
+// A runtime that submits each copy separately, in a stream's order.
 Program fetch_loop(Direction where, u32 blocks, u64 bytes)
 {
 	Program p;
@@ -73,9 +73,9 @@ Program fetch_program(Fetch how, Direction where, u32 blocks, u64 bytes)
 
 Time host_time(Fetch how, u32 blocks, std::size_t engines, const Machine &m)
 {
-	// what docs/uapi.md has for 64, 512 and 4096 copies, within 5 %
+	// the figures of docs/uapi.md for 64, 512 and 4096 copies, within 5 %
 	constexpr double call = 11100, copy = 121, prepared = 8300;
-	// for each engine more, and for each copy of which several engines have a part
+	// for each further engine, and for each copy that several engines share
 	constexpr double engine = 4000, shared = 240;
 	const double jobs = static_cast<double>(engines - 1) * engine;
 	const double copies = copy + (engines > 1 ? shared : 0);

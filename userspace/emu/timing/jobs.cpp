@@ -101,7 +101,7 @@ Program Jobs::finish()
 
 void Jobs::release()
 {
-	std::vector<u32> there; // what is in front of each poll
+	std::vector<u32> there; // the step before each poll
 
 	for (auto &[gpu, polls] : held_)
 		for (u32 poll : polls)

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Batches of Sluice, of which the kernel's own code makes the packets, as steps of a
-// program.
+// Batches of Sluice as steps of a program. The kernel's own code makes their packets.
 #pragma once
 
 #include "plan.h"
@@ -16,8 +15,8 @@ struct Poll;
 
 namespace sluice::timing {
 
-// Where things are in the addresses of these batches. Behind what is a GPU's data, and
-// in host memory, there is as much room again.
+// Where things are in the addresses of these batches. There is as much room again
+// behind a GPU's data, and in host memory.
 constexpr u64 gpu_memory(unsigned gpu)
 {
 	return u64{gpu + 1} << 40;
@@ -25,7 +24,7 @@ constexpr u64 gpu_memory(unsigned gpu)
 constexpr u64 host_memory = u64{64} << 40;
 constexpr u64 own_memory = u64{1} << 39;
 
-// Of an MI300X: a bit for each engine, and for those that face the host.
+// For an MI300X: a bit for each engine, and for those that face the host.
 constexpr u32 all_engines = 0xffff, host_engines = 3;
 
 // What the planner is told besides descriptors.
@@ -33,12 +32,12 @@ struct Placing {
 	plan_placement placement;
 	u32 engines = all_engines;
 	bool to_host = false;
-	u32 links = 0; // to other GPUs, that all of it goes over
+	u32 links = 0; // to other GPUs that the batch goes over
 };
 
 // One thread hands over batches one after the other, and then sleeps until the last
-// job's interrupt. Batches that wait do so for a word that the thread writes when all
-// engines have got there.
+// job's interrupt. A batch with a wait waits for a word that the thread writes once
+// all engines have got there.
 class Jobs {
 public:
 	Jobs();

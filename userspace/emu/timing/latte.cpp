@@ -47,7 +47,7 @@ void broadcasts(unsigned gpu, std::vector<Command> &out)
 			       {all[i], all[i + 1]}});
 }
 
-// The first peers whose pair nobody before has taken, four at most.
+// The first peers whose pair no earlier GPU has taken, four at most.
 void swaps(unsigned gpu, std::set<std::pair<unsigned, unsigned>> &taken,
 	   std::vector<Command> &out)
 {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // The collectives of DMA-Latte (arXiv 2511.06605) as its public program runs them:
-// eight GPUs, one thread of the host, which stores the packets of one command after
-// the other, each in the queue of an engine, with a doorbell behind each. Every
-// command ends with an atomic on a word of host memory, at which the thread looks.
+// eight GPUs and one host thread. It stores the packets of one command after the
+// other, each in an engine's queue, and rings a doorbell after each. Every command
+// ends with an atomic on a word of host memory, which the thread polls.
 #pragma once
 
 #include "simulate.hpp"
@@ -31,7 +31,7 @@ constexpr unsigned latte_gpus = 8;
 std::vector<Command> latte_commands(Collective c, Way way);
 // size: of the whole collective; each copy has an eighth of it.
 Program latte_program(const Variant &v, u64 size);
-// As the program takes it: prelaunched, from the first store that releases a poll.
+// As the program times it: prelaunched, from the first store that releases a poll.
 Time latte_time(const Variant &v, u64 size, const Machine &m);
 
 // One copy to another GPU, as the program splits its time.

@@ -24,7 +24,7 @@ constexpr std::array<std::string_view, 4> bases{"published", "phases", "fitted",
 	throw std::runtime_error(std::format("[{}]: {}", key, why));
 }
 
-// Rates divide, and a ratio of nothing is none; times may be nothing.
+// Rates are divisors, and a ratio of zero is none; times may be zero.
 void check_value(const Parameter &p, double v)
 {
 	bool time = p.unit == "ns";

@@ -11,7 +11,7 @@ namespace {
 constexpr u64 KB = 1 << 10, MB = 1 << 20;
 constexpr auto ag = Collective::all_gather, aa = Collective::all_to_all;
 
-// Of the public artifact of DMA-Latte (AMDResearch/AMD-DMA-Latte), which has ratios only.
+// The public artifact of DMA-Latte (AMDResearch/AMD-DMA-Latte), which has ratios only.
 constexpr std::array<PaperRow, 9> rows{{
 	{ag, 1 * KB, {2.87, 1.59, 3.67, 2.58, 4.10}, false},
 	{ag, 128 * KB, {3.48, 2.05, 4.52, 3.07, 4.58}, false},
@@ -113,7 +113,7 @@ Score score(Cells which, const Machine &m)
 
 namespace {
 
-// Whether the parameter got better by a step up or down.
+// Whether a step up or down makes the score better.
 bool improve(double &value, double step, double &least, const Machine &m)
 {
 	const double before = value;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What others have published, and how far the model is from it.
+// Published results, and how far the model is from them.
 #pragma once
 
 #include "latte.hpp"
@@ -49,8 +49,8 @@ struct Score {
 enum class Cells { fitted, judge, all };
 Score score(Cells which, const Machine &m);
 
-// The parameters of mi300x.toml that are fitted, moved until no step of 0.2 % makes
-// the score of Cells::fitted better. No chance in it: the same begin, the same end.
+// The fitted parameters of mi300x.toml, moved until no step of 0.2 % improves the
+// score of Cells::fitted. No chance in it: the same start gives the same end.
 Machine fit(MachineFile from);
 
 } // namespace sluice::timing

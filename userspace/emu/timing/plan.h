@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The kernel's own code that plans SDMA batches, compiled for the host: the packets
- * that it would store. Between C++ and the kernel's headers, which are C.
+ * that it would store. This is between C++ and the kernel's headers, which are C.
  */
 #ifndef SLUICE_TIMING_PLAN_H
 #define SLUICE_TIMING_PLAN_H
@@ -14,7 +14,7 @@ extern "C" {
 
 enum plan_op { PLAN_COPY, PLAN_BROADCAST, PLAN_SWAP, PLAN_WAIT };
 
-/* A descriptor. dst2 is of a broadcast; a wait is for src to be 1 or more. */
+/* A descriptor. dst2 is for a broadcast; a wait waits until src is 1 or more. */
 struct plan_desc {
 	enum plan_op op;
 	uint64_t src, dst, dst2, size;
@@ -22,7 +22,7 @@ struct plan_desc {
 
 enum plan_placement { PLAN_AUTO, PLAN_ONE_ENGINE, PLAN_FAN_OUT };
 
-/* What the engines of a GPU are, and the memory that a batch gets. */
+/* The engines of a GPU, and the memory that a batch gets. */
 struct plan_gpu {
 	uint32_t engines; /* a bit for each that may be used */
 	uint32_t host;	  /* those that face the host */
@@ -38,7 +38,7 @@ typedef void (*plan_ib)(void *arg, uint32_t engine, const uint32_t *words,
 
 /*
  * Calls ib for each indirect buffer, with the engine that runs it: shares take the
- * engines of plan->engines in their order. 0 or a negative error of the planner.
+ * engines of plan->engines in order. Returns 0 or a negative error.
  */
 int plan_batch(const struct plan_desc *descs, uint32_t num,
 	       enum plan_placement placement, const struct plan_gpu *gpu, plan_ib ib,

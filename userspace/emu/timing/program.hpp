@@ -48,7 +48,7 @@ constexpr bool is_packet(Kind k)
 	return k >= Kind::nop;
 }
 const char *name(Kind k);
-// Throws std::runtime_error if nothing is called that.
+// Throws std::runtime_error if there is no such name.
 Kind kind(std::string_view name);
 
 struct Step {

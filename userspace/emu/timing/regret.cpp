@@ -26,7 +26,7 @@ constexpr u32 least_count = 64, most_count = 4096;
 
 class Random {
 public:
-	// Of standard distributions the numbers differ from library to library.
+	// The numbers of standard distributions differ from library to library.
 	u64 below(u64 n) { return engine_() % n; }
 	// As often between 1 and 2 as between 1000 and 2000.
 	u64 between(u64 least, u64 most)
@@ -226,13 +226,13 @@ u32 lowest(u32 of, unsigned count)
 	return out;
 }
 
-// Of a batch on so many engines; the host prepares their jobs one after the other.
+// Time of a batch on so many engines, whose jobs the host prepares one by one.
 Time with_jobs(const Program &p, std::size_t engines, const Machine &m)
 {
 	return measured(p, m) + static_cast<double>(engines - 1) * m.host_job;
 }
 
-// Of the batch on one engine, two, and so on, as many as AUTO may use.
+// Times of the batch on one engine, two, and so on, up to as many as AUTO may use.
 std::vector<Time> times_by_engines(const Copies &c, const Machine &m)
 {
 	const bool to_host = c.to == Copies::To::host;

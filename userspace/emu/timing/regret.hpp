@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// How far what is chosen automatically is from the best choice, by the model: the
-// library's of a variant, and the kernel's of a number of engines.
+// How far automatic choices are from the best ones, by the model: the library's choice
+// of a variant, and the kernel's of a number of engines.
 #pragma once
 
 #include "exchange.hpp"
@@ -22,7 +22,7 @@ std::vector<Exchange> paper_exchanges();
 std::vector<Exchange> random_exchanges(unsigned count);
 
 std::vector<Regret> library_regrets(const std::vector<Exchange> &all, const Machine &m);
-// By the published speed-ups, not by the model: of each row of the paper, without and
+// By the published speed-ups, not by the model: for each row of the paper, without and
 // with prelaunch.
 std::vector<Regret> published_regrets();
 
@@ -35,8 +35,8 @@ struct Copies {
 
 std::vector<Copies> kv_copies();
 std::vector<Copies> random_copies(unsigned count);
-// What AUTO takes over the best number of the engines that it may use. What a job more
-// costs the host (host_job) counts.
+// The time of AUTO against that of the best number of engines that it may use. What
+// each further job costs the host (host_job) counts.
 std::vector<Regret> kernel_regrets(const std::vector<Copies> &all, const Machine &m);
 
 double mean(const std::vector<Regret> &all);

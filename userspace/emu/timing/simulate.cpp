@@ -63,8 +63,8 @@ private:
 		return std::max(l.free, spans_[s.batch].effect + m_.fetch());
 	}
 
-	// Of all next steps the one that begins first: so links and engines are
-	// taken in the order of time.
+	// The next step that begins first, so that links and engines are taken in the
+	// order of time.
 	LaneState &choose()
 	{
 		LaneState *best = nullptr;
@@ -109,8 +109,8 @@ private:
 		}
 	}
 
-	// A doorbell is a store that the processor does not wait for, but the next one
-	// waits until it has arrived: so many in a row take longer than one.
+	// A doorbell is a store that the processor does not wait for, but the next
+	// doorbell waits until it has arrived: many in a row take longer than one.
 	Span submit(LaneState &l, const Step &s)
 	{
 		Time ready = now_ + m_.host_submit + s.packets * m_.host_packet;
@@ -120,8 +120,8 @@ private:
 		return {now_, rung, l.rung};
 	}
 
-	// The thread looks at the words in turn, until it has seen each; or the
-	// driver does for it, which an interrupt tells of each.
+	// The thread looks at the words in turn until it has seen each. Or the driver
+	// does so for it, told of each by an interrupt.
 	Span see(const Step &s, Time told) const
 	{
 		std::vector<Time> written;
@@ -168,7 +168,7 @@ private:
 		return p.path != Path::vram && p.path != Path::none;
 	}
 
-	// When what it comes after has happened: the word of a poll is written.
+	// When the steps before it have taken effect: the word of a poll is written.
 	Time released(const Step &s) const
 	{
 		Time t = now_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Virtual time: runs a program on a machine. No clock, no threads, no chance.
+// Virtual time: runs a program on a machine. No clock, no threads, no randomness.
 #pragma once
 
 #include "machine.hpp"
@@ -7,8 +7,8 @@
 
 namespace sluice::timing {
 
-// busy: its lane goes on with the next step at end; others see what it did at
-// effect, which may be later.
+// The lane of a step is busy until end and then goes on with the next step; other
+// lanes see what it did at effect, which may be later.
 struct Span {
 	Time start = 0, end = 0, effect = 0;
 };
@@ -24,8 +24,8 @@ struct Result {
 	Time end = 0;
 };
 
-// When the last step of the host ends, from the first store that releases a poll, or,
-// if there is none, from the begin.
+// When the last step of the host ends, from the first store that releases a poll or,
+// if there is none, from the start.
 Time measured(const Program &program, const Machine &machine);
 
 // Throws std::runtime_error if steps wait for each other in a circle.

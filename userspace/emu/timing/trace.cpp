@@ -49,8 +49,8 @@ void check_whole(const json &j)
 			lost));
 }
 
-// Nothing for what is no packet and no doorbell: names of tracks, the KIQ's packets; and
-// for padding.
+// Nothing for an event that is neither a packet nor a doorbell (names of tracks, the
+// KIQ's packets), and nothing for padding.
 std::optional<Event> read_event(const json &j)
 {
 	Event e;
@@ -104,7 +104,7 @@ std::vector<Event> read_events(std::span<const TraceFile> files)
 			n++;
 		}
 	}
-	// Doorbells first of those that begin at once: they let the others begin.
+	// Doorbells first of events that begin together: they let the others begin.
 	std::ranges::stable_sort(out, {}, [](const Event &e) {
 		return std::pair(e.start, e.kind != Kind::submit);
 	});
@@ -201,7 +201,7 @@ private:
 				   .to2 = e.to2,
 				   .batch = b});
 
-		// The host has written those of an indirect buffer before.
+		// The host wrote the packets of an indirect buffer before.
 		if (b != Step::none && std::exchange(q.written, e.ring) != e.ring)
 			p_.steps[b].packets++;
 		if (e.kind == Kind::trap)

@@ -12,11 +12,11 @@ struct TraceFile {
 	std::string name, text;
 };
 
-// A program of what "timeline dump" of one or more GPUs gave, in real time. Of that
-// only the order is used. The host is one thread: before it rings a doorbell it has
-// slept until the interrupts that came before. A poll waits for the last fence or
-// atomic on its word that had begun before it ended; if there is none, for nothing.
-// Throws std::runtime_error that names the file, the event and what is wrong.
+// A program of what "timeline dump" of one or more GPUs gave, in real time, of
+// which only the order is used. The host is one thread: before it rings a doorbell
+// it has slept until the earlier interrupts. A poll waits for the last fence or
+// atomic on its word that began before the poll ended; if there is none, for
+// nothing. Throws std::runtime_error that names file, event and error.
 Program read_trace(std::span<const TraceFile> files);
 
 // Chrome trace JSON, which Perfetto opens.

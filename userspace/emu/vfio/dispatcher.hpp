@@ -19,8 +19,8 @@ public:
 
 	Reply handle(const Header &header, const_bytes payload,
 		     std::vector<unique_fd> &fds);
-	// What the client said it takes in one message. From any thread: those
-	// that do DMA do not wait for the client to have said it.
+	// How much the client said it accepts in one message. From any thread:
+	// threads that do DMA do not wait for the client to say so.
 	u32 peer_transfer() const { return peer_transfer_; }
 
 private:

@@ -20,7 +20,7 @@ public:
 
 	// Errors are errno values, 0 is success.
 	int map(const DmaMapRequest &request, unique_fd file);
-	// Returns when nobody uses the memory any more.
+	// Returns when the memory is no longer in use.
 	int unmap(const DmaUnmapRequest &request);
 	void clear();
 

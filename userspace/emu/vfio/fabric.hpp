@@ -23,8 +23,8 @@ public:
 
 class Fabric {
 public:
-	// With a virtual IOMMU what devices use are not physical addresses:
-	// nothing may be looked up then.
+	// With a virtual IOMMU devices do not use physical addresses: nothing
+	// may be looked up then.
 	explicit Fabric(bool enabled = true) : enabled_(enabled) {}
 
 	void place(BarTarget &target, unsigned bar, u64 address, u64 size);

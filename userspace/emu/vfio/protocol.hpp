@@ -91,7 +91,7 @@ constexpr bool frame_size_ok(u32 size)
 	return size >= sizeof(Header) && size <= max_message;
 }
 constexpr unsigned max_fds = 16;
-// QEMU hangs on a DMA_READ of 256 KiB; what it surely takes:
+// QEMU hangs on a DMA_READ of 256 KiB; what it surely accepts:
 constexpr u32 max_dma_message = 32 << 10;
 
 // Move a T from the front of the payload; false if it is not all there.

@@ -62,7 +62,7 @@ void Session::run()
 			break;
 	}
 	reader_thread = false;
-	// whoever sent nonsense shall notice
+	// a client that sent nonsense shall notice
 	transport_.shutdown();
 	std::lock_guard guard(lock_);
 	closed_ = true;

@@ -20,7 +20,7 @@ public:
 	void stop();
 
 	// DMA by message, from any thread but the reader: QEMU serves it only
-	// when no access of the guest's waits for us.
+	// when no access of the guest waits for us.
 	bool dma_read(u64 address, bytes out);
 	bool dma_write(u64 address, const_bytes in);
 

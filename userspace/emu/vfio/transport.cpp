@@ -177,7 +177,7 @@ unique_fd connect_to(const std::string &path, std::chrono::milliseconds patience
 	unique_fd fd = unix_socket();
 	timeval t{patience.count() / 1000, patience.count() % 1000 * 1000};
 
-	// of connect(), too: it waits while too many others do
+	// of connect(), too, which waits while too many others do
 	setsockopt(fd.get(), SOL_SOCKET, SO_SNDTIMEO, &t, sizeof(t));
 	if (connect(fd.get(), reinterpret_cast<sockaddr *>(&a), sizeof(a)))
 		throw std::system_error(errno, std::generic_category(), path);

@@ -40,16 +40,16 @@ private:
 	std::mutex send_lock_;
 };
 
-// Both throw std::system_error. A server that does not accept is waited for as
-// long as that, 0: for ever.
+// Both throw std::system_error. connect_to() waits for `patience` for a
+// server that does not accept, 0: for ever.
 unique_fd listen_at(const std::string &path);
 unique_fd connect_to(const std::string &path, std::chrono::milliseconds patience = {});
 // The next client. While there is no descriptor or memory for it, wait for some.
 // None: the listener was shut down.
 unique_fd accept_at(const unique_fd &listener);
-// All that it names, whatever it takes; false: the other side is gone.
+// Sends all that it names, however long it takes; false: the other side is gone.
 bool send_all(int socket, msghdr what);
-// What is there to read, before a deadline; as recv() has it, with ETIMEDOUT.
+// Reads what is there before a deadline. Returns as recv(), or with ETIMEDOUT.
 ssize_t receive_before(int socket, bytes out,
 		       std::chrono::steady_clock::time_point deadline);
 

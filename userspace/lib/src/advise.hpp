@@ -5,8 +5,8 @@
 
 namespace sluice::detail {
 
-/// Have the card of @p region find the pages of @p part now, for writing. Waits until
-/// it has: 0 or errno.
+/// Have the card of @p region fault in the pages of @p part now, for writing, and wait
+/// for that: 0 or errno.
 int find_pages(const ibv_mr &region, ibv_sge part) noexcept;
 
 } // namespace sluice::detail

@@ -14,7 +14,7 @@ namespace sluice {
 
 namespace detail {
 
-// An operation names ten buffers at most: a broadcast with a record.
+// An operation refers to at most ten buffers: a broadcast with a record.
 constexpr size_t most_buffers = 10;
 
 batch_data::batch_data(size_t expected)
@@ -31,7 +31,7 @@ namespace {
 
 using detail::batch_data;
 
-/// Of the next operation, or of one that would come so many later.
+/// A mistake in the next operation, or in one that would come so many later.
 void mistake(batch_data &b, const char *what, std::string_view why, size_t later = 0)
 {
 	if (b.right)
@@ -40,7 +40,7 @@ void mistake(batch_data &b, const char *what, std::string_view why, size_t later
 				.at(static_cast<uint32_t>(b.descs.size() + later)));
 }
 
-/// May something be added that names @p memory?
+/// May an operation on @p memory be added?
 bool allows(batch_data &b, const char *what, std::initializer_list<slice> memory)
 {
 	if (b.run.under_way())
@@ -55,7 +55,7 @@ bool allows(batch_data &b, const char *what, std::initializer_list<slice> memory
 
 void keep(batch_data &b, const slice &memory)
 {
-	// Mostly they are a few that take turns.
+	// Usually a few buffers take turns.
 	auto first = b.buffers.size() > 4 ? b.buffers.end() - 4 : b.buffers.begin();
 	auto same = [&](const buffer &other) {
 		return other.block() == memory.of().block();
@@ -97,7 +97,7 @@ drm_amdgpu_sdma_desc *put_pair(batch_data &b, const char *what, uint32_t op,
 	return &d;
 }
 
-/// Does a rectangle lie inside of @p memory?
+/// Does a rectangle lie inside @p memory?
 bool holds(const slice &memory, const batch::rectangle &shape, uint64_t pitch)
 {
 	uint64_t behind; // the last row's beginning
@@ -107,7 +107,7 @@ bool holds(const slice &memory, const batch::rectangle &shape, uint64_t pitch)
 	       behind <= memory.size() - shape.row_bytes;
 }
 
-/// Do all these ranges lie inside of @p memory?
+/// Do all these ranges lie inside @p memory?
 bool hold_all(batch_data &b, const char *name, const slice &memory,
 	      std::span<const uint64_t> at, std::span<const uint64_t> sizes)
 {
@@ -126,7 +126,7 @@ bool hold_all(batch_data &b, const char *name, const slice &memory,
 	return true;
 }
 
-/// Copy each part of scattered memory to or from its place in a row.
+/// Copy each part of scattered memory to or from its place in contiguous memory.
 template <class Copy>
 void pair_up(batch_data &b, const char *what, std::span<const slice> parts,
 	     const slice &row, Copy &&copy)
@@ -406,7 +406,7 @@ batch &batch::nonblocking(bool yes)
 	return *this;
 }
 
-// What is under way goes on with the data that it has.
+// Operations in flight continue with the data that they have.
 void batch::clear()
 {
 	auto &b = *data_;

@@ -15,7 +15,7 @@ struct meaning {
 	const char *text;
 };
 
-/// Of the call, which has done nothing of the batch then.
+/// Errors of the call, which has then run nothing of the batch.
 constexpr std::array call_errors = {
 	meaning{EINVAL, errc::usage, "its arguments break a rule of batches"},
 	meaning{ERANGE, errc::usage,
@@ -56,7 +56,7 @@ constexpr std::array call_errors = {
 		"open the GPU again"},
 };
 
-/// Of the fence: it ran, or was to.
+/// Errors of the fence: the batch ran, or was about to.
 constexpr std::array fence_errors = {
 	meaning{ETIME, errc::device, "it hung the engine"},
 	meaning{EIO, errc::device, "it hung an engine"},
@@ -73,7 +73,7 @@ meaning find(const std::array<meaning, n> &all, int number)
 	return it != all.end() ? *it : meaning{number, errc::system, "failed"};
 }
 
-/// What a number means depends on what the batch was.
+/// What an errno means depends on what the batch was.
 meaning explain(const submission &run, int number)
 {
 	if (run.given()) {

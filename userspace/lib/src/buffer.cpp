@@ -43,8 +43,8 @@ result<buffer> map_host(size_t size)
 				     reinterpret_cast<std::byte *>(start), whole));
 }
 
-// Prefer the node, so that memory that is short there does not kill anybody; whether
-// it worked is for verify_node() to say.
+// Prefer the node, so that a lack of memory there does not kill a process;
+// verify_node() says whether it worked.
 result<void> place_on_node(const buffer &memory, int node)
 {
 	constexpr size_t bits = 8 * sizeof(unsigned long), words = 16;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // What the parts of the C API share: handles, errors, structures that grow.
 //
-// A handle has a counted reference to what it stands for, and that one to what it
-// hangs on: so handles may end in any order.
+// A handle has a counted reference to its object, and the object to those that it
+// depends on: so handles may be released in any order.
 #pragma once
 
 #include <cstring>
@@ -45,11 +45,11 @@ struct peer {
 	std::string name; ///< with its 0 byte
 };
 
-/// Keep an error as the thread's last one; what to return for it.
+/// Keep an error as the thread's last one. Returns the number to return for it.
 int remember(const error &why) noexcept;
 int no_memory() noexcept;
 
-/// Run the inside of a function. Nothing that is thrown gets out.
+/// Run the body of a function. No exception gets out.
 template <class Body> int guarded(Body &&body) noexcept
 {
 	try {
@@ -92,7 +92,7 @@ template <class... T> result<void> all_given(std::string_view names, const T *..
 /// has a specialisation.
 template <class T> inline constexpr size_t first_size = sizeof(T);
 
-/// Nothing is as long as this: a size that is longer was never set.
+/// No structure is as long as this: a larger size was never set.
 inline constexpr size_t most_size = 4096;
 
 template <class T> result<void> check_size(const T &s, std::string_view name)
@@ -104,8 +104,8 @@ template <class T> result<void> check_size(const T &s, std::string_view name)
 				s.size, first_size<T>, most_size));
 }
 
-/// What the caller has put in a structure, shorter or longer than the one here.
-/// NULL: all is 0.
+/// The content of the caller's structure, which may be shorter or longer than the one
+/// here. NULL: all is 0.
 template <class T> result<T> taken(const T *from, std::string_view name)
 {
 	T s{};
@@ -125,7 +125,7 @@ template <class T> result<T> taken(const T *from, std::string_view name)
 	return s;
 }
 
-/// Fill in the caller's structure, shorter or longer than the one here.
+/// Fill in the caller's structure, which may be shorter or longer than the one here.
 template <class T> result<void> give(T *to, const T &s, std::string_view name)
 {
 	SLUICE_CHECK(given(to, name));
@@ -175,23 +175,24 @@ inline result<clock::duration> duration_of(int64_t ns, clock::duration otherwise
 	return ns ? clock::duration(std::chrono::nanoseconds(ns)) : otherwise;
 }
 
-/// A slice that lies inside of its buffer.
+/// A slice that lies inside its buffer.
 result<slice> slice_of(const sluice_slice *s, std::string_view name);
 result<std::vector<slice>> slices_of(const sluice_slice *s, size_t count,
 				     std::string_view name);
 
-/// For what judges its memory itself, so that others hear of a mistake. NULL: no memory.
+/// For functions that check memory themselves, so that others are told of a mistake.
+/// NULL: no memory.
 slice unchecked(const sluice_slice *s);
-/// The same for an array; NULL: of none.
+/// The same for an array; NULL: an empty one.
 std::vector<slice> unchecked_all(const sluice_slice *s, size_t count);
 
-/// Make a handle. What it keeps is built where it stays.
+/// Make a handle. Its content is constructed in place.
 template <class Handle, class T> void hand_out(Handle **to, T &&inside)
 {
 	*to = new Handle{std::forward<T>(inside)};
 }
 
-/// An operation that is one of the library's, and what must outlive it.
+/// Hand out an operation of the library, with what must outlive it.
 result<void> start(sluice_operation **to, std::shared_ptr<ring> in,
 		   std::shared_ptr<const void> on, operation begun);
 
@@ -221,7 +222,7 @@ struct sluice_endpoint {
 	std::shared_ptr<sluice::c::peer> it;
 };
 
-/// Something under way.
+/// Something in flight.
 struct sluice_operation {
 	sluice_operation(std::shared_ptr<sluice::c::ring> in,
 			 std::shared_ptr<const void> on) noexcept
@@ -233,21 +234,21 @@ struct sluice_operation {
 	virtual ~sluice_operation() = default;
 
 	virtual bool poll() = 0;
-	/// Of what was taken in before.
+	/// Without reaping completions.
 	virtual bool done() = 0;
 	/// errc::timeout with the number EINPROGRESS at @p until.
 	virtual sluice::result<uint64_t> wait(sluice::deadline until) = 0;
 	virtual void cancel() = 0;
 
 protected:
-	// What derived classes have goes before these.
+	// Members of derived classes are destroyed before these.
 	std::shared_ptr<sluice::c::ring> in_;
 	std::shared_ptr<const void> on_;
 };
 
 namespace sluice::c {
 
-/// An operation that goes on by its own steps, in done().
+/// An operation that advances by its own steps, in done().
 class stepped_operation : public sluice_operation {
 public:
 	stepped_operation(std::shared_ptr<ring> in, std::shared_ptr<const void> on,
@@ -277,7 +278,7 @@ public:
 
 	bool poll() override
 	{
-		// Streams move in here only.
+		// Streams make progress only here.
 		if (in_->tasks)
 			(void)in_->it.run_once(deadline{});
 		return it_.poll();
@@ -301,7 +302,8 @@ template <class T> result<uint64_t> ring_operation<T>::wait(deadline until)
 	auto done = it_.wait_until(until);
 	if (done || done.error().code() != errc::timeout || until == never)
 		return done;
-	// Its own timeout and that of the wait differ; and it may have ended since.
+	// The operation's own timeout differs from that of the wait; and it may have
+	// ended since.
 	if (!it_.poll())
 		return fail(errc::timeout, done.error().where(),
 			    "not done by the deadline: it goes on", EINPROGRESS);

@@ -12,10 +12,10 @@ static_assert(static_cast<int>(compare::less_equal) == SLUICE_LESS_EQUAL &&
 
 namespace {
 
-// More would be a mistake: no driver takes as many in one batch.
+// A larger number is a mistake: no driver takes as many in one batch.
 constexpr uint32_t most_expected = 1 << 20;
 
-/// Change a batch, and tell its first mistake.
+/// Change a batch, and return its first mistake.
 template <class Change> int change(sluice_batch *what, Change &&add) noexcept
 {
 	return guarded([&]() -> result<void> {
@@ -38,7 +38,7 @@ int add_one(sluice_batch *what, const sluice_slice *memory, const char *name,
 	});
 }
 
-/// With two.
+/// An operation with two.
 template <class Add>
 int add_two(sluice_batch *what, const sluice_slice *to, const sluice_slice *from,
 	    Add &&add) noexcept
@@ -51,7 +51,7 @@ int add_two(sluice_batch *what, const sluice_slice *to, const sluice_slice *from
 	});
 }
 
-/// With scattered memory, and with as much in a row.
+/// An operation with scattered memory, and with as much contiguous memory.
 template <class Add>
 int add_parts(sluice_batch *what, const sluice_slice *parts, size_t count,
 	      const sluice_slice *row, const char *name, Add &&add) noexcept

@@ -78,7 +78,7 @@ int sluice_context_open(const struct sluice_context_options *options,
 
 void sluice_context_close(sluice_context *context)
 {
-	// What hangs on it goes on, and nobody else could end it.
+	// What was opened on it continues, and nothing else could end the chain.
 	if (context)
 		context->it->chain.reset();
 	delete context;

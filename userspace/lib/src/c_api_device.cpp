@@ -6,7 +6,7 @@ using namespace sluice;
 using namespace sluice::c;
 
 struct sluice_prepared {
-	/// Destroyed in reverse: the device goes last.
+	/// Destroyed in reverse order: the device is last.
 	struct inside {
 		std::shared_ptr<gpu> on;
 		prepared_batch it;
@@ -41,7 +41,7 @@ uint32_t flags_of(const device &of)
 	       (of.path() == engine_path::command ? SLUICE_LIMIT_COMMAND : 0);
 }
 
-/// Memory that a device makes.
+/// Memory that a device allocates.
 template <class Make>
 int make_memory(sluice_device *on, sluice_buffer **to, Make &&make) noexcept
 {

@@ -43,7 +43,7 @@ struct remedy {
 	const char *text;
 };
 
-// Of those that say more than the kind.
+// For errors that say more than their kind.
 constexpr std::array remedies = {
 	remedy{ENOMEM, "free memory, ask for less, or raise \"ulimit -l\""},
 	remedy{EMFILE, "close files, or raise \"ulimit -n\""},

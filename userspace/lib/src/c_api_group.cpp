@@ -64,7 +64,7 @@ using all_to_others = result<collective> (group::*)(std::span<const slice> to,
 						    std::span<const slice> from,
 						    const collective_options &how);
 
-/// One with memory of all ranks at both ends.
+/// A collective with memory of all ranks at both ends.
 int prepare_all(sluice_group *in, const sluice_slice *to, const sluice_slice *from,
 		const sluice_collective_options *options, sluice_collective **out,
 		all_to_others what) noexcept

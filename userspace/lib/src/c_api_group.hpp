@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Handles of groups, which the parts of the C API about them share.
+// Handles of groups, shared by the parts of the C API about groups.
 #pragma once
 
 #include "c_api.hpp"
@@ -14,7 +14,7 @@ struct sluice_processes {
 };
 
 struct sluice_group {
-	/// Destroyed in reverse: the GPUs go after what names them.
+	/// Destroyed in reverse order: the GPUs after what refers to them.
 	struct inside {
 		std::shared_ptr<sluice::c::ring> in;
 		std::vector<std::shared_ptr<sluice::c::gpu>> gpus;

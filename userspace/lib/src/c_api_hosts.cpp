@@ -8,7 +8,7 @@ using namespace sluice::c;
 
 namespace {
 
-/// Memory as the user's functions are shown it, for the time of a call.
+/// Memory in the form that the user's functions get, for the time of a call.
 struct shown {
 	explicit shown(const slice &part)
 		: of{part.of()}, it{&of, part.offset(), part.size()}
@@ -95,7 +95,7 @@ result<transport> transport_of(const sluice_host_transport *from)
 } // namespace
 
 struct sluice_host_group {
-	/// Destroyed in reverse.
+	/// Destroyed in reverse order.
 	struct inside {
 		inside(std::shared_ptr<sluice_group::inside> group,
 		       const transport &calls) noexcept

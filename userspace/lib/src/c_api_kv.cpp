@@ -38,7 +38,7 @@ sluice_offer in_c(const stream_offer &from)
 	return to;
 }
 
-/// The same buffer for all: it stays the caller's.
+/// All have the same buffer, which still belongs to the caller.
 result<void> give_parts(const std::vector<slice> &from, sluice_buffer *buffer,
 			sluice_slice *to, size_t room)
 {

@@ -7,7 +7,7 @@ using namespace sluice;
 using namespace sluice::c;
 
 struct sluice_listener {
-	/// Destroyed in reverse.
+	/// Destroyed in reverse order.
 	struct inside {
 		std::shared_ptr<card> by;
 		listener it;
@@ -94,7 +94,7 @@ result<std::shared_ptr<peer>> connecting::take()
 	return peer_of(by_, std::move(made));
 }
 
-/// Names may be left out.
+/// Names may be NULL.
 std::string_view text_of(const char *text)
 {
 	return text ? text : "";

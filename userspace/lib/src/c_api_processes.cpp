@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The C API: processes of one host that have a GPU each.
+// The C API: processes of one host with a GPU each.
 #include "c_api_group.hpp"
 
 using namespace sluice;

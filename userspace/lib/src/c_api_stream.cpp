@@ -8,7 +8,7 @@ using namespace sluice::c;
 
 namespace {
 
-/// One end of a stream, and what it uses. Destroyed in reverse.
+/// One end of a stream, and what it uses. Destroyed in reverse order.
 template <class End> struct stream {
 	std::shared_ptr<peer> with;
 	std::shared_ptr<gpu> on;
@@ -36,9 +36,9 @@ public:
 	}
 	~stream_operation() override { cancel(); }
 
-	/// If it is, take what it returned.
+	/// If it is done, take what it returned.
 	bool done() override;
-	// What its coroutines use goes with them, and so does the stream.
+	// What its coroutines use is destroyed with them, and so is the stream.
 	void cancel() override
 	{
 		if (!done())
@@ -70,7 +70,8 @@ template <class End, class T> bool stream_operation<End, T>::done()
 	return true;
 }
 
-// After a failure nothing of the stream may go on, e.g. write to memory of the caller.
+// After a failure no part of the stream may continue, e.g. write to memory of the
+// caller.
 template <class End, class T>
 void stream_operation<End, T>::finish(result<uint64_t> outcome)
 {

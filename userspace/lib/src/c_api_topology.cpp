@@ -19,7 +19,7 @@ namespace {
 
 using lines = std::vector<std::string>;
 
-// Names of devices may be any bytes: what is no ASCII is replaced.
+// Names of devices may be any bytes: those that are not ASCII are replaced.
 std::string json_string(std::string_view text)
 {
 	std::string q = "\"";

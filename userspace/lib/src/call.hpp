@@ -6,7 +6,7 @@
 
 namespace sluice::detail {
 
-/// ioctl(2), made again if a signal interrupts it: 0 or -errno.
+/// ioctl(2), retried if a signal interrupts it: 0 or -errno.
 inline int call(int fd, unsigned long request, void *argument) noexcept
 {
 	int err;
@@ -17,8 +17,8 @@ inline int call(int fd, unsigned long request, void *argument) noexcept
 	return err < 0 ? -errno : 0;
 }
 
-/// The same for calls that a driver ends with EAGAIN where memory moved while it looked:
-/// it wants to be asked again. Where EAGAIN is an answer, use call().
+/// The same for calls that a driver fails with EAGAIN because memory moved meanwhile:
+/// these are retried, too. Where EAGAIN is an answer, use call().
 inline int call_again(int fd, unsigned long request, void *argument) noexcept
 {
 	int err;

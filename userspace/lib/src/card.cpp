@@ -65,7 +65,7 @@ card::card(engine &of) noexcept : in(of)
 	};
 }
 
-// The kernel must not write to the watchers any more when they go.
+// The kernel must not write to the watchers any more when they are destroyed.
 card::~card()
 {
 	closing_ = true;
@@ -215,7 +215,7 @@ void card::settle_later(card_user &user) noexcept
 {
 	if (!std::exchange(user.to_settle_, true))
 		to_settle_.push_back(&user);
-	// What fails in a call of the program's is not followed by an event.
+	// A failure in a call of the program is not followed by an event.
 	in.before_sleep(listener_);
 }
 
@@ -230,7 +230,7 @@ void card::tick_by(deadline when) noexcept
 	ticker_.at = when;
 	ticker_.time = timespec_of(when);
 	if (ticker_.armed) {
-		// If it goes off just now, nothing is updated, and nothing need be.
+		// If it expires just now, nothing is updated, and nothing need be.
 		io_uring_prep_timeout_update(
 			sqe, &ticker_.time,
 			reinterpret_cast<uintptr_t>(static_cast<request *>(&ticker_)),
@@ -266,7 +266,7 @@ void card::settle() noexcept
 		user->to_settle_ = false;
 		user->settle();
 	}
-	// A door may destroy connections, and sees by now what became of them.
+	// A door may destroy connections, and knows their state by now.
 	for (card_user *door : doors_)
 		door->settle();
 }
@@ -293,8 +293,8 @@ void card::take_completions() noexcept
 	ibv_cq *cq;
 	void *user;
 
-	// The poll tells of the first event only: until there is none. A single queue
-	// gives no other before it is asked.
+	// The poll reports the first event only, so read until there is none. A single
+	// queue raises no other before it is asked.
 	while (ibv_get_cq_event(completions.get(), &cq, &user) == 0) {
 		ibv_ack_cq_events(cq, 1);
 		static_cast<card_user *>(user)->on_completion();
@@ -307,7 +307,7 @@ void card::listen() noexcept
 {
 	const auto asked = std::ssize(to_listen_);
 
-	// Who finds something asks again, for the next time: behind these.
+	// A user that finds something asks again, for the next time: after these.
 	for (ptrdiff_t i = 0; i < asked; i++) {
 		to_listen_[i]->to_listen_ = false;
 		to_listen_[i]->listen();
@@ -332,7 +332,7 @@ void card::on_device_event(const ibv_async_event &event) noexcept
 	case IBV_EVENT_QP_FATAL:
 	case IBV_EVENT_QP_REQ_ERR:
 	case IBV_EVENT_QP_ACCESS_ERR:
-		// Acknowledged, but nobody else could have destroyed it meanwhile.
+		// Acknowledged, but no other code could have destroyed it meanwhile.
 		static_cast<card_user *>(event.element.qp->qp_context)
 			->on_broken(event.event_type);
 		break;
@@ -374,7 +374,7 @@ bool card::take_cm_event() noexcept
 		event->event, event->status, event->id, told, {data.data(), size}};
 
 	copy.parameters.private_data = nullptr;
-	// Before anybody destroys the identifier, which waits for it.
+	// Before the identifier is destroyed, which waits for this.
 	rdma_ack_cm_event(event);
 	static_cast<card_user *>(owner)->on_cm(copy);
 	return true;

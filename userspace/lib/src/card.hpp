@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: MIT
-// The inside of a nic: an opened device, and the three descriptors that it speaks by,
-// which the context's ring watches: completions, asynchronous events of the device,
-// and events of rdma_cm.
+// The inside of a nic: an opened device, and its three descriptors, which the context's
+// ring watches: completions, asynchronous events of the device, and events of rdma_cm.
 //
-// The device is opened for this card alone, so that nobody else in the process takes
+// The device is opened for this card alone, so that no other code in the process takes
 // its asynchronous events. rdma_cm opens devices of its own; its identifiers are used
 // for addresses and the handshake, and queue pairs are made here (rdma_init_qp_attr(3)
 // says how to set them up). All identifiers of a card share one event channel.
 //
-// Nothing is destroyed while events are handed out: who finds something wrong notes
-// it, and settle() acts on it at the end. Only those are looked at that noted something
-// or ask for completions: a wake-up costs as much with a thousand connections.
+// Nothing is destroyed while events are handed out: a user that finds something wrong
+// notes it, and settle() acts on it at the end. Only users that noted something or ask
+// for completions are visited: a wake-up costs no more with a thousand connections.
 #pragma once
 
 #include <memory>
@@ -49,17 +48,17 @@ struct cm_event {
 	std::span<const std::byte> data; ///< the private data
 };
 
-/// What a card tells its events: connections and doors.
+/// A receiver of a card's events: a connection or a door.
 class card_user {
 public:
 	virtual ~card_user() = default;
 
 	virtual void on_cm(const cm_event &event) noexcept = 0;
-	/// Completions are there.
+	/// Completions have arrived.
 	virtual void on_completion() noexcept {}
-	/// Nothing is to be done but to wait for completions: ask for an event.
+	/// Nothing is left to do but wait for completions: ask for an event.
 	virtual void listen() noexcept {}
-	/// The device says that the queue pair broke.
+	/// The device reports that the queue pair broke.
 	virtual void on_broken(ibv_event_type) noexcept {}
 	/// The card does not work any more.
 	virtual void fail(const error &why) noexcept = 0;
@@ -85,7 +84,7 @@ public:
 
 	engine &in;
 	nic_info info;
-	uint64_t most_bytes = 0;	 ///< that one request moves
+	uint64_t most_bytes = 0;	 ///< that one request may move
 	bool on_demand_messages = false; ///< for sends and receives as well
 	uint16_t read_resources = 0;	 ///< reads of a peer that are served at once
 	uint8_t ports = 0;
@@ -94,7 +93,7 @@ public:
 	channel_ptr completions;
 	cm_channel_ptr cm;
 
-	unsigned queues = 0; ///< of completions, of its users
+	unsigned queues = 0; ///< completion queues of its users
 
 	/// Have listen() called before the context sleeps.
 	void listen_later(card_user &user) noexcept;
@@ -104,13 +103,13 @@ public:
 
 	void add(card_user &user);
 	void remove(card_user &user) noexcept;
-	/// Has its settle() called each time.
+	/// Its settle() is called each time.
 	void add_door(card_user &user);
 	void remove_door(card_user &user) noexcept;
 
 	/// Have on_tick() called by then.
 	void tick_by(deadline when) noexcept;
-	/// Take in what the device says about itself.
+	/// Read what the device reports about itself.
 	void take_device_events() noexcept;
 	/// Is an identifier of rdma_cm bound to this device?
 	bool reaches(const rdma_cm_id &id) const noexcept;
@@ -139,10 +138,10 @@ private:
 	void take_cm_events() noexcept;
 	bool take_cm_event() noexcept;
 	void on_device_event(const ibv_async_event &event) noexcept;
-	/// Note that it is over for all. settle() destroys some: not in the middle of a
-	/// handler.
+	/// Note for all users that it is over. settle() destroys some later, not in the
+	/// middle of a handler.
 	void fail_all(std::string_view what) noexcept;
-	/// The same for all that have no other port.
+	/// The same for all users that have no other port.
 	void port_failed(uint8_t port) noexcept;
 	void settle() noexcept;
 	bool quiet() const noexcept;
@@ -178,7 +177,7 @@ public:
 	const ibv_mr &region() const noexcept { return *region_; }
 
 private:
-	// In this order: the region goes before what it needs.
+	// In this order: the region is destroyed before what it needs.
 	std::shared_ptr<card> card_;
 	slice memory_;
 	registration_path path_;

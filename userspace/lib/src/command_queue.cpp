@@ -76,8 +76,8 @@ uint32_t *put_copy(uint32_t *at, const uint32_t *end, uint64_t to, uint64_t from
 	return at;
 }
 
-// Words where addresses are multiples of 4, and bytes in front of and behind them.
-// The value begins at the first byte.
+// Words where addresses are multiples of 4, and bytes before and after them. The value
+// begins at the first byte.
 uint32_t *put_fill(uint32_t *at, const uint32_t *end, uint64_t to, uint32_t value,
 		   uint64_t size) noexcept
 {
@@ -185,7 +185,7 @@ bool command_queue::lists(uint32_t handle) const noexcept
 				     &drm_amdgpu_bo_list_entry::bo_handle);
 }
 
-/// What the packets use, so that it is there when they run.
+/// List what the packets use, so that it is resident when they run.
 result<void> command_queue::list_objects(const batch_data &what) noexcept
 {
 	objects_ = 0;
@@ -197,7 +197,7 @@ result<void> command_queue::list_objects(const batch_data &what) noexcept
 			return fail(errc::usage, node_.name(),
 				    "memory that this "
 				    "GPU does not reach: attach it");
-		// A batch may name the same few again and again.
+		// A batch may name the same few repeatedly.
 		if (lists(object->handle))
 			continue;
 		if (objects_ == most_objects)
@@ -268,7 +268,7 @@ int command_queue::submit(int slot, uint32_t bytes, const submission &run) noexc
 		return reinterpret_cast<uintptr_t>(&chunk);
 	});
 	args.in.ctx_id = run.args.ctx_id;
-	// The last one only if there is something in it.
+	// The last one only if it is not empty.
 	args.in.num_chunks = static_cast<uint32_t>(std::size(chunks) - run.in.empty());
 	args.in.chunks = reinterpret_cast<uintptr_t>(pointers);
 	return call_again(node_.file.get(), DRM_IOCTL_AMDGPU_CS, &args);

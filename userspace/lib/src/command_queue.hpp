@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Batches by AMDGPU_CS, for a kernel without the batch ioctl: copies and fills of
-// memory that is an object of the GPU's file. Nobody but the GPU checks such
-// packets.
+// memory that is an object of the GPU's file. Only the GPU checks such packets.
 #pragma once
 
 #include <array>
@@ -17,7 +16,7 @@ uint32_t *put_copy(uint32_t *at, const uint32_t *end, uint64_t to, uint64_t from
 		   uint64_t size) noexcept;
 uint32_t *put_fill(uint32_t *at, const uint32_t *end, uint64_t to, uint32_t value,
 		   uint64_t size) noexcept;
-/// Those of an operation. errc::unsupported if packets alone do not do it.
+/// The packets of an operation. errc::unsupported if packets alone cannot do it.
 result<uint32_t *> put_operation(uint32_t *at, const uint32_t *end,
 				 const drm_amdgpu_sdma_desc &what) noexcept;
 
@@ -49,7 +48,7 @@ private:
 
 	gpu_node &node_;
 	batch_limits limits_;
-	// Unmapped before the addresses are given back.
+	// Unmapped before the addresses are released.
 	reserved_range range_;
 	std::unique_ptr<gem_mapping> packets_;
 	uint64_t busy_ = 0;

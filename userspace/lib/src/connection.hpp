@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 // The inside of an endpoint. setup.cpp brings it up and down, traffic.cpp moves data.
 //
-// What is started goes through three places: `waiting` holds what has no credit or no
-// room in the send queue yet, in the order in which it was started; `posted` holds what
-// the card has, in the order of its completions; `wanted` holds receives without a
+// Started work is in one of three queues: `waiting` holds work that has no credit or no
+// room in the send queue yet, in the order in which it was started; `posted` holds work
+// that the card has, in the order of its completions; `wanted` holds receives without a
 // message. Messages without a receive stay in the slot that they arrived in: `arrived`.
 #pragma once
 
@@ -19,7 +19,7 @@
 
 namespace sluice::detail {
 
-/// errc::usage if nobody, or not this card, can do that.
+/// errc::usage if no card, or not this one, can do that.
 result<void> check_options(const endpoint_options &options, const card &by);
 
 /// "10.0.0.1:7471", "[fe80::1]:7471"
@@ -31,14 +31,14 @@ inline constexpr size_t slot_size = (wire::most_bytes + 63) / 64 * 64;
 class connection : public card_user {
 public:
 	static constexpr unsigned controls = 4; ///< slots: first, credit, ping, pong
-	/// Slots for what is sent first of all.
+	/// Slots for messages that are sent before all others.
 	static constexpr unsigned sends_in_reserve = 1;
 
 	enum class state : uint8_t {
 		idle,
 		resolving, ///< how to get there
 		asking,	   ///< the client asked to connect
-		proving,   ///< the first messages are under way
+		proving,   ///< the first messages are in flight
 		up,
 		ended,
 	};
@@ -50,13 +50,13 @@ public:
 
 	/// Begin to connect, to be up by @p until.
 	result<void> connect(const sockaddr &to, deadline until);
-	/// Take a request that a listener got. @p id belongs to the connection now.
+	/// Accept a request that a listener got. The connection takes over @p id.
 	result<void> adopt(cm_id_ptr id, const rdma_conn_param &asked,
 			   const wire::greeting &greeting, deadline until);
 
 	state now() const noexcept { return state_; }
 	bool over() const noexcept { return cause_.has_value(); }
-	/// Nobody is there who would take a request, now: it may come.
+	/// No listener accepts requests yet; one may come.
 	bool unanswered() const noexcept { return unanswered_; }
 	const error &cause() const noexcept { return *cause_; }
 	const std::string &peer() const noexcept { return peer_; }
@@ -65,8 +65,8 @@ public:
 	// To move data: traffic.cpp.
 
 	operation send(std::span<const std::byte> message) noexcept;
-	/// The same, before all that waits, and where nothing else has room: why this end
-	/// gives up. One at a time.
+	/// The same, ahead of all that waits, and even if nothing else has room: tells
+	/// why this end gives up. One at a time.
 	operation send_first(std::span<const std::byte> message) noexcept;
 	operation receive(std::span<std::byte> to) noexcept;
 	operation transfer(bool write, const slice &local, const registration &by,
@@ -84,15 +84,15 @@ public:
 private:
 	enum class action : uint8_t { send, write, read };
 	static constexpr unsigned most_posted_at_once = 128;
-	/// A sign of life is behind what the card has. So it gets large transfers in
-	/// parts, and no more of them while it has twice as much.
+	/// A sign of life queues after the work that the card has. So the card gets
+	/// large transfers in parts, and no more of them while it has twice as much.
 	static constexpr uint32_t most_of_a_part = 16 << 20;
 	static constexpr uint64_t receive_mark = uint64_t{1} << 63;
 
 	/// Something that the card does or will do.
 	struct work {
 		op_state *op = nullptr; ///< none: a message of our own
-		bool last = true;	///< the operation is over with it
+		bool last = true;	///< the operation ends with it
 		bool stopped = false;	///< the operation was cancelled
 		std::shared_ptr<registration_data> memory;
 		uint64_t local = 0, remote = 0;
@@ -173,7 +173,7 @@ private:
 	unsigned receives_, sends_; ///< slots, without those for controls
 	std::string peer_ = "peer";
 
-	// In this order: the queues go before the memory that they use.
+	// In this order: the queues are destroyed before the memory that they use.
 	buffer ring_;
 	std::shared_ptr<registration_data> ring_registration_;
 	cm_id_ptr id_;
@@ -182,8 +182,8 @@ private:
 
 	state state_ = state::idle;
 	bool active_ = false, connected_ = false, unanswered_ = false;
-	bool listening_ = false; ///< the next completion gives an event
-	bool flushed_ = false;	 ///< the card gave requests back, unexplained
+	bool listening_ = false; ///< the next completion raises an event
+	bool flushed_ = false;	 ///< the card flushed requests without a reason
 	uint8_t read_depth_ = 0, read_resources_ = 0;
 	std::optional<error> cause_;
 	wire::greeting greeting_;
@@ -199,7 +199,7 @@ private:
 	fifo<arrived_message> arrived_;
 	unsigned transfers_ = 0;    ///< writes and reads that are posted
 	uint64_t bytes_posted_ = 0; ///< of them
-	bool full_ = false;	    ///< as many as `depth`, and not yet half of it
+	bool full_ = false;	    ///< `depth` was reached, and more than half remain
 	uint64_t next_number_ = 0;
 
 	std::array<ibv_send_wr, most_posted_at_once> requests_;

@@ -7,12 +7,12 @@ namespace sluice::detail {
 
 namespace {
 
-// Between attempts, while nobody is there who would take them.
+// Between attempts, while no listener is there.
 constexpr auto pause_between = std::chrono::milliseconds(50);
-// What an address that is silent may take of the time for others.
+// How much of the time for others a silent address may take.
 constexpr auto least_attempt = std::chrono::seconds(1);
 
-// Each address gets its part of the time that is left.
+// Each address gets its share of the time that is left.
 deadline part_of(deadline until, size_t addresses)
 {
 	if (until == never)
@@ -112,11 +112,11 @@ bool connector::judge()
 void connector::gave_up(const error &why, bool again)
 {
 	again_ |= again;
-	// Why not is more than that the time is over.
+	// The reason for a failure tells more than a timeout.
 	if (why.code() != errc::timeout || last_.code() == errc::timeout)
 		last_ = why;
 	trying_.reset();
-	// Who is there and does not want us is not asked elsewhere.
+	// After a refusal, the other addresses are not tried.
 	if (last_.code() == errc::denied || last_.code() == errc::protocol)
 		outcome_ = std::unexpected(last_);
 	if (++next_ < addresses_.size())

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// To connect to a host: to its addresses in turn, and again where nobody is there yet.
+// Connects to a host: tries its addresses in turn, and again while no listener is
+// there.
 #pragma once
 
 #include <memory>
@@ -17,12 +18,12 @@ public:
 	connector(context &in, std::shared_ptr<card> by, std::string_view host,
 		  uint16_t port, const endpoint_options &options, deadline until);
 
-	/// Go on with what the context has taken in; takes in nothing itself. True: it
+	/// Go on after the context has reaped completions; reaps none itself. True: it
 	/// is over. What it waits for is in the ring.
 	bool step();
-	/// Have it end.
+	/// Make it end.
 	void cancel();
-	/// Once it is over, once.
+	/// Call it once, when it is over.
 	result<endpoint> take();
 	/// Once it is over: why it failed, or nullptr.
 	const error *failure() const noexcept;

@@ -23,7 +23,7 @@ unsigned length_of(const slice &memory)
 	return static_cast<unsigned>(std::min(memory.size(), most_at_once));
 }
 
-// Since Linux 6.18 a write can ask for no SIGPIPE where nobody reads. A kernel that
+// Since Linux 6.18 a write can ask for no SIGPIPE if there is no reader. A kernel that
 // does not know the flag would refuse each write.
 bool asks_for_no_signal()
 {
@@ -130,8 +130,8 @@ result<unsigned> context::run_once(deadline until)
 {
 	int n;
 
-	// What comes may be no operation's. Who does not wait here waits for fd(),
-	// and wants all of it to be taken.
+	// What comes may not belong to an operation. A caller that does not wait here
+	// waits for fd(), and needs all completions to be taken.
 	do
 		n = engine_->run(until);
 	while (n == 0 && until == deadline{});

@@ -17,7 +17,7 @@ std::string to_string(const sha256_digest &digest)
 	return text;
 }
 
-// isa-l's function neither inverts its start nor its end, and takes an int.
+// isa-l's function inverts neither its start nor its result, and takes an int.
 uint32_t crc32c(std::span<const std::byte> data, uint32_t before) noexcept
 {
 	constexpr size_t at_once = size_t{1} << 30;
@@ -45,7 +45,7 @@ struct sha256::state {
 	}
 };
 
-// Memory is all that can be missing here.
+// Only memory can be missing here.
 static void must(bool done) noexcept
 {
 	if (!done)

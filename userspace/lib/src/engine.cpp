@@ -10,8 +10,8 @@
 
 namespace sluice::detail {
 
-// Entries that wait to be submitted. The completion queue has twice as many at
-// least; what does not fit is kept by the kernel.
+// Entries that wait to be submitted. The completion queue has at least twice as many;
+// the kernel keeps what does not fit.
 static constexpr unsigned most_entries = 4096;
 
 __kernel_timespec timespec_of(deadline at) noexcept
@@ -57,12 +57,12 @@ int engine::open(unsigned operations)
 	return err;
 }
 
-// The kernel goes on with what is left behind when the ring is closed, and nobody is
-// told when it lets go of the memory.
+// The kernel continues with what is left behind when the ring is closed, and does not
+// tell when it releases the memory.
 static void keep_for_ever(slice memory)
 {
 	static auto *kept = new std::vector<slice>;
-	static std::mutex lock; // contexts may be of different threads
+	static std::mutex lock; // contexts may belong to different threads
 	std::scoped_lock held(lock);
 
 	kept->push_back(std::move(memory));
@@ -119,7 +119,7 @@ void engine::leave_behind(op_state &op) noexcept
 	orphans_++;
 }
 
-// Who leaves many behind, of one file that hangs, does not wait for each.
+// If many are left behind because one file hangs, there is no wait for each.
 deadline engine::grace_for(const op_state &op) const noexcept
 {
 	using namespace std::chrono_literals;
@@ -180,7 +180,7 @@ operation engine::sleep_until(deadline until) noexcept
 			state.in->finish(state, fail_errno("timer", "failed", -res));
 	};
 	if (io_uring_sqe *sqe = entry(*op)) {
-		// That the time is over is what is waited for, and ends no chain.
+		// The timeout is the expected result here, and ends no chain.
 		const unsigned flags = chaining() ? IORING_TIMEOUT_ETIME_SUCCESS : 0;
 
 		io_uring_prep_timeout(sqe, &op->time, 0, IORING_TIMEOUT_ABS | flags);
@@ -198,7 +198,7 @@ operation engine::no_part_of_a_chain(const char *what) noexcept
 		       "part of a chain"});
 }
 
-// Else what comes behind would be linked with what comes before. No file is -1.
+// Otherwise what comes after would be linked with what comes before. No file is -1.
 void engine::break_chain() noexcept
 {
 	static request nobody;
@@ -229,7 +229,7 @@ error engine::no_entry(const char *what) const noexcept
 	return {errc::busy, what, "the ring takes nothing"};
 }
 
-// What is no part of a chain that is open would come between its parts.
+// An entry that is not part of an open chain would come between its parts.
 io_uring_sqe *engine::entry(request &to) noexcept
 {
 	io_uring_sqe *sqe = io_uring_get_sqe(&ring_);
@@ -279,7 +279,7 @@ io_uring_sqe *engine::entry(op_state &op) noexcept
 	return part(op);
 }
 
-// It may have begun: then its gate is of no use, and the kernel finds it.
+// If it has begun, its gate is of no use, but the kernel finds it.
 void engine::cancel(op_state &op) noexcept
 {
 	std::atomic_ref(op.held_by.number).store(gate::shut, std::memory_order_relaxed);
@@ -290,7 +290,7 @@ void engine::cancel(request &to) noexcept
 {
 	static request nobody;
 
-	// It may not have been submitted yet: the request to cancel comes behind it.
+	// It may not have been submitted yet: the request to cancel comes after it.
 	if (io_uring_sqe *sqe = entry(nobody)) {
 		io_uring_prep_cancel(sqe, &to, 0);
 		io_uring_sqe_set_data(sqe, nullptr);
@@ -331,7 +331,7 @@ void chore_list::forget(chore &what) noexcept
 		take_from(running_, what);
 }
 
-// One that is run may forget others, and may run those that are left itself.
+// A chore that runs may forget others, and may run the remaining ones itself.
 void chore_list::run_once() noexcept
 {
 	while (chore *next = first_) {
@@ -352,16 +352,16 @@ void engine::forget(chore &what) noexcept
 	last_chores_.forget(what);
 }
 
-// A chore may put itself or another one here, which then runs as well. None does so
-// for ever: each has something to do only after something else has happened.
+// A chore may add itself or another one, which then runs as well. This ends: each has
+// something to do only after something else has happened.
 void engine::do_chores() noexcept
 {
 	while (!chores_.empty())
 		chores_.run_once();
 }
 
-// What finishes an operation here makes sleep needless, and what has still to be done
-// before it comes here again.
+// If an operation finishes here, sleep is needless. Chores that the last chores add run
+// here, too.
 bool engine::idle(unsigned since) noexcept
 {
 	do_chores();
@@ -392,7 +392,7 @@ int engine::submit() noexcept
 	return submit_entries();
 }
 
-// What finishes here has no completion in the ring, and fd() tells of those only.
+// What finishes here has no completion in the ring, and fd() signals only those.
 int engine::submit_and_listen() noexcept
 {
 	static request nobody;
@@ -405,8 +405,8 @@ int engine::submit_and_listen() noexcept
 	return submit_entries();
 }
 
-// The ring's own descriptor wakes nobody: who has deferred its task work to the task is
-// told of it by an eventfd only.
+// The ring's own descriptor wakes no waiter: with deferred task work, only an eventfd
+// tells of it.
 int engine::fd() noexcept
 {
 	if (told_)
@@ -417,14 +417,14 @@ int engine::fd() noexcept
 	if (int err = io_uring_register_eventfd(&ring_, made.get()); err < 0)
 		return err;
 	told_ = std::move(made);
-	// What came before is not told.
+	// What came before is not signaled.
 	if (io_uring_cq_ready(&ring_) ||
 	    IO_URING_READ_ONCE(*ring_.sq.kflags) & IORING_SQ_TASKRUN)
 		::eventfd_write(told_.get(), 1);
 	return told_.get();
 }
 
-// Before a look at what is there: what comes then is told again.
+// Before looking at what is there: what comes after that is signaled again.
 void engine::hear() noexcept
 {
 	eventfd_t times;
@@ -493,8 +493,8 @@ int engine::reap(deadline until) noexcept
 	return err < 0 ? err : static_cast<int>(finished_ - before);
 }
 
-// A coroutine that is resumed may start, await and destroy operations, of which some
-// are in the list.
+// A resumed coroutine may start, await and destroy operations, some of which are in the
+// list.
 void engine::wake() noexcept
 {
 	while (!awake_.empty()) {
@@ -505,8 +505,8 @@ void engine::wake() noexcept
 	}
 }
 
-// A chain that is open is cut, as by all that waits. What a coroutine starts is no part
-// of it.
+// An open chain is cut, as by all that waits. What a coroutine starts is not part of
+// it.
 int engine::run(deadline until) noexcept
 {
 	if (held_back() && until == deadline{})
@@ -520,7 +520,7 @@ int engine::run(deadline until) noexcept
 	return finished;
 }
 
-// Whoever is resumed may be the one who ends the chain.
+// The resumed coroutine may be the one that ends the chain.
 void engine::wake_beside_chain() noexcept
 {
 	chaining_ = false;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The inside of a context: the ring, and what is under way in it.
+// The inside of a context: the ring, and what is in flight in it.
 #pragma once
 
 #include <cerrno>
@@ -15,15 +15,15 @@
 
 namespace sluice::detail {
 
-/// Something that completions of the ring go to: its address is their user data.
+/// A receiver of completions of the ring: its address is their user data.
 struct request {
 	/// @param flags IORING_CQE_F_*. Must not wait.
 	void (*complete)(request &self, int res, unsigned flags) noexcept = nullptr;
 };
 
-/// A request in front of a part of a chain, which begins only if this one succeeds. The
-/// kernel reads the number when it gets there, not before: so a part that waits can be
-/// kept from beginning, which no request to cancel does.
+/// A request before a part of a chain, which begins only if this one succeeds. The
+/// kernel reads the number only when it gets there: so a part that waits can be kept
+/// from beginning, which a request to cancel cannot do.
 struct gate : request {
 	static constexpr int open = IORING_REGISTER_FILES_SKIP;
 	static constexpr int shut = INT_MAX; ///< no process has such a file
@@ -32,29 +32,29 @@ struct gate : request {
 	bool ahead = false; ///< of what the kernel has done, as far as is known
 };
 
-/// What an operation refers to. It goes back to its pool when it is both done and
+/// What an operation refers to. It returns to its pool when it is both done and
 /// disowned.
 struct op_state : request {
 	engine *in = nullptr;
 	op_state *next = nullptr; ///< of those that are free
 	std::coroutine_handle<> waiter;
-	/// Ask to stop it. Without: it cannot be stopped.
+	/// Asks it to stop. nullptr: it cannot be stopped.
 	void (*stop)(op_state &self) noexcept = nullptr;
-	void *owner = nullptr;	     ///< for whoever started it
+	void *owner = nullptr;	     ///< for the code that started it
 	const char *what = "";	     ///< "read", for errors
-	errc failure = errc::system; ///< what kind a failed request is
-	uint64_t tag = 0;	     ///< for whoever started it
+	errc failure = errc::system; ///< the kind of error of a failed request
+	uint64_t tag = 0;	     ///< for the code that started it
 	slice keep;		     ///< memory that it uses
 	slice keep_more;
 	gate held_by;		  ///< in a chain
 	__kernel_timespec time{}; ///< of a timer
 	bool done = true;
 	bool of_file = false; ///< which may not answer
-	bool orphan = false;  ///< left behind by who started it
+	bool orphan = false;  ///< left behind by its owner
 	result<size_t> outcome = 0;
 };
 
-/// Work that is put off.
+/// Deferred work.
 struct chore {
 	void (*run)(chore &self) noexcept = nullptr;
 	chore *next = nullptr;
@@ -63,10 +63,10 @@ struct chore {
 
 class chore_list {
 public:
-	/// One that is here already stays here once.
+	/// A chore that is here already is not added twice.
 	void add(chore &what) noexcept;
 	void forget(chore &what) noexcept;
-	/// Run those that are here, each once. What is put here meanwhile stays.
+	/// Run each chore that is here once. Those added meanwhile stay.
 	void run_once() noexcept;
 	bool empty() const noexcept { return !first_; }
 
@@ -77,7 +77,7 @@ private:
 	chore *running_ = nullptr; ///< those whose turn it is
 };
 
-/// As the ring takes it.
+/// In the form that the ring takes.
 __kernel_timespec timespec_of(deadline at) noexcept;
 
 class engine {
@@ -88,15 +88,15 @@ public:
 
 	int open(unsigned operations); ///< 0 or -errno
 
-	/// A state, not done; nullptr if all are under way.
+	/// A state that is not done; nullptr if all are in use.
 	op_state *take() noexcept;
-	/// It is over: keep the outcome, let go of the memory, wake who waits.
+	/// It is over: keep the outcome, release the memory, wake the waiter.
 	void finish(op_state &op, result<size_t> outcome) noexcept;
-	/// The coroutine that waits for it goes away.
+	/// The coroutine that waits for it is destroyed.
 	void leave_asleep(op_state &op) noexcept;
-	/// Nobody asks for it any more.
+	/// Its owner does not need it any more.
 	void give_back(op_state *op) noexcept;
-	/// Nobody asks for it, and it is not done.
+	/// The same for one that is not done.
 	void leave_behind(op_state &op) noexcept;
 	/// Until when to wait for an operation that was cancelled.
 	deadline grace_for(const op_state &op) const noexcept;
@@ -105,31 +105,31 @@ public:
 	/// An operation that is over already.
 	operation failed(error why) noexcept;
 	operation done(size_t bytes) noexcept;
-	/// What to return where take() gives nothing.
+	/// What to return if take() returns nothing.
 	operation refused() noexcept;
-	/// What is no request of the ring, while a chain is built.
+	/// For what is not a request of the ring, while a chain is built.
 	operation no_part_of_a_chain(const char *what) noexcept;
 
-	/// An entry of the ring that goes to @p to; nullptr if the ring is broken.
-	/// Call submit() or wait before what it points to goes away. It cuts a chain
-	/// that is open.
+	/// An entry of the ring that completes to @p to; nullptr if the ring is broken.
+	/// Call submit() or wait before what it points to is destroyed. It cuts an open
+	/// chain.
 	io_uring_sqe *entry(request &to) noexcept;
-	/// The same of an operation, which is part of a chain that is open; nullptr if
-	/// that was cut. cancel() keeps it from beginning while it waits for what is
+	/// The same for an operation, which becomes part of an open chain; nullptr if
+	/// that was cut. cancel() keeps it from beginning while it waits for those
 	/// before it.
 	io_uring_sqe *entry(op_state &op) noexcept;
-	/// Why entry() gives nothing.
+	/// Why entry() returned nothing.
 	error no_entry(const char *what) const noexcept;
 	operation sleep_until(deadline until) noexcept;
-	/// An operation by one entry, which @p prepare fills in. The entry's result
-	/// is that of the operation.
+	/// An operation of one entry, which @p prepare fills in. The entry's result is
+	/// that of the operation.
 	template <class Prepare>
 	operation start(const char *what, errc failure, const slice &keep,
 			Prepare prepare) noexcept
 	{
 		return begin(what, failure, keep, false, prepare);
 	}
-	/// The same, of a file.
+	/// The same for a file.
 	template <class Prepare>
 	operation start_on_file(const char *what, errc failure, const slice &keep,
 				Prepare prepare) noexcept
@@ -142,16 +142,17 @@ public:
 	void cancel(op_state &op) noexcept;
 
 	int submit() noexcept;
-	/// The same, and be ready for somebody who waits for fd() to be readable.
+	/// The same, and be ready for a wait until fd() is readable.
 	int submit_and_listen() noexcept;
-	/// Take in what is there; wait for something until then if there is nothing.
-	/// How many operations finished; -ETIME: nothing came; or -errno. deadline{}:
-	/// enters the kernel only with something to give it or to fetch.
+	/// Reap completions; if there are none, wait for one until then. Returns how
+	/// many operations finished; -ETIME: nothing came; or -errno. deadline{}:
+	/// enters the kernel only to submit or fetch something.
 	int reap(deadline until) noexcept;
 	/// The same, and resume the coroutines whose operations are done.
 	int run(deadline until) noexcept;
 
-	/// Take in what comes until @p over() is true: 0, or -errno if the ring is broken.
+	/// Reap completions until @p over() is true: 0, or -errno if the ring is
+	/// broken.
 	template <class Over> int reap_until(Over over) noexcept
 	{
 		while (!over())
@@ -160,16 +161,16 @@ public:
 		return 0;
 	}
 
-	/// Poll @p fd for input again and again; @p to is called each time.
-	/// Each call ends in IORING_CQE_F_MORE, or is the last one.
+	/// Poll @p fd for input repeatedly; @p to is called each time. Each call has
+	/// IORING_CQE_F_MORE, or is the last one.
 	void watch(int fd, request &to) noexcept;
 
-	/// Run @p what once, at submit() or before the context waits. It may be put
-	/// here again by then, and takes part once.
+	/// Run @p what once, at submit() or before the context waits. If it is added
+	/// again before that, it still runs once.
 	void before_wait(chore &what) noexcept { chores_.add(what); }
 	/// Run it once when there is nothing to do but to wait.
 	void before_sleep(chore &what) noexcept { last_chores_.add(what); }
-	/// Leave it out of both: it goes away.
+	/// Remove it from both: it is about to be destroyed.
 	void forget(chore &what) noexcept;
 
 	/// Operations that have finished so far, modulo 2^32.
@@ -178,7 +179,7 @@ public:
 	/// False in a child of fork(), which must leave the ring as it is.
 	bool is_ours() const noexcept { return process_ == ::getpid(); }
 
-	/// How many operations may be under way.
+	/// How many operations may be in flight.
 	size_t capacity() const noexcept { return states_.size(); }
 
 	/// Readable when something has completed, or -errno.
@@ -188,8 +189,8 @@ public:
 	void begin_chain(unsigned length) noexcept;
 	void end_chain() noexcept;
 	bool chaining() const noexcept { return chaining_; }
-	/// For a call that waits. In a chain it would wait for what the kernel has not
-	/// got yet: errc::usage.
+	/// For a call that waits. In a chain it would wait for requests that the kernel
+	/// does not have yet: errc::usage.
 	result<void> may_wait(std::string_view where) const
 	{
 		if (!chaining_)
@@ -201,18 +202,18 @@ private:
 	template <class Prepare>
 	operation begin(const char *what, errc failure, const slice &keep, bool of_file,
 			Prepare prepare) noexcept;
-	/// An entry that fails, where a chain is built.
+	/// Add a failing entry to the chain that is built, if any.
 	void break_chain() noexcept;
 	io_uring_sqe *part(request &to) noexcept;
-	/// The kernel links no further than one call reaches: it gets a chain as a whole.
+	/// The kernel links entries of one call only, so it gets a chain as a whole.
 	bool held_back() const noexcept { return chaining_ && !cut_; }
-	void hear() noexcept;	///< what fd() tells is known
+	void hear() noexcept;	///< what fd() signals is known now
 	int take_in() noexcept; ///< how many completions
 	int wait(deadline until) noexcept;
 	void wake() noexcept;
 	void wake_beside_chain() noexcept;
 	void do_chores() noexcept;
-	/// Nothing has finished since, after all that is put off was done.
+	/// Nothing has finished since, after all deferred work was done.
 	bool idle(unsigned since) noexcept;
 	int submit_entries() noexcept;
 
@@ -220,14 +221,14 @@ private:
 	io_uring ring_{};
 	unique_fd told_; ///< an eventfd: fd()
 	bool opened_ = false, chaining_ = false;
-	bool cut_ = false;	       ///< the chain that is open takes no more
-	bool set_aside_ = false;       ///< it is open, while coroutines go on
-	bool gates_ = false;	       ///< the kernel lets us have such
+	bool cut_ = false;	       ///< the open chain takes no more
+	bool set_aside_ = false;       ///< it is open while coroutines run
+	bool gates_ = false;	       ///< the kernel allows gates
 	io_uring_sqe *last_ = nullptr; ///< of a chain
 	std::vector<op_state> states_;
 	op_state *free_ = nullptr;
-	op_state none_left_;		///< what stands for one too many
-	std::vector<op_state *> awake_; ///< done, and somebody awaits them
+	op_state none_left_;		///< stands for one too many
+	std::vector<op_state *> awake_; ///< done, and awaited
 	chore_list chores_, last_chores_;
 	unsigned finished_ = 0;
 	unsigned orphans_ = 0;
@@ -265,7 +266,7 @@ operation engine::begin(const char *what, errc failure, const slice &keep, bool 
 	return operation(op);
 }
 
-/// To return where the ring has failed with -@p number.
+/// What to return if the ring has failed with -@p number.
 inline std::unexpected<error> ring_failed(std::string_view where, int number) noexcept
 {
 	if (number == EEXIST)

@@ -35,7 +35,7 @@ error::error(errc code, std::string_view where, std::string_view what,
 		size_ = static_cast<uint8_t>(size_ + n);
 	};
 
-	// What is wrong must be seen even where the name is long.
+	// What is wrong must be seen even if the name is long.
 	add(where.substr(0, text_.size() / 2));
 	where_ = size_;
 	if (where_)
@@ -47,7 +47,7 @@ std::unexpected<error> fail_errno(std::string_view where, std::string_view what,
 				  int number, errc code) noexcept
 {
 	char text[160];
-	// GNU's, which gives a static text for what it knows
+	// GNU's, which returns a static text for numbers that it knows
 	char local[64];
 	const char *why = ::strerror_r(number, local, sizeof(local));
 	auto end = std::format_to_n(text, sizeof(text), "{}: {}", what, why);

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
-// Something that coroutines of one context wait for, and that others tell.
+// An event that coroutines of one context wait for, and that others signal.
 #pragma once
 
 #include "engine.hpp"
 
 namespace sluice::detail {
 
-/// Who waits looks again when it is woken: notify() wakes all, for whatever changed.
-/// They run when the context runs next, not inside of notify().
+/// A waiter checks again when it is woken: notify() wakes all, whatever changed. They
+/// run when the context runs next, not inside notify().
 class event {
 public:
 	explicit event(engine &in) noexcept : in_(in) {}

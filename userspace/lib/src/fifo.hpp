@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A queue with room for so many, which allocates nothing after it is made, unless it is
-// let grow.
+// A queue with fixed room, which allocates nothing after it is made, unless it may
+// grow.
 #pragma once
 
 #include <cstddef>
@@ -23,8 +23,8 @@ public:
 	/// It must not be full.
 	void push(T item) noexcept { items_[at(count_++)] = std::move(item); }
 
-	/// The same, with twice the room if it is full: it allocates where more wait
-	/// than ever before.
+	/// The same, with twice the room if it is full: it allocates if more wait than
+	/// ever before.
 	void push_or_grow(T item)
 	{
 		if (full())

@@ -26,7 +26,7 @@ const char *flow::receive(const wire::header &that) noexcept
 {
 	if (that.sequence != received_++)
 		return "a message out of order";
-	// Neither back, nor more than its window beyond what was sent.
+	// Credits neither decrease, nor exceed what was sent by more than the window.
 	if (that.granted - granted_ > peers_ || that.granted - sent_data_ > peers_)
 		return "credits that it cannot have";
 	if (that.credits_seen - credits_acked_ > credits_sent_ - credits_acked_)

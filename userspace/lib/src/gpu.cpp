@@ -38,7 +38,7 @@ batch_limits limits_of(const drm_amdgpu_info_sdma_batch &caps)
 	return limits;
 }
 
-/// The error of a fence that has signaled, of errno, or 0.
+/// The error of a fence that has signaled, as an errno, or 0.
 int error_of(const unique_fd &fence) noexcept
 {
 	sync_file_info info{};
@@ -49,15 +49,15 @@ int error_of(const unique_fd &fence) noexcept
 }
 
 // A signal that stops the process, a debugger or the freezer interrupts a command that
-// waits in the kernel. Nothing was done then, and the kernel wants to be asked again, but
-// what is behind it in a chain has failed by now.
+// waits in the kernel. Nothing was done then, and the kernel expects a retry, but what
+// comes after it in a chain has failed by now.
 bool was_interrupted(const submission &run, int res) noexcept
 {
 	return res == -EINTR && !run.given() && !run.stopped && !run.chained;
 }
 
-// A command that is cancelled once engines have the batch completes at once, and
-// the engines go on. Its memory must stay until they have ended, and so it may
+// A command that is cancelled when engines already have the batch completes at once,
+// and the engines continue. Its memory must stay until they have ended, so it may
 // succeed.
 void completed(request &self, int res, unsigned) noexcept
 {
@@ -72,7 +72,7 @@ void completed(request &self, int res, unsigned) noexcept
 		finish_run(op, run, res < 0 ? -res : 0);
 }
 
-// What engines have they finish: it is the command in the ring that is cancelled.
+// Engines finish what they have: only the command in the ring is cancelled.
 void stop(op_state &self) noexcept
 {
 	submission &run = run_of(self);
@@ -85,7 +85,7 @@ void stop(op_state &self) noexcept
 
 void finish_run(op_state &op, submission &run, result<size_t> outcome) noexcept
 {
-	// Both may be the last ones to hold what they refer to.
+	// Both may hold the last reference to their objects.
 	auto on = std::move(run.on);
 	auto owner = std::move(run.owner);
 
@@ -105,8 +105,8 @@ void finish_run(op_state &op, submission &run, int number) noexcept
 		finish_run(op, run, result<size_t>(run.bytes));
 }
 
-// Without a descriptor, or without a ring. Others may have closed a descriptor meanwhile;
-// else only that the batch is over is known.
+// Without a descriptor, or without a ring. A descriptor may have become free meanwhile;
+// otherwise it is only known that the batch is over.
 static void wait_for_fence(op_state &op, submission &run) noexcept
 {
 	run.sync.wait();
@@ -219,7 +219,7 @@ int gpu::configure(drm_amdgpu_sdma_batch &args) noexcept
 	return call(node_.file.get(), DRM_IOCTL_AMDGPU_SDMA_BATCH, &args);
 }
 
-// What the kernel writes to when it has looked at the arguments.
+// Reset what the kernel writes when it has looked at the arguments.
 static void expect_answer(submission &run) noexcept
 {
 	run.args.engines_used = 0;
@@ -264,7 +264,7 @@ void gpu::put_command(op_state &op, submission &run, io_uring_sqe *sqe) noexcept
 void gpu::put_command_again(op_state &op, submission &run) noexcept
 {
 	expect_answer(run);
-	// It is no part of a chain that somebody builds by now.
+	// It is not part of a chain that is being built by now.
 	put_command(op, run, ring_.entry(static_cast<request &>(op)));
 }
 
@@ -275,7 +275,7 @@ operation gpu::no_chain() noexcept
 				  "a chain on this kernel"));
 }
 
-// Of its own, and those that it begins after.
+// Its own fence, and those that it begins after.
 result<void> gpu::make_fences(submission &run) noexcept
 {
 	if (run.in.size() > limits_.fences)

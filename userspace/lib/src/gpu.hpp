@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The inside of a device: what it has of its own in the GPU that its process
-// shares.
+// The inside of a device: what it alone owns in the GPU, which the process shares.
 #pragma once
 
 #include <memory>
@@ -32,8 +31,8 @@ public:
 	const std::string &name() const noexcept { return node_.name(); }
 	const batch_limits &limits() const noexcept { return limits_; }
 	way how() const noexcept { return how_; }
-	/// For tests: be as on a kernel that has no better way. Before anything is
-	/// attached. errc::unsupported if it has not even that.
+	/// For tests: behave as on a kernel that has no better way. Call it before
+	/// anything is attached. errc::unsupported if the kernel lacks even that way.
 	result<void> use(way how);
 	result<device_counters> counters() noexcept;
 
@@ -43,7 +42,7 @@ public:
 	operation start_command(batch_data &what,
 				std::shared_ptr<const void> owner) noexcept;
 	void release_commands(int slot) noexcept;
-	/// A command that was interrupted before anything was done of it.
+	/// Retry a command that was interrupted before it did anything.
 	void put_command_again(op_state &op, submission &run) noexcept;
 	/// A call that runs nothing: PREPARE, FORGET. 0 or -errno.
 	int configure(drm_amdgpu_sdma_batch &args) noexcept;
@@ -65,11 +64,11 @@ private:
 	std::unique_ptr<command_queue> commands_;
 };
 
-/// It is over.
+/// End a run.
 void finish_run(op_state &op, submission &run, result<size_t> outcome) noexcept;
-/// The same, with 0 or a number of errno.
+/// The same, with 0 or an errno.
 void finish_run(op_state &op, submission &run, int number) noexcept;
-/// Have it be over when its fence has signaled.
+/// End it when its fence has signaled.
 void await_fence(op_state &op, submission &run) noexcept;
 
 } // namespace sluice::detail

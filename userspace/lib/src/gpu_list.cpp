@@ -46,7 +46,7 @@ std::string product_of(uint64_t version)
 			   version % 100);
 }
 
-/// What amdkfd says of it, if it knows it.
+/// What amdkfd says about it, if it knows it.
 void add_kfd(gpu_entry &gpu, const fs::path &sys)
 {
 	std::error_code none;
@@ -65,7 +65,7 @@ void add_kfd(gpu_entry &gpu, const fs::path &sys)
 	}
 }
 
-/// What is behind a render node.
+/// The GPU of a render node.
 gpu_entry read_gpu(const fs::path &node, const fs::path &device, const fs::path &sys)
 {
 	gpu_entry gpu;

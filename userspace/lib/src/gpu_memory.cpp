@@ -29,15 +29,15 @@ std::string no_room(size_t size)
 	return std::to_string(size) + " bytes of video memory are not to be had";
 }
 
-/// All video memory or none: where only part of it is visible, the driver would
-/// move a buffer there, or to the host, as the CPU touches it.
+/// All video memory or none: if only part of it is visible, the driver would move a
+/// buffer there, or to the host, when the CPU touches it.
 bool visible(const gpu_node &node)
 {
 	return node.what.visible_vram_bytes >= node.what.vram_bytes;
 }
 
-/// If there is not enough of what it is asked for, the driver takes memory of the
-/// host instead. It says so afterwards.
+/// If there is not enough of the requested memory, the driver takes memory of the host
+/// instead. It says so afterwards.
 result<drm_amdgpu_gem_create_in> what_became_of(const gem_mapping &object)
 {
 	drm_amdgpu_gem_create_in made{};
@@ -59,9 +59,8 @@ result<std::unique_ptr<gem_mapping>> create_vram(gpu_node &node, size_t size)
 	args.in.bo_size = size;
 	args.in.alignment = size < huge_page ? page_size : huge_page;
 	args.in.domains = AMDGPU_GEM_DOMAIN_VRAM;
-	// Whoever uses it says what is behind what, by operations. The driver's own
-	// order would let one GPU wait for another where they use parts of one
-	// buffer.
+	// Users order their accesses by operations. The driver's own order would make
+	// one GPU wait for another when they use parts of one buffer.
 	args.in.domain_flags = AMDGPU_GEM_CREATE_EXPLICIT_SYNC |
 			       (visible(node) ? AMDGPU_GEM_CREATE_CPU_ACCESS_REQUIRED
 					      : AMDGPU_GEM_CREATE_NO_CPU_ACCESS);
@@ -121,7 +120,7 @@ result<void> attach_object(gpu_node &node, memory_block &block)
 	return {};
 }
 
-// Shared memory stays so until it is unmapped. Host memory stays in the host, too.
+// Shared memory stays shared until it is unmapped. Host memory also stays in the host.
 result<void> attach_shared(gpu_node &node, memory_block &block)
 {
 	const std::array<kfd_ioctl_svm_attribute, 2> attributes{
@@ -139,7 +138,7 @@ result<void> attach_shared(gpu_node &node, memory_block &block)
 } // namespace
 
 // The addresses may have been shared with GPUs a moment ago, and the kernel forgets
-// such memory a little later than munmap() says: take others then.
+// such memory a little after munmap() returns: then take others.
 result<reserved_range> map_somewhere(gem_mapping &object, size_t size)
 {
 	std::array<reserved_range, 8> tried;
@@ -241,8 +240,8 @@ result<buffer> make_vram(gpu_node &node, size_t size)
 
 namespace {
 
-// The CPU's mapping is the exporter's affair, who may refuse it: the GPU reaches the
-// memory all the same. Refused at the place itself, it might leave a hole there.
+// The exporter may refuse the CPU's mapping: the GPU reaches the memory all the same. A
+// mapping that is refused at the final place might leave a hole there.
 bool map_dmabuf(int dmabuf, const reserved_range &range, size_t size)
 {
 	constexpr int access = PROT_READ | PROT_WRITE;
@@ -259,7 +258,7 @@ bool map_dmabuf(int dmabuf, const reserved_range &range, size_t size)
 
 result<buffer> import_dmabuf(gpu_node &node, int dmabuf)
 {
-	// First: only a dma-buf has a size that can be asked for without moving anything.
+	// First, as only a dma-buf has a size that can be read without moving anything.
 	SLUICE_TRY(auto object, gem_mapping::import(node, dmabuf, "the dma-buf"));
 	off_t end = ::lseek(dmabuf, 0, SEEK_END);
 	auto size = static_cast<size_t>(std::max<off_t>(end, 0));
@@ -302,7 +301,8 @@ result<void> return_by_page(gpu_node &node, uint64_t address, size_t size) noexc
 result<buffer> make_svm(gpu_node &node, size_t size)
 {
 	SLUICE_CHECK(can_share(node));
-	// What is not there yet could not be moved. The kernel moves small pages.
+	// Pages that are not there yet could not be moved. The kernel moves small
+	// pages.
 	SLUICE_TRY(auto memory, buffer::host(size, {.huge_pages = false}));
 	if (::madvise(memory.data(), memory.size(), MADV_POPULATE_WRITE) < 0)
 		return fail_errno("buffer", "populate");
@@ -343,9 +343,9 @@ const gem_mapping *object_of(gpu_node &node, memory_block &block) noexcept
 	return dynamic_cast<const gem_mapping *>(block.attached(&node));
 }
 
-// Who has no privileges sees of an entry that is not present only that it is one
-// ("swapped"). Memory in a GPU is such, and mincore() says that it is there. What
-// is in swap is such too, and mincore() says that it is not.
+// Without privileges, an entry that is not present shows only as "swapped". Memory in a
+// GPU is such an entry, and mincore() says that it is there. Memory in swap is one too,
+// and mincore() says that it is not.
 result<size_t> misplaced_pages(uint64_t address, size_t size, bool in_gpu) noexcept
 {
 	constexpr uint64_t swapped = uint64_t{1} << 62;
@@ -383,9 +383,9 @@ result<size_t> try_to_move(gpu_node &node, uint64_t address, size_t size, bool t
 	return misplaced_pages(address, size, to_gpu);
 }
 
-// Migration is best effort: a page that somebody looks at in passing stays behind,
-// and nothing tells but a look at where the pages are. Try again then, for about a
-// second; a page that does not move by then is held for good.
+// Migration is best effort: a page that is held for a moment stays behind, and only a
+// look at where the pages are tells. Then retry, for about a second; a page that does
+// not move by then is held for good.
 result<void> move_pages(gpu_node &node, uint64_t address, size_t size, bool to_gpu)
 {
 	using namespace std::chrono_literals;

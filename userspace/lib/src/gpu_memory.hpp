@@ -9,7 +9,7 @@
 
 namespace sluice::detail {
 
-/// Addresses of the process at which nothing is, and nothing else can come to be.
+/// Addresses of the process that are unused, and that nothing else can take.
 class reserved_range {
 public:
 	reserved_range() noexcept = default;
@@ -33,7 +33,7 @@ private:
 	size_t size_ = 0;
 };
 
-/// Map an object where nothing else of the process is.
+/// Map an object at addresses that the process does not use.
 result<reserved_range> map_somewhere(gem_mapping &object, size_t size);
 /// Let the CPU reach it, at the same addresses.
 result<void> map_for_cpu(const gem_mapping &object, const reserved_range &range,
@@ -52,7 +52,7 @@ public:
 
 private:
 	gpu_node &node_;
-	// Unmapped before the addresses are given back.
+	// Unmapped before the addresses are released.
 	reserved_range range_;
 	std::unique_ptr<gem_mapping> object_;
 	std::mutex lock_;
@@ -61,37 +61,36 @@ private:
 };
 
 result<buffer> make_vram(gpu_node &node, size_t size);
-/// Somebody else's memory.
+/// Memory of another driver or process.
 result<buffer> import_dmabuf(gpu_node &node, int dmabuf);
 /// Memory of the process that prefers to be in the GPU; not moved there yet.
 result<buffer> make_svm(gpu_node &node, size_t size);
 
-/// Let the GPU reach it where it is.
-/// @param as_object host memory as an object of the file, which AMDGPU_CS wants,
+/// Let the GPU reach it in place.
+/// @param as_object host memory as an object of the file, which AMDGPU_CS needs,
 ///	instead of by sharing
 result<void> attach_memory(gpu_node &node, const buffer &memory, bool as_object);
-/// The object that memory is in the node's file, or nullptr.
+/// The object of that memory in the node's file, or nullptr.
 const gem_mapping *object_of(gpu_node &node, memory_block &block) noexcept;
 
 /// Does the GPU share memory of the process? errc::unsupported.
 result<void> can_share(const gpu_node &node) noexcept;
 /// Have the GPU share memory of the process, which prefers to be there from now on.
 result<void> prefer_gpu(gpu_node &node, uint64_t address, size_t size) noexcept;
-/// Of shared memory only the pages come back that the CPU touches. By default amdkfd
-/// brings all of a range that are in the same 2 MiB.
+/// Of shared memory, bring back only pages that the CPU touches. By default amdkfd
+/// brings back all of a range that are in the same 2 MiB.
 result<void> return_by_page(gpu_node &node, uint64_t address, size_t size) noexcept;
 
-/// Move pages to the GPU, or to the host: how many are elsewhere after it.
+/// Move pages to the GPU, or to the host. Returns how many are elsewhere afterwards.
 /// @param address, size whole pages
 result<size_t> try_to_move(gpu_node &node, uint64_t address, size_t size, bool to_gpu);
-/// Have the pages be there. It is tried for about a second.
+/// Move all of the pages there. Retried for about a second.
 /// @param address, size whole pages
 result<void> move_pages(gpu_node &node, uint64_t address, size_t size, bool to_gpu);
-/// The same of pages that a slice touches.
+/// The same for pages that a slice touches.
 result<void> move_pages_of(gpu_node &node, const slice &memory, bool to_gpu);
 
-/// Pages of @p range that are not where they are wanted: in any GPU, or in the
-/// host.
+/// How many pages are not where they are wanted: in any GPU, or in the host.
 result<size_t> misplaced_pages(uint64_t address, size_t size, bool in_gpu) noexcept;
 
 } // namespace sluice::detail

@@ -14,8 +14,8 @@ namespace sluice::detail {
 
 namespace {
 
-/// Ask amdkfd to have the address space of a file be the process's on a GPU. It
-/// says yes again of a file that it has taken before, and -EBUSY of any other one
+/// Ask amdkfd to take the address space of a file as the process's on a GPU. It agrees
+/// again for a file that it has taken before, and returns -EBUSY for any other one
 /// then.
 int acquire(int kfd, uint32_t gpu_id, int file)
 {
@@ -26,8 +26,8 @@ int acquire(int kfd, uint32_t gpu_id, int file)
 	return call(kfd, AMDKFD_IOC_ACQUIRE_VM, &args);
 }
 
-/// Have amdkfd take the node's file, or take the file that it has already. That is
-/// HIP's, or whoever's was before us in this process.
+/// Have amdkfd take the node's file, or use the file that it has already. That belongs
+/// to HIP, or to whatever was first in this process.
 result<void> join_kfd(gpu_node &node, int kfd)
 {
 	int err = acquire(kfd, node.what.kfd_id, node.file.get());
@@ -54,7 +54,7 @@ result<void> join_kfd(gpu_node &node, int kfd)
 	return {};
 }
 
-/// On a kernel without batches the query is unknown, and on a GPU without all is 0.
+/// A kernel without batches does not know the query; for a GPU without them, all is 0.
 void ask_for_batches(gpu_node &node)
 {
 	drm_amdgpu_info args{};
@@ -89,7 +89,7 @@ unique_fd open_kfd() noexcept
 }
 
 /// All GPUs that the process has. Memory of a process is shared with all of them or
-/// none: amdkfd wants an address space on each before it takes queues away.
+/// none: amdkfd needs an address space on each before it takes queues away.
 struct process_nodes {
 	pid_t process = ::getpid();
 	unique_fd kfd = open_kfd();
@@ -102,7 +102,7 @@ struct process_nodes {
 			nodes.push_back(make_node(entry, kfd.get()));
 	}
 
-	/// One that cannot be used nobody has: it may be usable by now.
+	/// A node that could not be used has no users, and may be usable by now.
 	gpu_node &at(size_t i)
 	{
 		if (!nodes[i]->usable) {
@@ -114,8 +114,8 @@ struct process_nodes {
 	}
 };
 
-/// Does @p all stand for what this process has? A child has an address space of its own,
-/// and leaves its parent's be. Where there was no GPU, one may be there by now.
+/// Is @p all valid for this process? A child has an address space of its own, and
+/// leaves its parent's alone. If there was no GPU, one may be there by now.
 bool stands(const process_nodes *all)
 {
 	return all && all->process == ::getpid() && !all->entries.empty();
@@ -130,7 +130,7 @@ result<gpu_node *> find_node(std::string_view name)
 	std::lock_guard guard(lock);
 
 	if (!stands(all)) {
-		// One without GPUs nobody uses.
+		// One without GPUs has no users.
 		if (all && all->process == ::getpid())
 			delete all;
 		all = new process_nodes;
@@ -180,7 +180,7 @@ static bool is_no_dmabuf(int number) noexcept
 	return number == EBADF || number == EINVAL;
 }
 
-// Under the lock: nobody closes the object between its number and its counting.
+// Under the lock: no thread closes the object before it is counted.
 result<std::unique_ptr<gem_mapping>> gem_mapping::import(gpu_node &node, int dmabuf,
 							 std::string_view what)
 {
@@ -225,8 +225,8 @@ gem_mapping::~gem_mapping()
 
 	if (!node_.is_ours())
 		return;
-	// Behind the batches that were submitted before: closing alone would do
-	// too, but for an object that is open elsewhere.
+	// After the batches that were submitted before: closing alone would do too,
+	// except for an object that is open elsewhere.
 	if (size_) {
 		args.handle = handle;
 		args.operation = AMDGPU_VA_OP_UNMAP;

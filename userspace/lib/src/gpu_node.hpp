@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: MIT
 // The process's share in a GPU: one open file, which is one GPU address space.
 //
-// All that the process does with a GPU goes by this file, whichever device object
-// it belongs to. If amdkfd knows the GPU, it has taken the file's address space for
-// the process, and keeps it until the process ends: nobody could give it another
-// one. So nodes are never freed either, and whatever refers to one may live as long
-// as it likes.
+// All that the process does with a GPU goes through this file, whichever device object
+// it belongs to. If amdkfd knows the GPU, it has taken the file's address space for the
+// process, and keeps it until the process ends: it cannot be replaced. So nodes are
+// never freed either, and references to them stay valid.
 #pragma once
 
 #include <map>
@@ -24,21 +23,21 @@ struct gpu_node {
 	gpu_entry what;
 	pid_t process = ::getpid(); ///< that opened it
 	unique_fd file;		    ///< render node
-	int kfd = -1;		    ///< amdkfd has this address space; -1: it has not
+	int kfd = -1;		    ///< amdkfd has this address space; -1: it does not
 	bool batches = false;	    ///< the kernel runs batches
 	drm_amdgpu_info_sdma_batch caps{}; ///< of batches
 	/// Why it cannot be used, if it cannot.
 	result<void> usable;
-	/// How many use an object of the file: to import what is in the file already
-	/// gives the number that it has.
+	/// How many use an object of the file: importing an object that is in the file
+	/// already gives its existing number.
 	std::map<uint32_t, unsigned> users;
 	std::mutex users_lock;
-	/// Of who attaches memory: buffers are of all threads.
+	/// Held while attaching memory: all threads share buffers.
 	std::mutex attach_lock;
 
 	const std::string &name() const noexcept { return what.address; }
-	/// False in a child of fork(): what the file has is the parent's. Destructors that
-	/// run there must leave it as it is.
+	/// False in a child of fork(): the objects of the file are the parent's.
+	/// Destructors that run there must leave them alone.
 	bool is_ours() const noexcept { return process == ::getpid(); }
 	/// Does it share memory of the process?
 	bool shares() const noexcept { return kfd >= 0 && what.svm; }
@@ -47,18 +46,18 @@ struct gpu_node {
 /// The node of a GPU, an address or an index. Thread-safe.
 result<gpu_node *> find_node(std::string_view name);
 
-/// A file of @p render_node that the process has open already and that
-/// @p accepts says yes to: a duplicate of it.
+/// A duplicate of a file of @p render_node that the process has open already and that
+/// @p accepts approves.
 unique_fd find_open_file(const std::string &render_node, bool (*accepts)(void *, int),
 			 void *data);
 
-/// An object of a node's file, mapped in its address space: it ends the mapping, and
-/// the object with the last mapping.
+/// An object of a node's file, mapped in its address space. The destructor ends the
+/// mapping, and with the last mapping the object.
 class gem_mapping : public attachment {
 public:
-	/// Of an object that is new in the file.
+	/// For an object that is new in the file.
 	gem_mapping(gpu_node &node, uint32_t object);
-	/// Of a dma-buf. @p what it is, for errors
+	/// For a dma-buf. @p what names it in errors
 	static result<std::unique_ptr<gem_mapping>> import(gpu_node &node, int dmabuf,
 							   std::string_view what);
 	~gem_mapping() override;

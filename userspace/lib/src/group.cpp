@@ -17,10 +17,10 @@ namespace sluice {
 namespace {
 
 // Collectives of one process begin at different engines: several may run at once, and
-// an engine makes one wait at a time.
+// an engine handles one wait at a time.
 std::atomic<unsigned> engines_given;
 
-/// Of each GPU the same number of engines is passed by.
+/// The same number of engines is skipped on each GPU.
 unsigned first_engine(const detail::plan &what)
 {
 	unsigned most = 0;
@@ -30,7 +30,7 @@ unsigned first_engine(const detail::plan &what)
 	return engines_given.fetch_add(most);
 }
 
-/// Those of @p on that face the host are left to others.
+/// Engines of @p on that face the host are left for other work.
 uint32_t choose_engines(device &on, unsigned count, bool waits, unsigned first)
 {
 	const batch_limits &limits = on.limits();
@@ -65,12 +65,12 @@ struct preparation {
 	variant how;
 	unsigned first_engine;
 	const buffer *word = nullptr; ///< to wait for; nullptr: none
-	clock::duration hold{};	      ///< so long at most
+	clock::duration hold{};	      ///< how long at most
 };
 
-// One batch, in which nothing needs an order but the wait in front. The kernel cuts it
-// in as many shares as it may have engines: with as many engines as steps, of about the
-// same size, each has an engine of its own.
+// One batch, in which only the wait at the beginning needs an order. The kernel cuts
+// the batch into as many shares as it may use engines: with as many engines as steps of
+// about the same size, each has an engine of its own.
 result<prepared_batch> prepare_rank(device &gpu, std::span<const detail::step> steps,
 				    const preparation &with)
 {
@@ -91,7 +91,7 @@ result<prepared_batch> prepare_rank(device &gpu, std::span<const detail::step> s
 	return gpu.prepare(all);
 }
 
-/// FNV-1a, of numbers.
+/// FNV-1a over numbers.
 class summary {
 public:
 	void add(uint64_t number)
@@ -110,7 +110,7 @@ private:
 	uint64_t sum_ = 0xcbf29ce484222325;
 };
 
-/// What all processes must prepare alike. Their addresses differ.
+/// What must be the same in all processes. Their addresses differ.
 uint64_t summary_of(const detail::plan &what, bool prelaunch)
 {
 	summary s;
@@ -265,7 +265,7 @@ result<collective> group::prepare_own(const detail::plan &what,
 	return made;
 }
 
-// No process has a collective that another has not.
+// Either all processes have the collective, or none.
 result<collective> group::prepare(const result<detail::plan> &what,
 				  const collective_options &how)
 {
@@ -350,7 +350,7 @@ collective_run collective::run()
 	made.held_ = word_;
 	for (unsigned r = 0; r < ranks; r++)
 		made.parts_[r] = start(r);
-	// What fails here is tried again by who waits, and said there.
+	// If this fails, a caller that waits retries it, and returns the error.
 	if (!ring_->chaining())
 		ring_->submit_and_listen();
 	return made;
@@ -368,7 +368,7 @@ void collective_run::hear_of(unsigned rank) noexcept
 	detail::process_set &with = *shared_.with();
 	auto said = with.heard_of_run(rank);
 
-	// What listened here goes first: there may be room for no other operation.
+	// The operation that listened is freed first: there may be no room for another.
 	parts_[rank] = {};
 	if (!said) {
 		parts_[rank] = with.listen(rank);
@@ -384,8 +384,8 @@ void collective_run::hear_of(unsigned rank) noexcept
 		*said ? with.ring().done(**said) : with.ring().failed(said->error());
 }
 
-/// An engine ends by itself, a process need not. What listens ends later: to wait for
-/// it would take in what others wait for.
+/// An engine always finishes, but a process may not. The listening operation ends
+/// later: waiting for it would reap completions that others wait for.
 void collective_run::give_up(unsigned rank) noexcept
 {
 	unheard_ &= ~(1u << rank);
@@ -393,7 +393,7 @@ void collective_run::give_up(unsigned rank) noexcept
 	parts_[rank].cancel();
 }
 
-/// As far as was taken in. Others hear of what is over here.
+/// As far as completions were reaped. Other processes are told what is over here.
 bool collective_run::over(unsigned rank) noexcept
 {
 	const uint32_t bit = 1u << rank;
@@ -414,7 +414,7 @@ bool collective_run::over(unsigned rank) noexcept
 	return true;
 }
 
-/// Who sleeps until the ring has something to say hears when others are late.
+/// Wake a caller that sleeps until the ring has events when others are late.
 void collective_run::wake_when_late() noexcept
 {
 	if (late_ == never || (timer_ && !timer_->done()) ||
@@ -456,7 +456,7 @@ result<size_t> collective_run::wait_until(deadline until) noexcept
 	const unsigned own = shared_.with() ? shared_.with()->rank() : 0;
 	size_t bytes = 0;
 
-	// The own one first: others wait to hear of it.
+	// This process's rank first: others wait to hear of it.
 	for (unsigned n = 0; n < ranks_; n++) {
 		const unsigned r = (own + n) % ranks_;
 
@@ -473,7 +473,7 @@ result<size_t> collective_run::wait_until(deadline until) noexcept
 	return bytes;
 }
 
-// To listen to another process is not what it has under way.
+// Operations that listen to other processes are not cancelled.
 void collective_run::cancel() noexcept
 {
 	for (unsigned r = 0; r < ranks_; r++)
@@ -487,7 +487,7 @@ result<size_t> collective_run::of(unsigned rank) noexcept
 		return fail(errc::usage, "collective",
 			    std::format("rank {}, it has {}", rank, ranks_));
 	parts_[rank].poll();
-	// The run ends with the rank that is asked last.
+	// The run ends when the last rank is asked for.
 	(void)done();
 	if (given_up_ >> rank & 1)
 		return std::unexpected(

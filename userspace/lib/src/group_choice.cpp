@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Variants of collectives: their names, who has which, and which is the quickest.
+// Variants of collectives: their names, which operation has which, and which is the
+// quickest.
 #include <algorithm>
 #include <array>
 
@@ -36,15 +37,16 @@ namespace sluice::detail {
 
 namespace {
 
-// Estimates, in bytes that an engine moves in the time. The numbers are those of the
-// model of eight MI300X in docs/model.md, whose engines move 48 GB/s; docs/collectives.md
-// tells how far the choice is from the best one by that model. Nothing is measured here.
+// Estimates of time, in bytes that an engine moves meanwhile. The numbers are those of
+// the model of eight MI300X in docs/model.md, whose engines move 48 GB/s;
+// docs/collectives.md tells how far the choice is from the best one by that model.
+// Nothing is measured here.
 constexpr double KiB = 1024;
 constexpr double per_packet = 16 * KiB;	  ///< 0.34 us: no packet takes less
-constexpr double per_doorbell = 30 * KiB; ///< 0.62 us: the next one waits so long
+constexpr double per_doorbell = 30 * KiB; ///< 0.62 us: the next one waits that long
 constexpr double per_end = 8 * KiB;	  ///< 0.17 us: to see that an engine is done
-/// Of a packet for two destinations, in copies: 2.55 by the model, and less by the
-/// paper, in whose all-gather of 4 MB it is still the quicker one.
+/// A packet for two destinations, in copies: 2.55 by the model, and less by the paper,
+/// in whose all-gather of 4 MB it is still quicker.
 constexpr double broadcast_cost = 2.4;
 constexpr size_t most_engines = 16;
 
@@ -55,15 +57,15 @@ constexpr double rounded_up(size_t n, size_t by)
 	return static_cast<double>(pieces);
 }
 
-/// What one engine more costs: its doorbell. When a prelaunched collective is released
-/// that is over, and what remains is to see the engine's end.
+/// The cost of one more engine: its doorbell. When a prelaunched collective is
+/// released, that is over, and only seeing the engine's end remains.
 double per_engine(const question &about)
 {
 	return about.prelaunch ? per_end : per_doorbell;
 }
 
-/// One thread starts @p engines of each GPU, one after the other; so long does it take
-/// until the last has made its @p packets.
+/// The time until the last engine has made its @p packets: one thread starts @p engines
+/// of each GPU, one after the other.
 double until_last(const question &about, double engines, double packets, double bytes)
 {
 	return static_cast<double>(about.senders) * engines * per_engine(about) +
@@ -83,8 +85,9 @@ double time_bcst(const question &about)
 				  (about.copies > 1 ? broadcast_cost : 1));
 }
 
-/// The engines' time, or that of a link: what is for one rank shares it. The last GPU's
-/// links are idle until its first doorbell. One rank alone may have nothing to copy.
+/// The engines' time, or that of a link, which all copies to one rank share. The last
+/// GPU's links are idle until its first doorbell. A single rank may have nothing to
+/// copy.
 double time_pcpy(const question &about)
 {
 	const size_t used = std::clamp<size_t>(about.copies, 1, most_engines);
@@ -104,7 +107,7 @@ variant choose(const question &about) noexcept
 {
 	if (about.kind == pattern::all_to_all && about.in_place)
 		return variant::swap;
-	// of two that are as quick, the one with fewer engines
+	// of two that are equally quick, the one with fewer engines
 	variant best = variant::b2b;
 	double least = time_b2b(about);
 	auto consider = [&](variant how, double time) {

@@ -71,7 +71,7 @@ result<void> check_root(pattern kind, unsigned ranks, unsigned root)
 	return {};
 }
 
-/// What the first rank has says what all must have.
+/// The size of the first rank's memory is the one that all must have.
 size_t size_of_first(std::span<const slice> memory)
 {
 	return memory.empty() ? 0 : memory[0].size();
@@ -127,7 +127,7 @@ void add_uses(std::vector<use> &all, unsigned rank, const step &s)
 		all.push_back(use_of(to, rank, true));
 }
 
-/// What one rank writes, nobody else may touch.
+/// Memory that one rank writes, no other may access.
 result<void> check_apart(pattern kind, std::vector<use> all)
 {
 	std::ranges::sort(all, {}, &use::begin);
@@ -172,8 +172,8 @@ void add_broadcasts(plan &p, const transfers &all)
 	}
 }
 
-// Of two transfers that undo each other one is left. It is made by the rank from which
-// it is not farther to the other one than back, counted round the ranks: so all have as
+// Of two opposite transfers, one is left. It is made by the rank from which the way to
+// the other one, counted round the ranks, is not longer than back: so all have equally
 // much to do, or one more.
 void add_swaps(plan &p, const transfers &all)
 {
@@ -203,7 +203,7 @@ void add_steps(plan &p, const transfers &all)
 question question_of(pattern kind, bool in_place, bool prelaunch, const transfers &all)
 {
 	question q{kind, in_place, prelaunch, 0, 0, 0, 0};
-	std::map<unsigned, std::map<unsigned, size_t>> copies; // by whom, for whom
+	std::map<unsigned, std::map<unsigned, size_t>> copies; // by rank, for rank
 
 	for (const transfer &t : all) {
 		copies[t.by][t.receiver]++;
@@ -392,8 +392,8 @@ result<void> check_gpus(size_t count)
 
 namespace {
 
-/// Parts of what has @p own bytes for each host, by offset and length: those before this
-/// host's, and those behind.
+/// Parts of memory with @p own bytes for each host, by offset and length: those before
+/// this host's, and those after it.
 std::vector<std::pair<size_t, size_t>> of_others(const host_place &at, size_t own)
 {
 	const size_t begin = at.host * own, end = begin + own;
@@ -404,7 +404,7 @@ std::vector<std::pair<size_t, size_t>> of_others(const host_place &at, size_t ow
 	return made;
 }
 
-/// Messages between ranks of this host, if there are any.
+/// Messages between ranks of this host, if any.
 result<void> add_sends(std::vector<plan> &to, const host_place &at,
 		       std::span<const message> all)
 {
@@ -447,15 +447,15 @@ struct rooted {
 
 	bool gathers() const { return kind == pattern::gather; }
 	size_t bytes() const { return size_of_first(each); }
-	/// Of the ranks of a host.
+	/// Bytes of the ranks of a host.
 	size_t own() const { return at.ranks * bytes(); }
 	/// Is the root of this host?
 	bool here() const { return root / at.ranks == at.host; }
 	/// The root, or else the leader.
 	unsigned rank() const { return here() ? root % at.ranks : at.leader; }
-	/// The leader is the root: what it has needs no staging.
+	/// The leader is the root: its memory needs no staging.
 	bool direct() const { return here() && rank() == at.leader; }
-	/// What the ranks of this host have a block of.
+	/// The memory that has the blocks of this host's ranks.
 	slice blocks() const { return here() ? block(all, at.host, own()) : staging; }
 	bool in_place(unsigned r) const
 	{
@@ -487,7 +487,7 @@ result<void> check_rooted(const rooted &c)
 	return check_apart(c.kind, std::move(uses));
 }
 
-/// Between the root and its host's leader: what other hosts' ranks have.
+/// Between the root and its host's leader: the blocks of other hosts' ranks.
 std::vector<message> relayed(const rooted &c)
 {
 	std::vector<message> made;
@@ -526,7 +526,8 @@ result<host_plan> plan_rooted(const rooted &c)
 
 } // namespace
 
-// Own blocks go round the host at once; those of other hosts come by the leader.
+// Own blocks are sent within the host at once; those of other hosts come through the
+// leader.
 result<host_plan> plan_all_gather(const host_place &at, std::span<const slice> to,
 				  std::span<const slice> from)
 {
@@ -555,8 +556,9 @@ result<host_plan> plan_all_gather(const host_place &at, std::span<const slice> t
 	return made;
 }
 
-// The leaders have one message for each pair of hosts. The senders lay it out so that each
-// receiver's blocks are in a row: that work all of them share, and the leader has less.
+// The leaders have one message for each pair of hosts. The senders lay it out so that
+// each receiver's blocks are contiguous: all of them share that work, and the leader
+// has less.
 result<host_plan> plan_all_to_all(const host_place &at, std::span<const slice> to,
 				  std::span<const slice> from, const slice &staging)
 {
@@ -586,7 +588,7 @@ result<host_plan> plan_all_to_all(const host_place &at, std::span<const slice> t
 	return made;
 }
 
-// On the root's host all have it at once, the leader among them.
+// On the root's host all get it at once, including the leader.
 result<host_plan> plan_broadcast(const host_place &at, unsigned root,
 				 std::span<const slice> memory)
 {
@@ -631,7 +633,7 @@ uint32_t pick_engines(uint32_t usable, uint32_t avoid, unsigned count,
 	for (skip = number ? skip % number : 0; skip; skip--)
 		good &= good - 1;
 	while (count-- && picked != usable) {
-		if (!good) // round, and then what is to be avoided
+		if (!good) // wrap around, and then those to be avoided
 			good = usable & ~avoid & ~picked;
 		picked |= lowest(good ? good : usable & ~picked);
 		good &= ~picked;

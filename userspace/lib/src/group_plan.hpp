@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Who copies what from where to where in a collective. Pure: it knows of ranks and
-// memory, and of no GPU.
+// Which rank copies what from where to where in a collective. It knows ranks and
+// memory, but no GPU.
 #pragma once
 
 #include <vector>
@@ -27,14 +27,15 @@ struct step {
 	bool swaps = false;
 };
 
-/// All of a collective. Steps run in any order and in parallel, also those of a rank.
+/// All of a collective. Steps run in any order and in parallel, including those of one
+/// rank.
 struct plan {
 	pattern kind;
 	variant how;			      ///< not automatic
 	std::vector<std::vector<step>> ranks; ///< no step: nothing to do
 };
 
-/// What the choice of a variant goes by.
+/// What the choice of a variant depends on.
 struct question {
 	pattern kind;
 	bool in_place;
@@ -51,7 +52,7 @@ variant choose(const question &about) noexcept;
 bool allows(pattern kind, bool in_place, variant how) noexcept;
 
 /// What the operations of sluice::group do among @p ranks; see there.
-/// errc::usage, with index() of the rank that is at fault.
+/// errc::usage, with index() of the rank at fault.
 result<plan> plan_all_gather(unsigned ranks, std::span<const slice> to,
 			     std::span<const slice> from,
 			     const collective_options &how);
@@ -78,15 +79,15 @@ struct host_place {
 /// errc::usage, if there is no such place.
 result<void> check_place(const host_place &at);
 
-/// Are so many GPUs a group?
+/// Can so many GPUs form a group?
 result<void> check_gpus(size_t count);
 
 /// What one host does in a collective over all: plans of its GPUs before the leaders
-/// exchange, and after that. Those of a phase run in any order and in parallel.
+/// exchange, and after that. Plans of one phase run in any order and in parallel.
 struct host_plan {
 	pattern kind;
 	unsigned root; ///< of the ranks of all hosts; 0: there is none
-	size_t bytes;  ///< which all hosts must say alike
+	size_t bytes;  ///< must be the same on all hosts
 	slice shared;  ///< of the leader, which the leaders exchange
 	std::vector<plan> before, after;
 };
@@ -104,12 +105,12 @@ result<host_plan> plan_scatter(const host_place &at, unsigned root,
 			       std::span<const slice> to, const slice &from,
 			       const slice &staging);
 
-/// How many engines of a GPU @p steps want.
+/// How many engines of a GPU @p steps need.
 unsigned engines_wanted(variant how, std::span<const step> steps) noexcept;
 
-/// Engines for @p count operations at once, of the mask @p usable: those not of @p avoid
-/// first, beginning behind the first @p skip of them, round and round. All of them if
-/// there are not more.
+/// Engines for @p count operations at once, of the mask @p usable: those not of
+/// @p avoid first, beginning after the first @p skip of them, round robin. All of them
+/// if there are not more.
 uint32_t pick_engines(uint32_t usable, uint32_t avoid, unsigned count,
 		      unsigned skip) noexcept;
 

@@ -12,7 +12,7 @@ namespace {
 
 using step = host_call::step;
 
-/// They come from another host: numbers may be any.
+/// Calls come from another host: numbers may have any value.
 std::string text_of(const host_call &call)
 {
 	const bool known = call.kind <= static_cast<uint64_t>(pattern::send);
@@ -50,7 +50,7 @@ result<std::shared_ptr<host_set>> host_set::make(host_transport &over)
 	return std::shared_ptr<host_set>(new host_set(over, std::move(words)));
 }
 
-// That a host has failed counts first: what it says else may be due to that.
+// The failure of a host counts first: what else it says may be due to that.
 result<void> host_set::compare(const host_call &mine)
 {
 	const slice said(words_, 0, over_.hosts() * sizeof(host_call));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// What hosts of a collective say to each other, by what moves their data, too. They make
-// the same calls in the same order; in each all tell all others what it is, and how it
-// went. Knows of no GPU.
+// Messages between the hosts of a collective, over the transport that also moves their
+// data. They make the same calls in the same order; in each, every host tells all
+// others which call it is, and how it went. Knows no GPU.
 #pragma once
 
 #include <memory>
@@ -12,15 +12,15 @@ namespace sluice::detail {
 
 class host_set {
 public:
-	/// @p over lives as long as this. errc::system without memory.
+	/// @p over must outlive this. errc::system without memory.
 	static result<std::shared_ptr<host_set>> make(host_transport &over);
 
 	host_transport &over() const noexcept { return over_; }
-	/// Of the next collective that all prepare.
+	/// The number of the next collective that all prepare.
 	uint64_t next() noexcept { return ++prepared_; }
 
-	/// All are at @p mine, and it went well with all of them. An error of this host
-	/// comes first: it is told to the others.
+	/// Check that all are at @p mine, and that it went well on all of them. An
+	/// error of this host comes first: it is told to the others.
 	template <class T> result<void> agree(host_call mine, const result<T> &went)
 	{
 		if (went)
@@ -30,8 +30,8 @@ public:
 		return std::unexpected(went.error());
 	}
 
-	/// The leaders' part of the run @p mine, if all that was to be done before went
-	/// well on all hosts.
+	/// The leaders' part of the run @p mine, if all that comes before it went well
+	/// on all hosts.
 	template <class T>
 	result<void> exchange(const host_call &mine, const slice &shared,
 			      const result<T> &went)

@@ -10,7 +10,7 @@ namespace sluice {
 
 namespace {
 
-/// At the same time. All are over when it returns.
+/// Run all at the same time. All are over when it returns.
 result<size_t> run_all(std::vector<collective> &what)
 {
 	std::vector<collective_run> runs;
@@ -126,7 +126,7 @@ result<host_collective> host_group::prepare_own(const detail::host_plan &what)
 	return made;
 }
 
-// No host has a collective that another has not.
+// Either all hosts have the collective, or none.
 result<host_collective> host_group::prepare(const result<detail::host_plan> &what)
 {
 	auto made = what ? prepare_own(*what)

@@ -15,7 +15,7 @@ std::unexpected<error> bad(std::string_view what)
 	return fail(errc::usage, "KV cache", what);
 }
 
-/// 0 where it is more than 64 bits can tell.
+/// 0 if it exceeds 64 bits.
 uint64_t product(std::initializer_list<uint64_t> factors) noexcept
 {
 	uint64_t all = 1;
@@ -95,7 +95,7 @@ uint64_t kv_layout::size() const noexcept
 
 	if (!layers || !planes || !blocks)
 		return 0;
-	// Nothing has to be behind the last part.
+	// Nothing has to follow the last part.
 	return product({uint64_t{layers} * planes - 1, l.plane_stride}) +
 	       product({uint64_t{blocks} - 1, l.block_stride}) + block_bytes;
 }

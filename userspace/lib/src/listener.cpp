@@ -15,13 +15,13 @@ namespace detail {
 
 namespace {
 
-// Peers that shake hands or wait to be accepted. More are asked to come back.
+// Peers in the handshake or waiting to be accepted. More are told to retry.
 constexpr size_t most_arriving = 128;
 
-// One that does not prove itself holds its place for this long.
+// A peer that does not prove itself keeps its place for this long.
 constexpr clock::duration longest_handshake = std::chrono::seconds(5);
 
-/// Was it moved on, or has it died?
+/// Was it passed on, or has it died?
 bool gone(const std::unique_ptr<connection> &one)
 {
 	return !one || one->over();
@@ -84,7 +84,7 @@ private:
 	std::vector<std::unique_ptr<connection>> arriving_, ready_;
 	fifo<op_state *> waiting_;
 	std::optional<error> cause_;
-	std::optional<error> not_taken_; ///< why the last one was turned away here
+	std::optional<error> not_taken_; ///< why the last one was rejected here
 };
 
 door::~door()
@@ -118,7 +118,7 @@ result<void> door::bind(const sockaddr_storage &to)
 result<void> door::open(context &in, std::string_view host, uint16_t port)
 {
 	if (host.empty()) {
-		// It takes IPv4 as well, where there is IPv6 at all.
+		// It accepts IPv4 as well, if there is IPv6 at all.
 		if (bind(any_address(AF_INET6, port)))
 			return {};
 		return bind(any_address(AF_INET, port));
@@ -127,7 +127,7 @@ result<void> door::open(context &in, std::string_view host, uint16_t port)
 	return bind(addresses.front());
 }
 
-// There is no endpoint yet: nobody knows but the peer.
+// There is no endpoint yet: only the peer knows.
 void door::refuse(rdma_cm_id &id, wire::refusal why) noexcept
 {
 	auto data = wire::encode(why);
@@ -154,7 +154,7 @@ void door::on_cm(const cm_event &event) noexcept
 	auto made = std::make_unique<connection>(card_, options_);
 	auto limit = std::min(options_.silence, longest_handshake);
 
-	// One that fails rejects the peer by going away.
+	// If that fails, destroying the connection rejects the peer.
 	if (auto done = made->adopt(std::move(id), event.parameters, *greeting,
 				    after(limit)))
 		arriving_.push_back(std::move(made));
@@ -168,7 +168,7 @@ void door::fail(const error &why) noexcept
 		cause_ = why;
 }
 
-// Sort out who has arrived, and who has died before somebody took it.
+// Sort out which peers have arrived, and which have died before they were taken.
 void door::settle() noexcept
 {
 	size_t come = 0;
@@ -180,7 +180,7 @@ void door::settle() noexcept
 		}
 	std::erase_if(arriving_, gone);
 	std::erase_if(ready_, gone);
-	// One for each peer. Who waits came when nobody was ready.
+	// One for each peer. Operations wait only if no peer was ready.
 	for (; !waiting_.empty() && (cause_ || come); come--)
 		card_->in.finish(*waiting_.pop(),
 				 cause_ ? std::unexpected(*cause_) : result<size_t>(0));

@@ -14,7 +14,7 @@ namespace sluice::detail {
 
 namespace {
 
-/// Takes a number from the front of a text, and what has to be behind it.
+/// Takes a number from the front of a text, and what has to follow it.
 class number_reader {
 public:
 	explicit number_reader(std::string_view text) noexcept : text_(text) {}
@@ -40,8 +40,8 @@ private:
 
 } // namespace
 
-// "5 <ns> -<pid> @<start>(<pages>) <from>-><to> ...", all but the time and the
-// process in hex. Others than the super user see events of their own process alone.
+// "5 <ns> -<pid> @<start>(<pages>) <from>-><to> ...", all in hex except the time and
+// the process. Only the super user sees events of other processes.
 std::optional<migration> parse_migration(std::string_view line) noexcept
 {
 	unsigned event = 0, process = 0;
@@ -90,7 +90,7 @@ migration_watch::migration_watch(engine &ring, unique_fd events,
 		watch.look();
 		if (flags & IORING_CQE_F_MORE)
 			return;
-		// It may end of itself, as when the ring had no room.
+		// It may end on its own, as when the ring had no room.
 		watch.watching_ = !watch.ending_ && res >= 0;
 		if (watch.watching_)
 			watch.ring_.watch(watch.events_.get(), watch);
@@ -121,7 +121,7 @@ result<std::unique_ptr<migration_watch>> migration_watch::open(engine &ring,
 		new migration_watch(ring, std::move(events), node.what.kfd_id));
 }
 
-// The ring must not have a request that is gone.
+// The ring must not refer to a request that was destroyed.
 migration_watch::~migration_watch()
 {
 	if (!ring_.is_ours())

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Pages that migrate, as amdkfd's events tell it.
+// Migrations of pages, from amdkfd's events.
 #pragma once
 
 #include <array>
@@ -13,14 +13,14 @@
 
 namespace sluice::detail {
 
-/// The begin of a migration. GPUs are amdkfd's gpu_id, the host is 0.
+/// The start of a migration. GPUs are amdkfd's gpu_id, the host is 0.
 struct migration {
 	pid_t process;
 	uint64_t pages;
 	uint32_t from, to;
 };
 
-/// A line of the file of events, if it is of such.
+/// Parse a line of the file of events; nothing: it is not about one.
 std::optional<migration> parse_migration(std::string_view line) noexcept;
 
 /// Count the migrations of @p process in @p text, from and to the GPU @p gpu_id.
@@ -30,17 +30,16 @@ void count_migrations(device_counters &counters, std::string_view text, pid_t pr
 /// A file of the events. Reading does not wait.
 result<unique_fd> open_migrations(const gpu_node &node);
 
-/// Takes in events as they come. The kernel has room for 8 KiB of text, some
-/// hundred events, and drops what comes when that is full, without a word. Nothing
-/// else takes events out, so if some were dropped, the text is that long at the
-/// next look.
+/// Reads events as they come. The kernel has room for 8 KiB of text, some hundred
+/// events, and silently drops what comes when that is full. Nothing else takes events
+/// out, so if some were dropped, the text is that long at the next look.
 class migration_watch : private request {
 public:
 	static result<std::unique_ptr<migration_watch>> open(engine &ring,
 							     gpu_node &node);
 	~migration_watch();
 
-	/// With all that is there by now.
+	/// Including all events that are there by now.
 	device_counters counters() noexcept;
 
 private:

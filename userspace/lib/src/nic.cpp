@@ -24,7 +24,7 @@ std::string first_line(const fs::path &file)
 	return line;
 }
 
-// The last part of where a link leads to; empty if there is none.
+// The last component of a link's target; empty if there is none.
 std::string target(const fs::path &link)
 {
 	std::error_code ignored;
@@ -32,7 +32,7 @@ std::string target(const fs::path &link)
 	return fs::read_symlink(link, ignored).filename().string();
 }
 
-// A port tells the name of its interface in the network namespace of who asks.
+// A port reports the name of its interface in the network namespace of the caller.
 void describe_place(nic_info &info)
 {
 	fs::path at = fs::path("/sys/class/infiniband") / info.name;
@@ -61,7 +61,7 @@ void describe_ports(nic_info &info, ibv_context *device, unsigned ports)
 	}
 }
 
-// What the driver says of itself is right, but of one.
+// What a driver says about itself is right, except for one driver.
 void try_on_demand(nic_info &info, ibv_context *device)
 {
 	if (!info.on_demand || info.driver != "rdma_rxe")
@@ -71,8 +71,8 @@ void try_on_demand(nic_info &info, ibv_context *device)
 	info.on_demand_wrong = verdict == detail::odp_verdict::wrong;
 }
 
-// There is no flag for it. A kernel whose driver has it gets as far as to find that
-// -1 is no descriptor.
+// There is no flag for it. A kernel whose driver supports it gets far enough to find
+// that -1 is not a descriptor.
 bool takes_dmabufs(ibv_context *device)
 {
 	detail::pd_ptr pd(ibv_alloc_pd(device));

@@ -85,7 +85,7 @@ bool connect(ibv_qp *pair, const address &self)
 				      IBV_QP_MAX_QP_RD_ATOMIC);
 }
 
-/// Has the one request that is under way succeeded?
+/// Has the only request in flight succeeded?
 bool completes(ibv_cq *queue)
 {
 	ibv_wc done{};
@@ -159,7 +159,7 @@ odp_verdict try_odp(ibv_context *device)
 {
 	static std::atomic<odp_verdict> known = odp_verdict::untried;
 
-	// Two threads may both try; they find the same.
+	// Two threads may both try; they get the same result.
 	if (known == odp_verdict::untried)
 		known = make_trial(device);
 	return known;

@@ -7,8 +7,8 @@
 
 namespace sluice::detail {
 
-/// errc::usage, by the name of @p what, if it was opened on another context: nobody
-/// would run what is waited for.
+/// errc::usage, naming @p what, if it was opened on another context: nothing would run
+/// what is waited for.
 inline result<void> check_context(std::string_view what, const engine &of,
 				  const engine &wanted)
 {

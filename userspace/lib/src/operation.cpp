@@ -16,7 +16,8 @@ operation &operation::operator=(operation &&other) noexcept
 
 bool operation::poll() noexcept
 {
-	// Until nothing is there: whoever waits for fd() next must be told of more.
+	// Until nothing is left: a later wait for fd() must be woken by new
+	// completions.
 	while (state_ && !state_->done)
 		if (state_->in->reap(deadline{}) < 0)
 			return state_->done;
@@ -56,7 +57,7 @@ int operation::fd() const noexcept
 	return state_ ? state_->in->fd() : -1;
 }
 
-// What has completed meanwhile is taken in when all who can go on have: a look for each
+// Completions are reaped when all coroutines that can run have run: doing it for each
 // operation would be a system call for each.
 bool operation::awaiter::await_ready() noexcept
 {
@@ -80,13 +81,13 @@ result<size_t> operation::awaiter::await_resume() noexcept
 
 operation::awaiter::~awaiter()
 {
-	// The state may be another operation's by now, which somebody else waits for.
+	// The state may belong to another operation by now, with another waiter.
 	if (waits_for_ && waits_for_->waiter == waiter_)
 		waits_for_->in->leave_asleep(*waits_for_);
 }
 
 // A device may write to the memory, and the kernel to the state, until it is done. So
-// there is nothing to do but to wait for it, or to let the engine keep both.
+// the only choice is to wait for it, or to leave both to the engine.
 void operation::drain() noexcept
 {
 	if (!state_)
@@ -95,7 +96,7 @@ void operation::drain() noexcept
 		auto *done = std::exchange(state_, nullptr);
 		return done->in->give_back(done);
 	}
-	// A child of fork() has no device that touches its memory.
+	// A child of fork() has no device that accesses its memory.
 	if (!state_->in->is_ours()) {
 		state_ = nullptr;
 		return;

@@ -49,7 +49,7 @@ constexpr std::array whitelist = {
 	listed_bridge{nvidia, 0x2f98},
 };
 
-/// What the bridges on the way say of ACS.
+/// What the bridges on the way say about ACS.
 void note_acs(peer_verdict &verdict, std::span<const hop> way)
 {
 	for (const hop &at : way) {
@@ -62,8 +62,8 @@ void note_acs(peer_verdict &verdict, std::span<const hop> way)
 	}
 }
 
-/// Devices that ACS keeps apart are in IOMMU groups of their own, and others below
-/// one bridge share a group. So who may not read the registers knows all the same.
+/// Devices that ACS isolates are in IOMMU groups of their own, and others below one
+/// bridge share a group. So a user who may not read the registers knows all the same.
 void infer_acs(peer_verdict &verdict, const pci_function &a, const pci_function &b)
 {
 	if (verdict.acs_known || verdict.redirected)

@@ -32,7 +32,7 @@ public:
 	peer_verdict ask(const pci_function &provider,
 			 const pci_function &client) const;
 
-	/// Host bridges of both that the kernel does not list, for people.
+	/// Host bridges of both that the kernel does not list, as text for people.
 	std::string unlisted(const pci_function &a, const pci_function &b) const;
 
 private:

@@ -13,7 +13,7 @@ int node_for_pieces(data_path path, int of_gpu, int of_card) noexcept
 	return by_gpu ? of_gpu : of_card;
 }
 
-// A kernel without NUMA, or without that node, is no reason to move nothing.
+// A kernel without NUMA, or without that node, is no reason to fail.
 result<placed_memory> memory_near(int node, size_t size)
 {
 	placed_memory made;

@@ -12,13 +12,13 @@ namespace sluice::detail {
 /// a GPU may copy from or to there, too.
 int node_for_pieces(data_path path, int of_gpu, int of_card) noexcept;
 
-/// Host memory, and how much of it is not where it was to be.
+/// Host memory, and how much of it is not where it should be.
 struct placed_memory {
 	buffer memory;
 	uint64_t elsewhere = 0; ///< pages
 };
 
-/// Zeroed host memory on @p node, or where there is some if there is none; -1: wherever.
+/// Zeroed host memory on @p node, or elsewhere if there is none; -1: anywhere.
 result<placed_memory> memory_near(int node, size_t size);
 
 } // namespace sluice::detail

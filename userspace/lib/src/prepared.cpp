@@ -65,7 +65,7 @@ result<prepared_batch> device::prepare(const batch &what)
 		run.faults = b.run.faults;
 		run.background = b.run.background;
 	}
-	// So that the first run, too, is nothing but a request of the ring.
+	// So that even the first run is only a request of the ring.
 	if (int err = made->runs[0].sync.make(gpu_->node()))
 		return fail_errno(gpu_->name(), "DRM_IOCTL_SYNCOBJ_CREATE", -err);
 	return prepared_batch(std::move(made));

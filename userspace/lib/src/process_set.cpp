@@ -26,7 +26,7 @@ msghdr message_of(iovec &data, ancillary &with) noexcept
 	m.msg_iov = &data;
 	m.msg_iovlen = 1;
 	m.msg_control = with.bytes;
-	// Not more: in what CMSG_SPACE() gives there is room for a second one.
+	// Not more: CMSG_SPACE() has room for a second one.
 	m.msg_controllen = CMSG_LEN(sizeof(int));
 	return m;
 }
@@ -68,7 +68,7 @@ std::unexpected<error> wrong(errc code, unsigned rank, std::string_view what)
 	return std::unexpected(error(code, where(rank), what).at(index_of(rank)));
 }
 
-/// They count on for ever, so the numbers begin anew one day.
+/// Calls are counted without end, so the numbers wrap around.
 bool before(uint32_t a, uint32_t b) noexcept
 {
 	return static_cast<int32_t>(a - b) < 0;
@@ -92,7 +92,7 @@ bool makes_sense(const note &n) noexcept
 	       n.text_size <= n.text.size() && n.where_size <= n.text_size;
 }
 
-/// The value, or the error that the other process has had.
+/// The value, or the error that the other process had.
 result<uint64_t> value_of(const note &n, unsigned rank)
 {
 	std::string_view text(n.text.data(), n.text_size);
@@ -175,8 +175,8 @@ std::optional<result<process_set::heard>> process_set::take(unsigned rank) noexc
 
 	if (given_up_[rank])
 		return std::unexpected(*given_up_[rank]);
-	// ECONNRESET comes once, in front of what is still to be read: it has ended
-	// without having read all.
+	// ECONNRESET comes once, before what is still to be read: the process ended
+	// without reading everything.
 	do
 		got = ::recvmsg(sockets_[rank].get(), &m,
 				MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
@@ -231,7 +231,7 @@ result<void> process_set::await(unsigned rank, deadline until)
 	return std::unexpected(std::move(waited.error()).at(rank));
 }
 
-// Who says much that is past does not hold it longer than who says nothing.
+// A rank that sends many outdated notes does not delay it longer than a silent one.
 result<uint64_t> process_set::hear(unsigned rank, note::kind what, deadline until,
 				   unique_fd *with)
 {
@@ -276,13 +276,14 @@ result<process_set::values> process_set::agree(note::kind what,
 	for (unsigned r = 0; r < ranks_; r++)
 		if (r != rank_)
 			told[r] = tell(r, note_of_mine, with);
-	// All, also if one has failed: so the others' next note is of the next call.
+	// Hear all, even if one has failed: so the others' next note is of the next
+	// call.
 	for (unsigned r = 0; r < ranks_; r++) {
 		auto said = r == rank_ ? mine
 				       : hear(r, what, until,
 					      theirs.empty() ? nullptr : &theirs[r]);
 
-		// It came here, and went without having heard of this process.
+		// It was in this call, and left without hearing from this process.
 		if (said && !told[r])
 			said = std::unexpected(std::move(told[r].error()));
 		if (said)
@@ -340,7 +341,7 @@ bool process_set::begin_run() noexcept
 	return true;
 }
 
-// Who cannot be told sees that this process is gone.
+// A process that cannot be told sees that this process is gone.
 void process_set::tell_of_run(const result<size_t> &how) noexcept
 {
 	if (std::exchange(told_, true))
@@ -369,7 +370,7 @@ std::optional<result<size_t>> process_set::heard_of_run(unsigned rank) noexcept
 {
 	if (has_ended_run(rank))
 		return value_of(*std::exchange(ended_[rank], {}), rank);
-	// Who says very much does not keep the caller from all else.
+	// A rank that sends many notes does not keep the caller from other work.
 	for (unsigned some = 64; some; some--) {
 		auto said = take(rank);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What processes of a group say to each other. They make the same calls in the same
-// order, and in each of them tell all others how it went, by one note to each.
+// Messages between the processes of a group. They make the same calls in the same
+// order, and in each call tell all others how it went, by one note to each.
 #pragma once
 
 #include <array>
@@ -43,10 +43,10 @@ struct note {
 note note_of(note::kind what, const result<uint64_t> &value) noexcept;
 const char *name(note::kind what) noexcept;
 
-/// The other processes of one. Rank and socket of each.
+/// The other processes of a group: rank and socket of each.
 class process_set {
 public:
-	/// In place of a rank: who has not said which one it has.
+	/// In place of a rank: a process that has not told its rank yet.
 	static constexpr unsigned newcomer = processes::most;
 	/// What each rank has said.
 	using values = std::array<uint64_t, processes::most>;
@@ -70,14 +70,15 @@ public:
 	unique_fd unlink(unsigned rank) noexcept { return std::move(sockets_[rank]); }
 	bool linked(unsigned rank) const noexcept { return bool(sockets_[rank]); }
 
-	/// Without waiting. Who cannot be told though it is there is given up: it finds
-	/// the connection closed, rather than wait for what it will never hear.
+	/// Does not wait. A process that is there but cannot be told is given up: it
+	/// finds the connection closed, rather than wait for what it will never hear.
 	/// @param with a descriptor that goes along; -1: none
 	result<void> tell(unsigned rank, const note &what, int with = -1) noexcept;
 	/// What @p rank says in the call @p what, by @p until.
 	result<uint64_t> hear(unsigned rank, note::kind what, deadline until,
 			      unique_fd *with = nullptr);
-	/// Tell all how @p what went here, and hear it of them. The first error counts.
+	/// Tell all how @p what went here, and hear how it went there. The first error
+	/// counts.
 	result<values> agree(note::kind what, const result<uint64_t> &mine)
 	{
 		return agree(what, mine, limit());
@@ -86,12 +87,12 @@ public:
 			     deadline until, int with = -1,
 			     std::span<unique_fd> theirs = {});
 	/// Give all @p own, which is the dma-buf of @p mine, and have @p import make
-	/// memory of theirs. By rank. Nobody has it if one has not.
+	/// memory of theirs, by rank. It fails for all if it fails for one.
 	result<std::vector<buffer>>
 	exchange(const buffer &mine, const result<unique_fd> &own,
 		 const std::function<result<buffer>(int)> &import);
 
-	/// A run of a collective begins. false: one is under way.
+	/// A run of a collective begins. false: one is in flight.
 	bool begin_run() noexcept;
 	/// How it went here. Only the first time counts.
 	void tell_of_run(const result<size_t> &how) noexcept;
@@ -99,7 +100,7 @@ public:
 	void end_run() noexcept;
 	/// Done when @p rank has something to say.
 	operation listen(unsigned rank) noexcept;
-	/// It has said so while another call was made.
+	/// Has it said so while another call was made?
 	bool has_ended_run(unsigned rank) const noexcept
 	{
 		return ended_[rank].has_value();
@@ -121,22 +122,22 @@ private:
 		note what;
 		unique_fd with;
 	};
-	/// Without waiting; nothing: it says nothing.
+	/// Does not wait; nothing: it says nothing.
 	std::optional<result<heard>> take(unsigned rank) noexcept;
 	/// The same, but first what came early.
 	std::optional<result<heard>> next(unsigned rank) noexcept;
-	/// Is it of the call that comes next, and the first such? Then keep it.
+	/// If it is of the next call, and the first such note, keep it.
 	bool keep_early(unsigned rank, heard &said) noexcept;
 
 	engine &ring_;
 	unsigned rank_, ranks_;
 	clock::duration patience_;
 	std::array<unique_fd, processes::most + 1> sockets_;
-	/// Why nothing is told to it or heard of it any more.
+	/// Why nothing is told to it or heard from it any more.
 	std::array<std::optional<error>, processes::most + 1> given_up_;
-	/// How the run under way went for who has said so during another call.
+	/// How the run in flight went for ranks that said so during another call.
 	std::array<std::optional<note>, processes::most> ended_;
-	/// What was said in the next call, while only of the run was asked.
+	/// What was said in the next call, while only the run was of interest.
 	std::array<std::optional<heard>, processes::most> early_;
 	uint32_t calls_ = 0; ///< the last one's number
 	uint32_t runs_ = 0;  ///< the same

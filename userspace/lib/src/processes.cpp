@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// How processes meet, and give each other memory. All connect to rank 0, who then gives
-// each pair of the others a socket of its own.
+// How processes meet, and give each other memory. All connect to rank 0, which then
+// gives each pair of the others a socket of its own.
 #include "sluice/processes.hpp"
 
 #include <cstring>
@@ -44,7 +44,7 @@ result<unique_fd> new_socket(int flags)
 	return made;
 }
 
-/// Others' memory is given and overwritten: that is for processes of one user.
+/// Processes share and overwrite each other's memory: only for those of one user.
 result<void> check_user(const unique_fd &other)
 {
 	ucred its{};
@@ -59,7 +59,7 @@ result<void> check_user(const unique_fd &other)
 	return {};
 }
 
-/// A socket that others connect to, as long as this is there.
+/// A socket that others connect to, as long as this object exists.
 class meeting_place {
 public:
 	static result<meeting_place> open(const std::string &path, unsigned ranks)
@@ -87,7 +87,7 @@ public:
 			::unlink(path_.c_str());
 	}
 
-	/// Who comes next; by @p until, however many come.
+	/// The next process that comes; by @p until, however many come.
 	result<unique_fd> accept(context &in, deadline until)
 	{
 		while (clock::now() < until) {
@@ -99,7 +99,7 @@ public:
 						 SOCK_CLOEXEC));
 			if (came)
 				return came;
-			// what was ready may have been taken before
+			// the connection may have been taken before
 			if (errno != EAGAIN)
 				return fail_errno(path_, "accept");
 		}
@@ -113,7 +113,7 @@ private:
 	std::string path_;
 };
 
-/// Whom nobody has met yet.
+/// The first rank that has not come yet.
 unsigned missing(const process_set &set)
 {
 	unsigned rank = 1;
@@ -128,7 +128,7 @@ uint64_t hello_of(unsigned rank, unsigned ranks)
 	return uint64_t{ranks} << 32 | rank;
 }
 
-/// Who comes says what rank it has.
+/// A process that comes tells its rank.
 result<void> greet(process_set &set, deadline until)
 {
 	SLUICE_TRY(const uint64_t said,
@@ -145,7 +145,7 @@ result<void> greet(process_set &set, deadline until)
 	return {};
 }
 
-/// @param refused who was, if anybody
+/// @param refused an error if a process was refused
 std::unexpected<error> not_come(unsigned rank, const result<void> &refused)
 {
 	return std::unexpected(
@@ -155,7 +155,7 @@ std::unexpected<error> not_come(unsigned rank, const result<void> &refused)
 			.at(rank));
 }
 
-// Who is refused does not keep others from coming.
+// A process that is refused does not keep others from coming.
 result<void> wait_for_all(context &in, process_set &set, meeting_place place,
 			  deadline until)
 {
@@ -168,7 +168,7 @@ result<void> wait_for_all(context &in, process_set &set, meeting_place place,
 			return not_come(missing(set), refused);
 		if (!came)
 			return std::unexpected(std::move(came.error()));
-		// it sees for itself whom it has come to
+		// it finds out itself that it came to another user's
 		if (auto may = check_user(*came); !may) {
 			refused = std::move(may);
 			continue;
@@ -199,7 +199,7 @@ result<void> introduce_all(process_set &set)
 	return {};
 }
 
-// All who have come hear whether all have, also who came to the wrong place.
+// All that have come are told whether all have, even one that came to the wrong place.
 result<void> bring_together(context &in, process_set &set, const std::string &path,
 			    deadline until)
 {
@@ -215,7 +215,7 @@ result<void> bring_together(context &in, process_set &set, const std::string &pa
 	return introduce_all(set);
 }
 
-/// Rank 0 is not there yet, or has many who come.
+/// Rank 0 is not there yet, or has a full backlog.
 bool passes(int number)
 {
 	return number == ENOENT || number == ECONNREFUSED || number == EAGAIN;

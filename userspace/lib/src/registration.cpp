@@ -35,7 +35,7 @@ result<void> check(const card &c, const slice &memory)
 	return {};
 }
 
-/// Why @p path cannot be for this memory and card, or nullptr.
+/// Why @p path is impossible for this memory and card, or nullptr.
 const char *obstacle(const card &c, memory kind, registration_path path) noexcept
 {
 	switch (path) {
@@ -136,7 +136,7 @@ result<data_ptr> register_by(const std::shared_ptr<card> &c, const slice &memory
 }
 
 // Pinned first: the card need not fault on what it uses all the time. A user who may
-// pin nothing has them on demand.
+// not pin memory gets them on demand.
 result<data_ptr> register_ring(const std::shared_ptr<card> &c, const slice &memory)
 {
 	auto pinned = register_by(c, memory, remote::none, registration_path::pinned);

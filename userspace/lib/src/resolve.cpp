@@ -51,7 +51,7 @@ lookup::lookup(context &in, std::string_view host, uint16_t port)
 		return;
 	}
 	told_ = in.ready(query_->done.get(), POLLIN);
-	// The thread may last longer than we do.
+	// The thread may outlive this object.
 	std::thread([q = query_] {
 		uint64_t one = 1;
 

@@ -12,15 +12,16 @@
 
 namespace sluice::detail {
 
-/// Looks for the addresses of a host, with the port. Numbers need no one's help. A name
-/// is looked for in a thread, since the C library waits for answers.
+/// Looks up the addresses of a host, with the port. Numeric ones need no lookup. A name
+/// is looked up in a thread, since the C library waits for answers.
 class lookup {
 public:
 	lookup(context &in, std::string_view host, uint16_t port);
 
 	/// Done when the addresses are there; it waits for nothing else.
 	operation &told() noexcept { return told_; }
-	/// Then: errc::peer_lost (no such host), errc::system. Before: errc::timeout.
+	/// After that: errc::peer_lost (no such host), errc::system. Before:
+	/// errc::timeout.
 	result<std::vector<sockaddr_storage>> take();
 
 private:
@@ -30,7 +31,7 @@ private:
 	operation told_;
 };
 
-/// The same, for who waits; nobody waits longer than @p until.
+/// The same with a wait, until @p until at most.
 result<std::vector<sockaddr_storage>> resolve(context &in, std::string_view host,
 					      uint16_t port, deadline until);
 

@@ -251,7 +251,7 @@ route router::by_host_memory(location a, location b) const
 	return to;
 }
 
-/// The memory of @p g that its BAR does not show goes another way.
+/// Memory of @p g outside its BAR takes another path.
 void router::note_bar(route &to, const gpu &g) const
 {
 	if (g.visible_vram_bytes >= g.vram_bytes)
@@ -289,7 +289,7 @@ void router::note_redirect(route &to, const peer_verdict &verdict) const
 		"one PCI switch has both below it, but ACS sends peers to the host "
 		"bridge" +
 		(ports.empty() ? std::string() : " at " + ports));
-	// The ports are known to root only.
+	// Only root can see the ports.
 	to.remedies.push_back(
 		"boot with pci=disable_acs_redir=" +
 		(ports.empty() ? "PORTS (run this as root to see which)" : ports) +

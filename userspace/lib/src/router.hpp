@@ -11,7 +11,7 @@ class router {
 public:
 	explicit router(const topology &of) : t_(of), rules_(of) {}
 
-	/// Both exist; the kind of @p a is not behind that of @p b.
+	/// Both exist; the kind of @p a is not after that of @p b.
 	route find(location a, location b) const;
 
 private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What routes name: devices, memory near them, and what bounds the rate.
+// What routes name: devices, memory near them, and what limits the rate.
 #include <algorithm>
 #include <format>
 
@@ -86,7 +86,7 @@ void router::bound_by_link(route &to, location device) const
 		bound_by_port(to, t_.nics_[device.index]);
 }
 
-/// The name of a device, or, as for a bridge, its address.
+/// The name of a device, or its address, as for a bridge.
 std::string router::label(const std::string &address) const
 {
 	for (location where : t_.locations())

@@ -13,10 +13,10 @@ namespace sluice::detail {
 
 namespace {
 
-// What rdma_cm may spend on a step; the caller's deadline is checked beside it.
+// What rdma_cm may spend on a step; the caller's deadline is checked separately.
 constexpr int step_ms = 2000;
 
-// As many sends as this wait for a credit, or twice the window.
+// So many sends may wait for a credit, or twice the window if that is more.
 constexpr unsigned least_sends = 64;
 
 // rdma_cm's reasons to reject, from InfiniBand's specification, 12.6.7.2.
@@ -186,7 +186,7 @@ void connection::on_cm(const cm_event &event) noexcept
 	case RDMA_CM_EVENT_UNREACHABLE:
 	case RDMA_CM_EVENT_CONNECT_ERROR: return not_connected(event);
 	case RDMA_CM_EVENT_DISCONNECTED:
-		// What the card has got from it before is taken in by close().
+		// What the card has received from it before is handled by close().
 		if (state_ == state::proving && active_)
 			return fail(errc::denied, "it turned us away");
 		return fail(errc::peer_lost, "it closed the connection, or died");
@@ -198,7 +198,7 @@ void connection::on_cm(const cm_event &event) noexcept
 
 void connection::not_connected(const cm_event &event) noexcept
 {
-	// No route is what it is; an address that does not answer may do later.
+	// A missing route is final; an address that does not answer may do so later.
 	if (event.status == -ENODEV)
 		return fail(errc::device, "no RDMA device has a way to it", ENODEV);
 	unanswered_ = true;
@@ -268,8 +268,8 @@ result<void> connection::post_receives()
 	return {};
 }
 
-// The peer may reach no memory until it has proved that it may connect: the rights are
-// those of registrations, of which all connections of the card share the domain.
+// The peer may reach no memory until it has proved that it may connect: access rights
+// are those of registrations, whose domain all connections of the card share.
 result<void> connection::move_to(ibv_qp_state to)
 {
 	ibv_qp_attr attributes{};
@@ -299,8 +299,8 @@ result<void> connection::grant_rights()
 	return {};
 }
 
-// Cards that find a page on demand answer "not ready" meanwhile: 7 is to try again
-// without end. Whoever is silent for too long is lost all the same.
+// Cards answer "not ready" while they fault in a page: 7 means to retry without end. A
+// peer that is silent for too long is lost all the same.
 static rdma_conn_param parameters(std::span<const std::byte> data, uint8_t resources,
 				  uint8_t depth, uint32_t queue_pair) noexcept
 {
@@ -330,7 +330,7 @@ result<void> connection::ask()
 	return {};
 }
 
-// Who listens says first that it knows the token; then we do.
+// The listener proves first that it knows the token; then this side does.
 result<void> connection::answered(const cm_event &event)
 {
 	auto answer = wire::read_answer(event.data);
@@ -391,7 +391,7 @@ result<void> connection::accept(const wire::greeting &greeting)
 	auto data = wire::encode(answer_);
 	auto answer = parameters(data, read_resources_, read_depth_, qp_->qp_num);
 
-	// What comes from now on is the proof.
+	// The next message is the proof.
 	state_ = state::proving;
 	if (rdma_accept(id_.get(), &answer))
 		return fail_errno(peer_, "rdma_accept", errno, errc::device);
@@ -409,11 +409,12 @@ deadline connection::on_tick(deadline now) noexcept
 			fail(errc::timeout, "it did not prove itself in time");
 		return until_;
 	}
-	// Do not hold against the peer what this process did not look at.
+	// Do not blame the peer for messages that this process has not looked at.
 	take_completions();
 	auto period = options_.silence / 6;
 	bool late = now - ticked_ > options_.silence / 3;
-	// At the look before, it had had the time to answer, and there was one since.
+	// The peer had had the time to answer by the previous look, and this is a later
+	// one.
 	bool asked = !flow_.may_ping() && ticked_ - pinged_ >= options_.silence;
 
 	ticked_ = now;
@@ -446,7 +447,7 @@ void connection::settle() noexcept
 		close();
 }
 
-// Without a queue pair the card touches no memory any more: nothing is to be waited
+// Without a queue pair the card accesses no memory any more: there is nothing to wait
 // for.
 void connection::close() noexcept
 {

@@ -10,7 +10,7 @@ namespace sluice::detail {
 
 namespace {
 
-/// A number that names nothing that can be written to is none.
+/// A descriptor that cannot be written to counts as none.
 int find_descriptor() noexcept
 {
 	const char *text = std::getenv("SLUICE_TRACE_FD");
@@ -40,7 +40,7 @@ int trace_descriptor() noexcept
 	return fd;
 }
 
-// To lose a line is no reason to lose a transfer.
+// A lost line is no reason to fail a transfer.
 void write_span(const char *step, uint64_t piece, clock::time_point begin,
 		clock::time_point end) noexcept
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What a stream does, told to the kernel's trace: a line for each step of a piece.
-// `sluice trace` gives its command a descriptor of a trace_marker and says so in
+// Writes what a stream does to the kernel's trace: a line for each step of a piece.
+// `sluice trace` gives its command a descriptor of a trace_marker, whose number is in
 // SLUICE_TRACE_FD. Without that there is one test and no system call.
 #pragma once
 

@@ -12,15 +12,15 @@ namespace sluice {
 
 namespace detail {
 
-// An endpoint has 64 messages under way at most. Each piece may have two: that the one
-// before arrived, and the grant for it.
+// An endpoint has at most 64 messages in flight. Each piece may have two: the
+// acknowledgment of the one before, and the grant for it.
 static constexpr unsigned most_with_two_messages = 31;
 
-// Of a file, that are not known to be on its medium. Were all of it left to the end, that
-// might take longer than anybody is patient, and nothing would move meanwhile.
+// Bytes of a file that are not known to be on its medium. A single sync at the end
+// might exceed the peer's patience, and nothing would move meanwhile.
 static constexpr uint64_t most_unsynced = 256 << 20;
 
-// Is there a medium that it can be on?
+// Is there a medium behind the file?
 static bool has_medium(int file) noexcept
 {
 	struct stat st{};
@@ -28,7 +28,7 @@ static bool has_medium(int file) noexcept
 	return ::fstat(file, &st) == 0 && (S_ISREG(st.st_mode) || S_ISBLK(st.st_mode));
 }
 
-// Does all that is written to it go to its end?
+// Are all writes appended to it?
 static bool appends(int file) noexcept
 {
 	const int flags = ::fcntl(file, F_GETFL);
@@ -36,7 +36,7 @@ static bool appends(int file) noexcept
 	return flags < 0 || (flags & O_APPEND);
 }
 
-// Has a sender that says this heard that all is well?
+// Does this message show that the sender has heard that all is well?
 static bool goes_on(std::span<const std::byte> m) noexcept
 {
 	return wire::decode_finish(m) || wire::decode_open(m);
@@ -45,7 +45,7 @@ static bool goes_on(std::span<const std::byte> m) noexcept
 class receiving final : public stream_end {
 public:
 	using stream_end::stream_end;
-	// The workers wait for operations that are ours.
+	// The workers wait for operations of this object.
 	~receiving()
 	{
 		if (to_confirm_)
@@ -64,14 +64,14 @@ private:
 	error meaning_of(error why) const noexcept override;
 	/// Two messages, and a wait.
 	size_t operations_of_piece() const noexcept override { return 3; }
-	/// The message that was heard early, or else the next.
+	/// The message that was heard early, or the next one.
 	task<result<std::span<const std::byte>>> hear_next();
 	task<result<void>> hear_offer();
 	/// Wait until a sender that has no more is gone.
 	task<result<void>> see_off();
-	/// Has the sender of a connection that has ended gone on before?
+	/// Had the sender gone on before its connection ended?
 	task<bool> sender_went_on();
-	/// What is said last need not arrive if it has.
+	/// If it has, the last message need not arrive.
 	task<result<void>> or_went_on(task<result<void>> said);
 	result<void> prepare_for_pieces();
 	result<void> fits();
@@ -84,10 +84,10 @@ private:
 	task<result<void>> scatter(piece_memory &piece, uint64_t offset, size_t length);
 	task<result<void>> check(unsigned slot, uint64_t index);
 	task<result<void>> store(unsigned slot, uint64_t index);
-	/// What this slot acknowledged last was sent.
+	/// Wait until this slot's last acknowledgment was sent.
 	task<result<void>> acknowledged(unsigned slot);
 	task<result<void>> all_acknowledged();
-	/// Have some of it on its medium before all has come.
+	/// Sync some of it to its medium before all has come.
 	task<result<void>> sync_some(size_t written);
 	task<void> sync_behind();
 	/// errc::usage if what came has to be confirmed first.
@@ -99,7 +99,8 @@ private:
 	task<result<void>> say_done();
 	task<result<void>> receive_all();
 
-	/// Pieces that came and that nobody has taken yet; index % pieces is the slot.
+	/// Pieces that came and that no worker has taken yet; index % pieces is the
+	/// slot.
 	wire::piece_message &came(uint64_t index)
 	{
 		return came_[index % options_.pieces];
@@ -108,7 +109,7 @@ private:
 	stream_offer offer_;
 	wire::open_message open_{};
 	stream_sink sink_;
-	scattered memory_; ///< of the sink, if it is no file
+	scattered memory_; ///< of the sink, if it is not a file
 	std::vector<wire::piece_message> came_;
 	std::vector<std::optional<operation>> acks_; ///< of each slot
 	uint64_t piece_ = 0;
@@ -136,7 +137,7 @@ void receiving::let_go() noexcept
 		ack.reset();
 }
 
-// The sender has used memory whose right was taken away, or that it never had.
+// The sender has used memory after its right was revoked, or without a right.
 error receiving::meaning_of(error reason) const noexcept
 {
 	if (reason.code() != errc::denied)
@@ -179,7 +180,7 @@ task<result<void>> receiving::hear_offer()
 	co_return {};
 }
 
-// The sender goes when it knows that FINISH has come.
+// The sender leaves when it knows that FINISH has come.
 task<result<void>> receiving::see_off()
 {
 	moved();
@@ -188,8 +189,8 @@ task<result<void>> receiving::see_off()
 	co_return {};
 }
 
-// The sender has heard that all is there, if it went on: it may have gone before its
-// card acknowledged that.
+// If the sender went on, it has heard that all is there: it may have left before its
+// card acknowledged that message.
 task<bool> receiving::sender_went_on()
 {
 	if (early_)
@@ -252,7 +253,7 @@ task<result<void>> receiving::accept()
 }
 
 // Pieces come in order and without gaps. The first one may be at the beginning,
-// though more is here: the sender has found that it differs.
+// although more is here: then the sender has found that it differs.
 result<void> receiving::take_piece(const wire::piece_message &m)
 {
 	auto bad = [this](const char *what) {
@@ -296,8 +297,7 @@ result<void> receiving::heard(std::span<const std::byte> m)
 	return peer_failed(m);
 }
 
-/// Let the sender write one more piece, wait until it is there, and take the right
-/// away.
+/// Let the sender write one more piece, wait until it is there, and revoke the right.
 task<result<void>> receiving::grant(unsigned slot, uint64_t index)
 {
 	while (granted_ != index && !ended_ && !broken())
@@ -318,8 +318,8 @@ task<result<void>> receiving::grant(unsigned slot, uint64_t index)
 		co_return std::unexpected(sent.error());
 	while (arrived_ <= index && !ended_ && !broken())
 		heed(co_await changed_.wait());
-	// The sender may be writing. Were its right to end here, its card would break
-	// the connection before it is told why: fail_with() does that first.
+	// The sender may be writing. If its right ended here, its card would break the
+	// connection before it is told why: fail_with() does that first.
 	if (broken())
 		co_await std::suspend_always{};
 	co_return {};
@@ -366,7 +366,7 @@ task<result<void>> receiving::check(unsigned slot, uint64_t index)
 	co_return {};
 }
 
-// Beside what comes: else the wire would stand still meanwhile.
+// In parallel with what comes: otherwise the wire would be idle meanwhile.
 task<result<void>> receiving::sync_some(size_t written)
 {
 	if (!syncs_)
@@ -401,7 +401,7 @@ task<result<void>> receiving::store(unsigned slot, uint64_t index)
 	const slice data = pieces_[slot].host.part(0, m.length);
 
 	if (sink_.file >= 0) {
-		// What has no offsets takes one piece after the other.
+		// A sink without offsets takes one piece after the other.
 		if (sequential_)
 			if (auto mine = co_await turn(written_, index); !mine)
 				co_return mine;
@@ -430,7 +430,7 @@ task<result<void>> receiving::store(unsigned slot, uint64_t index)
 	co_return {};
 }
 
-// Not before the next grant is on its way: one call of the card sends both.
+// Not before the next grant is on its way, so that one call of the card sends both.
 task<result<void>> receiving::acknowledged(unsigned slot)
 {
 	if (!acks_[slot])
@@ -442,7 +442,7 @@ task<result<void>> receiving::acknowledged(unsigned slot)
 	co_return {};
 }
 
-// With pieces enough, they leave no room for another message.
+// With many pieces, they leave no room for another message.
 task<result<void>> receiving::all_acknowledged()
 {
 	for (unsigned slot = 0; slot < options_.pieces; slot++)
@@ -458,7 +458,7 @@ task<result<void>> receiving::carry(unsigned slot, uint64_t index)
 	if (options_.pieces > most_with_two_messages)
 		if (auto told = co_await acknowledged(slot); !told)
 			co_return told;
-	// The registration ends with it: the peer cannot change what is looked at.
+	// The registration ends with it: the peer cannot change what is checked.
 	if (auto granted = co_await grant(slot, index); !granted)
 		co_return granted;
 	if (auto told = co_await acknowledged(slot); !told)
@@ -535,7 +535,7 @@ task<result<void>> receiving::confirm()
 	why_.reset();
 	under_way all(*this);
 	auto watching = watch_over();
-	// It may have given up waiting. What it says later is for next().
+	// The sender may have given up waiting. Its later messages are for next().
 	heard_.emplace(endpoint_.receive(message_));
 	auto done = said_before({});
 
@@ -580,7 +580,7 @@ task<result<void>> receiving::abandon(error reason)
 	co_return {};
 }
 
-/// Can what was offered be taken at all?
+/// Can the offer be received at all?
 result<void> receiving::fits()
 {
 	if (piece_ == 0)
@@ -608,7 +608,7 @@ result<void> receiving::prepare_for_pieces()
 	sequential_ =
 		sink_.file >= 0 && (sink_.in_order || !syncs_ || appends(sink_.file));
 	if (sequential_)
-		sink_.have = 0; // nothing goes back to its beginning
+		sink_.have = 0; // nothing can return to its beginning
 	came_.assign(options_.pieces, {});
 	acks_.clear();
 	acks_.resize(options_.pieces);
@@ -635,7 +635,7 @@ task<result<void>> receiving::receive_all()
 	co_return step;
 }
 
-// The sender waits for an answer, also where nothing is to be received.
+// The sender waits for an answer, even if there is nothing to receive.
 task<result<stream_report>> receiving::receive(stream_sink sink)
 {
 	if (auto free = nothing_to_confirm(); !free)

@@ -13,10 +13,10 @@ namespace detail {
 class sending final : public stream_end {
 public:
 	using stream_end::stream_end;
-	// The workers wait for operations that are ours.
+	// The workers wait for operations of this object.
 	~sending() { let_go(); }
 
-	/// Make the memory of pieces, and register it: the card reads it.
+	/// Allocate the memory of pieces, and register it: the card reads it.
 	result<void> prepare_pieces();
 	task<result<stream_report>> send(stream_source source);
 	task<result<void>> finish();
@@ -33,7 +33,7 @@ private:
 	task<result<void>> agree(const wire::accept_message &m);
 	result<void> heard(std::span<const std::byte> m) override;
 	task<void> worker(unsigned slot) override;
-	/// Give up for what a worker met.
+	/// Give up because of a worker's error.
 	task<void> leave(error reason);
 	task<result<void>> carry(unsigned slot, uint64_t index);
 	task<result<size_t>> fetch(unsigned slot, uint64_t index);
@@ -50,17 +50,17 @@ private:
 	/// The offset of a piece in the source.
 	uint64_t offset_of(uint64_t index) const { return start_ + index * piece_; }
 	bool size_known() const { return source_.size != stream_source::unknown; }
-	/// Is this piece behind the end?
+	/// Is this piece after the end?
 	bool behind(uint64_t index) const { return offset_of(index) >= source_.size; }
 
 	stream_source source_;
-	scattered memory_;		       ///< of the source, if it is no file
+	scattered memory_;		       ///< of the source, if it is not a file
 	std::vector<registration> registered_; ///< of each slot
 	std::vector<std::vector<operation>> writes_;
 	std::deque<remote_memory> grants_;
 	uint64_t piece_ = 0, start_ = 0;
-	uint64_t next_ = 0;    ///< piece that nobody carries yet
-	uint64_t fetched_ = 0; ///< pieces read, where they are read in order
+	uint64_t next_ = 0;    ///< first piece that no worker carries yet
+	uint64_t fetched_ = 0; ///< pieces read, when they are read in order
 	uint64_t examined_ = 0, posted_ = 0; ///< pieces so far, in order
 	uint64_t last_ack_ = 0;
 	bool accepted_ = false;
@@ -87,7 +87,7 @@ void sending::let_go() noexcept
 		writes.clear();
 }
 
-// Memory that was granted is taken back only by a receiver that is on its way out.
+// Only a receiver that is about to end revokes memory that it granted.
 error sending::meaning_of(error reason) const noexcept
 {
 	if (reason.code() != errc::denied)
@@ -107,7 +107,7 @@ task<result<void>> sending::offer()
 				   .name = source_.name}));
 }
 
-// What the receiver has already need not be sent, if it is the same.
+// Data that the receiver already has need not be sent if they are the same.
 task<result<void>> sending::agree(const wire::accept_message &m)
 {
 	if (m.piece > options_.piece || m.piece % options_.chunk)
@@ -117,7 +117,8 @@ task<result<void>> sending::agree(const wire::accept_message &m)
 		co_return fail(errc::protocol, endpoint_.peer(),
 			       "has more than there is");
 	piece_ = m.piece;
-	// What is no file is sent from the beginning: it cannot be compared.
+	// A source that is not a file is sent from the beginning: it cannot be
+	// compared.
 	start_ = size_known() && source_.file >= 0 ? m.from : 0;
 	if (!start_)
 		co_return {};
@@ -143,7 +144,7 @@ result<void> sending::heard(std::span<const std::byte> m)
 		answer_ = wire::decode_accept(m);
 		return answer_ ? result<void>() : out_of_turn(m);
 	}
-	// Of a source without a size the receiver has nothing to look at.
+	// For a source without a size the receiver has nothing to check.
 	if (auto busy = wire::decode_busy(m); busy && !answer_ && size_known())
 		return peer_busy(*busy, source_.size);
 	if (auto grant = wire::decode_grant(m);
@@ -184,8 +185,8 @@ task<result<size_t>> sending::fetch_in_order(unsigned slot, uint64_t index)
 	co_return n;
 }
 
-/// Bring a piece of a file to host memory, or of memory to where the card reads it:
-/// how many bytes.
+/// Bring a piece of a file to host memory, or of memory to where the card reads it.
+/// Returns how many bytes.
 task<result<size_t>> sending::fetch(unsigned slot, uint64_t index)
 {
 	piece_memory &piece = pieces_[slot];
@@ -207,8 +208,8 @@ task<result<size_t>> sending::fetch(unsigned slot, uint64_t index)
 	co_return n;
 }
 
-/// Gather a piece of the source's memory where the card reads it, and where it is
-/// examined if it is.
+/// Gather a piece of the source's memory where the card reads it, and, if it is
+/// examined, where that is done.
 task<result<void>> sending::gather(piece_memory &piece, uint64_t offset, size_t length)
 {
 	bool seen = !piece.direct() && (options_.checksum || options_.digest);
@@ -260,8 +261,8 @@ task<result<void>> sending::await_grant(uint64_t index)
 	co_return {};
 }
 
-// From the grant to the message nothing waits, so messages are in the order of the
-// grants, and each is behind its writes.
+// Nothing waits between the grant and the message, so messages are in the order of the
+// grants, and each is after its writes.
 task<result<void>> sending::transfer(unsigned slot, uint64_t index, size_t length,
 				     wire::piece_message &m)
 {
@@ -317,7 +318,7 @@ task<result<void>> sending::carry(unsigned slot, uint64_t index)
 	co_return sent;
 }
 
-// Before the connection broke, the peer may have said why it takes its memory back.
+// Before the connection broke, the peer may have said why it revokes its memory.
 // listen() reads that first, and then ends as well.
 task<void> sending::leave(error reason)
 {
@@ -396,7 +397,7 @@ task<result<stream_report>> sending::send(stream_source source)
 	co_return end();
 }
 
-// The watch is there before anything is said to a peer that may take nothing.
+// The watch starts before anything is sent to a peer, which may take nothing.
 task<result<void>> sending::send_all()
 {
 	auto watching = watch_over();
@@ -417,8 +418,8 @@ task<result<void>> sending::send_all()
 	co_return step;
 }
 
-// The receiver waits for the end of the connection: were it the first to go, the card's
-// acknowledgment of FINISH might go with it.
+// The receiver waits for the end of the connection: if it left first, the card's
+// acknowledgment of FINISH might be lost.
 task<result<void>> sending::finish()
 {
 	auto said = co_await say_alone(wire::encode_finish());

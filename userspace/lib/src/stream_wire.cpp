@@ -12,11 +12,11 @@ namespace sluice::wire {
 
 namespace {
 
-/// Takes values off the front of a message. One that is too short gives zeros, and
-/// good() says so in the end.
+/// Takes values off the front of a message. A message that is too short gives zeros,
+/// and good() says so at the end.
 class reader {
 public:
-	/// Of type @p t, which comes first.
+	/// A message of type @p t, which comes first.
 	reader(std::span<const std::byte> m, type t) noexcept : left_(m)
 	{
 		good_ = u8() == static_cast<uint8_t>(t);
@@ -41,7 +41,7 @@ public:
 			std::ranges::copy(cut(d.size()), d.begin());
 		return d;
 	}
-	/// All that is left.
+	/// The rest of the message.
 	std::string_view rest() noexcept
 	{
 		auto all = cut(left_.size());
@@ -59,7 +59,7 @@ public:
 		return t;
 	}
 	void require(bool what) noexcept { good_ = good_ && what; }
-	/// Was all there, and nothing more?
+	/// Was everything there, and nothing more?
 	bool good() const noexcept { return good_ && left_.empty(); }
 
 private:
@@ -116,7 +116,8 @@ std::span<const std::byte> as_bytes(std::string_view text) noexcept
 	return std::as_bytes(std::span(text));
 }
 
-// Well-formed UTF-8 (RFC 3629) without control characters, which end or turn lines, too.
+// Well-formed UTF-8 (RFC 3629) without control characters, including those that end or
+// turn lines.
 bool is_readable(std::string_view text) noexcept
 {
 	// of 1, 2, 3 and 4 bytes

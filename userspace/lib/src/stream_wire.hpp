@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Messages of a stream, as docs/wire.md has them: little endian, a type in the first
-// byte. Parsing checks lengths, ranges and that what is reserved is zero; whether a
-// message is due is for the stream to say.
+// Messages of a stream, as in docs/wire.md: little endian, a type in the first byte.
+// Parsing checks lengths and ranges, and that reserved fields are zero; the stream
+// decides whether a message is due.
 #pragma once
 
 #include <array>
@@ -20,7 +20,7 @@ inline constexpr uint32_t version = 1;
 inline constexpr unsigned most_chunks = 128; ///< of a piece
 inline constexpr size_t longest_name = 255;
 
-/// What a source may be called: a file's name, in readable UTF-8.
+/// Is it a valid name of a source: a file's name, in readable UTF-8?
 bool is_name(std::string_view text) noexcept;
 
 enum class type : uint8_t {
@@ -34,7 +34,7 @@ enum class type : uint8_t {
 	done,	  ///< receiver: all of it is there
 	finish,	  ///< sender: no more sources
 	failed,	  ///< either: it gives up
-	busy,	  ///< either: it still looks at what the receiver has already
+	busy,	  ///< either: it still checks what the receiver has already
 };
 
 struct open_message {
@@ -67,12 +67,12 @@ struct ack_message {
 };
 
 struct busy_message {
-	uint64_t looked_at; ///< so many bytes so far
+	uint64_t looked_at; ///< bytes so far
 };
 
 struct end_message {
 	uint64_t size;	      ///< of the source, as it turned out
-	sha256_digest digest; ///< of all of it, zero without
+	sha256_digest digest; ///< of all of it; zero if there is none
 };
 
 struct text_message {	       ///< refuse, failed

@@ -61,7 +61,7 @@ void syncobj::wait() const noexcept
 	(void)call(node_->file.get(), DRM_IOCTL_SYNCOBJ_WAIT, &args);
 }
 
-// Each time: the files say what to wait for, and a syncobj is of one node.
+// For each run: the files say what to wait for, and a syncobj belongs to one node.
 int submission::take_fences(const gpu_node &node) noexcept
 {
 	for (size_t i = 0; i < after.size(); i++) {

@@ -13,7 +13,7 @@
 
 namespace sluice::detail {
 
-/// A place of the kernel for a fence, of one node.
+/// A place in the kernel for a fence, of one node.
 class syncobj {
 public:
 	syncobj() noexcept = default;
@@ -21,14 +21,14 @@ public:
 	syncobj &operator=(const syncobj &) = delete;
 	~syncobj() { drop(); }
 
-	/// Have one of @p node: 0 or -errno. It is kept for the next time.
+	/// Create it on @p node: 0 or -errno. It is kept for the next time.
 	int make(const gpu_node &node) noexcept;
 	uint32_t handle() const noexcept { return handle_; }
-	/// Readable when the fence has signaled. -1: it cannot be had; errno says why.
+	/// Readable when the fence has signaled. -1: there is none; errno says why.
 	unique_fd file() const noexcept;
-	/// Have the fence of @p sync_file in it: 0 or -errno.
+	/// Import the fence of @p sync_file into it: 0 or -errno.
 	int take(const unique_fd &sync_file) noexcept;
-	/// Wait, for want of a file: batches end by themselves, soon.
+	/// Wait without a file: batches always end soon.
 	void wait() const noexcept;
 
 private:
@@ -44,7 +44,7 @@ struct earlier {
 	syncobj sync;
 };
 
-/// error_index of arguments that the kernel has not answered.
+/// error_index of arguments that the kernel has not written to.
 inline constexpr uint32_t untouched = 0xdeadbeef;
 
 struct submission {
@@ -53,26 +53,26 @@ struct submission {
 	syncobj sync;
 	std::deque<earlier> after;
 	std::vector<drm_amdgpu_sdma_fence> in; ///< the same, for the kernel
-	unique_fd fence;		       ///< while somebody waits for it
+	unique_fd fence;		       ///< while it is waited for
 	uint64_t bytes = 0;		       ///< that it moves
 	bool waits = false;		       ///< it has waits
-	bool faults = false;	 ///< it brings shared memory where it can be reached
+	bool faults = false;	 ///< it moves shared memory to where it can be reached
 	bool background = false; ///< it runs when nothing else does
-	bool stopped = false;	 ///< somebody asked to stop it
+	bool stopped = false;	 ///< it was asked to stop
 	bool chained = false;	 ///< it is part of a chain
 	int commands = -1;	 ///< its slot of the command_queue, while it has one
-	std::shared_ptr<gpu> on; ///< while it is under way
-	std::shared_ptr<const void> owner; ///< of this, while it is under way
+	std::shared_ptr<gpu> on; ///< while it is in flight
+	std::shared_ptr<const void> owner; ///< of this, while it is in flight
 	batch_outcome outcome;
 
-	/// Have the fences that it begins after where @p node finds them: 0 or -errno.
+	/// Put the fences that it begins after where @p node finds them: 0 or -errno.
 	int take_fences(const gpu_node &node) noexcept;
 	bool under_way() const noexcept { return on != nullptr; }
-	/// Have engines got it?
+	/// Has it been given to engines?
 	bool given() const noexcept { return args.engines_used || commands >= 0; }
 };
 
-/// What is wrong with @p run, which ended with @p number of errno on @p device.
+/// What is wrong with @p run, which ended with errno @p number on @p device.
 error batch_error(const submission &run, std::string_view device, int number) noexcept;
 
 struct batch_data {
@@ -83,12 +83,12 @@ struct batch_data {
 	result<void> right;		    ///< or the first mistake
 	uint32_t flags = 0, next_flags = 0; ///< of all, and of the next one
 	uint64_t next_record = 0;
-	bool ordered = false; ///< an operation begins behind others
+	bool ordered = false; ///< an operation begins after others
 	bool wide = false;    ///< a hint wants all engines
 	place placed = place::automatic;
 	submission run;
 
-	/// A hint is no mistake: with an order, a fan-out would be.
+	/// A hint is never a mistake, but a fan-out of ordered operations would be.
 	uint32_t placement() const noexcept
 	{
 		return static_cast<uint32_t>(wide && ordered ? place::automatic
@@ -96,7 +96,7 @@ struct batch_data {
 	}
 };
 
-/// Runs of one prepared batch that may be under way at once.
+/// Runs of one prepared batch that may be in flight at once.
 inline constexpr unsigned most_runs = 64;
 
 struct prepared_data {

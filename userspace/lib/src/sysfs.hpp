@@ -36,7 +36,7 @@ public:
 	/// there is nothing.
 	std::string real(std::string_view path) const;
 
-	/// The last name of where a link points to.
+	/// The last component of where a link points to.
 	std::string target(std::string_view path) const;
 
 	/// The value of "@p key value" in a file of such lines.

@@ -97,7 +97,7 @@ void topology_reader::read_kernel(topology &to) const
 	k.release = files_.text("proc/sys/kernel/osrelease");
 	k.cpu_forwards = forwards(files_.text("proc/cpuinfo"));
 	k.iommu = !files_.list("sys/class/iommu").empty();
-	// Everybody may read the names; their addresses are another matter.
+	// All users may read the names, though not the addresses.
 	auto found = files_.words("proc/kallsyms", symbols);
 	k.symbols = !found.empty() && found[0];
 	if (!k.symbols)

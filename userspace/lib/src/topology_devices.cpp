@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// GPUs, NICs and disks: where sysfs lists them, and what it tells of them.
+// GPUs, NICs and disks: where sysfs lists them, and what it tells about them.
 #include <algorithm>
 #include <charconv>
 #include <cstdlib>
@@ -132,7 +132,7 @@ topology::nic topology_reader::read_nic(const std::string &name) const
 
 	nic.pci = pci(files_.real(directory));
 	nic.driver = files_.target(directory + "/device/driver");
-	// Soft-RoCE names the interface that it is on.
+	// Soft RoCE names the interface that it is on.
 	nic.interface = files_.text(directory + "/parent", 64);
 	if (nic.driver.empty())
 		nic.driver = nic.interface.empty() ? "" : "rdma_rxe";
@@ -151,9 +151,8 @@ void topology_reader::read_nics(topology &to) const
 		to.nics_.push_back(read_nic(name));
 }
 
-/// Where the PCI function of a disk is. One with several paths to it is below none
-/// of them, but below a subsystem that links to its controllers: the first is
-/// taken.
+/// Where the PCI function of a disk is. A disk with several paths is below none of
+/// them, but below a subsystem that links to its controllers: the first is taken.
 std::string topology_reader::pci_of_disk(const std::string &name) const
 {
 	std::string real = files_.real("sys/block/" + name);
@@ -178,7 +177,7 @@ void topology_reader::read_disks(topology &to) const
 		auto function = pci(pci_of_disk(name));
 		uint64_t sectors = files_.number(directory + "/size").value_or(0);
 
-		// A path of a disk with several is hidden; optical drives are
+		// A single path of a disk with several is hidden; optical drives are
 		// empty.
 		if (!function || sectors == 0 ||
 		    files_.number(directory + "/hidden").value_or(0))

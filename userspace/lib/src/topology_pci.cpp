@@ -32,7 +32,7 @@ size_t find_acs(std::string_view space)
 {
 	size_t at = extended_space;
 
-	// Each takes 4 bytes or more, so a list that is longer has a loop.
+	// Each entry takes 4 bytes or more, so a longer list has a loop.
 	for (int left = (whole_space - extended_space) / 4; left > 0; left--) {
 		if (at < extended_space || at + 8 > space.size())
 			return 0;
@@ -100,7 +100,7 @@ acs topology_reader::redirect(const std::string &directory) const
 {
 	std::string space = files_.bytes(directory + "/config", whole_space);
 
-	// Other users than root get 64 bytes. PCI without Express has 256.
+	// Users other than root get 64 bytes. PCI without Express has 256.
 	if (space.size() < extended_space)
 		return acs::not_known;
 	size_t at = find_acs(space);
@@ -148,8 +148,8 @@ std::optional<pci_function> topology_reader::pci(const std::string &real) const
 	return pci;
 }
 
-/// As pci_host_bridge_dev() in drivers/pci/p2pdma.c has it: the first device of the
-/// root bus, if it is 00.0 or a root port.
+/// As in pci_host_bridge_dev() of drivers/pci/p2pdma.c: the first device of the root
+/// bus, if it is 00.0 or a root port.
 void topology_reader::read_host_bridges(topology &to) const
 {
 	for (const std::string &name : files_.list("sys/devices")) {

@@ -30,7 +30,7 @@ private:
 	topology::nic read_nic(const std::string &name) const;
 	std::string pci_of_disk(const std::string &name) const;
 
-	/// The PCI function that a path, without links, is of or is below.
+	/// The PCI function that a path without links belongs to or is below.
 	std::optional<pci_function> pci(const std::string &real) const;
 	pci_link link(const std::string &directory) const;
 	acs redirect(const std::string &directory) const;

@@ -73,7 +73,8 @@ operation connection::receive(std::span<std::byte> to) noexcept
 {
 	if (in_.chaining())
 		return in_.no_part_of_a_chain("receive");
-	// What has arrived is received, even if the connection ended since.
+	// Messages that have arrived are received, even if the connection has ended
+	// since.
 	if (arrived_.empty() && over())
 		return in_.failed(*cause_);
 	op_state *op = in_.take();
@@ -142,7 +143,7 @@ static std::unexpected<error> cancelled(const op_state &op)
 	return fail(errc::cancelled, op.what, "cancelled");
 }
 
-// What the card has cannot be taken back: the operation ends with that.
+// What the card has cannot be taken back: the operation ends with it.
 void connection::stop(op_state &op) noexcept
 {
 	for (size_t i = 0; i < waiting_.size(); i++)
@@ -191,7 +192,7 @@ void connection::flush() noexcept
 	settle();
 }
 
-// Is there more than one call of the card takes?
+// Is there more than one call to the card takes?
 bool connection::flush_waiting() noexcept
 {
 	while (!waiting_.empty() && may_post(waiting_.front())) {
@@ -202,7 +203,7 @@ bool connection::flush_waiting() noexcept
 	return false;
 }
 
-// The operation is over with the last part.
+// The operation ends with the last part.
 connection::work connection::next_to_post() noexcept
 {
 	work &first = waiting_.front();
@@ -218,16 +219,16 @@ connection::work connection::next_to_post() noexcept
 	return part;
 }
 
-// The queue has room for all slots and `depth` transfers. One that was full takes no
-// more before half of it is free: else a call of the card would post only the few for
-// which the last completion made room.
+// The queue has room for all slots and `depth` transfers. If `depth` was reached, no
+// more transfers are posted before half of it is free: otherwise a call to the card
+// would post only the few for which the last completion made room.
 bool connection::may_post(const work &w) const noexcept
 {
 	return w.what == action::send ? flow_.may_send_data()
 				      : !full_ && bytes_posted_ < 2 * most_of_a_part;
 }
 
-// After the data, which may carry what there is to say.
+// After the data, which may carry the same information.
 void connection::flush_controls() noexcept
 {
 	if (flow_.pong_is_due())
@@ -251,7 +252,7 @@ void connection::send_control(kind what, uint16_t length) noexcept
 	unsigned control = control_slot(what);
 
 	// The card may still have the one before, although the peer has seen it. Its
-	// completion brings us here again.
+	// completion leads here again.
 	if (control_used_[control])
 		return;
 	if (to_post_ == most_posted_at_once)
@@ -296,7 +297,7 @@ void connection::describe(ibv_send_wr &wr, ibv_sge &part, const work &w) const n
 	wr.opcode = w.what == action::write ? IBV_WR_RDMA_WRITE : IBV_WR_RDMA_READ;
 	wr.wr.rdma = {.remote_addr = w.remote, .rkey = w.remote_key};
 	part = {.addr = w.local, .length = w.length, .lkey = w.memory->region().lkey};
-	// The card gets the next when a large one is over.
+	// The card gets the next one when a large one is over.
 	if (w.length >= most_of_a_part / 4)
 		wr.send_flags = IBV_SEND_SIGNALED;
 }
@@ -307,8 +308,8 @@ void connection::post() noexcept
 
 	if (!to_post_)
 		return;
-	// Requests end in order, so the last one tells of all, and one in the middle
-	// while the card still has work. One that fails tells of itself.
+	// Requests end in order, so the last one signals for all, and one in the middle
+	// does while the card still has work. One that fails signals on its own.
 	requests_[to_post_ - 1].send_flags = IBV_SEND_SIGNALED;
 	if (to_post_ >= 8)
 		requests_[to_post_ / 2 - 1].send_flags = IBV_SEND_SIGNALED;
@@ -359,7 +360,7 @@ void connection::listen() noexcept
 	listening_ = true;
 	if (int err = ibv_req_notify_cq(cq_.get(), 0))
 		return fail(errc::device, "ibv_req_notify_cq", err);
-	// What came before the request gives no event: look again.
+	// Completions from before the request raise no event: look again.
 	take_completions();
 }
 
@@ -424,7 +425,7 @@ void connection::gone(const work &w, const ibv_wc &how) noexcept
 		in_.finish(*w.op, w.whole);
 }
 
-// A request failed, and the connection with it. Those behind it are flushed, and end
+// A request failed, and the connection with it. Requests after it are flushed, and end
 // with the same cause.
 void connection::broken(const work &w, const ibv_wc &wc) noexcept
 {
@@ -457,12 +458,12 @@ void connection::receive_broken(const ibv_wc &wc) noexcept
 {
 	switch (wc.status) {
 	case IBV_WC_WR_FLUSH_ERR:
-		// The reason comes by another way: settle().
+		// The reason comes another way: settle().
 		flushed_ = true;
 		card_->settle_later(*this);
 		return;
 	case IBV_WC_LOC_LEN_ERR:
-	case IBV_WC_LOC_QP_OP_ERR: // what soft RoCE says
+	case IBV_WC_LOC_QP_OP_ERR: // what soft RoCE reports
 		return fail(errc::protocol,
 			    std::format("a message of more than {} bytes",
 					wire::most_bytes));
@@ -484,7 +485,7 @@ void connection::received(const ibv_wc &wc) noexcept
 
 	if (wc.status != IBV_WC_SUCCESS)
 		return receive_broken(wc);
-	// After nonsense nothing counts.
+	// After a protocol error nothing else counts.
 	if (over() && cause_->code() == errc::protocol)
 		return;
 	heard_ = clock::now();
@@ -587,7 +588,7 @@ void connection::finish_all(fifo<work> &which) noexcept
 
 void connection::on_broken(ibv_event_type what) noexcept
 {
-	// The card has refused something of the peer's.
+	// The card has refused a request of the peer.
 	if (what == IBV_EVENT_QP_ACCESS_ERR)
 		return fail(errc::denied, "it used memory that it has no right to");
 	if (what == IBV_EVENT_QP_REQ_ERR)

@@ -14,7 +14,7 @@
 			std::move(SLUICE_JOIN(tried_, __LINE__).error())); \
 	declaration = *std::move(SLUICE_JOIN(tried_, __LINE__))
 
-/// The same of a result<void>.
+/// The same for a result<void>.
 #define SLUICE_CHECK(expression) \
 	do { \
 		if (auto checked = (expression); !checked) \

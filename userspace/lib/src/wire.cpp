@@ -34,7 +34,7 @@ template <std::unsigned_integral T> T get(const std::byte *from) noexcept
 	return ordered(value);
 }
 
-// All private data begin with it: who we are, the version, and one number.
+// All private data begin with it: the magic, the version, and one number.
 constexpr size_t preamble = 8;
 
 void put_preamble(std::byte *to, uint16_t number) noexcept
@@ -50,7 +50,7 @@ bool ours(std::span<const std::byte> data, size_t size) noexcept
 	       get<uint16_t>(data.data() + 4) == version;
 }
 
-// The window that somebody offers; 0: none that one may offer.
+// The window that a side offers; 0: not a valid one.
 uint16_t window(std::span<const std::byte> data) noexcept
 {
 	auto n = get<uint16_t>(data.data() + 6);
@@ -138,7 +138,7 @@ std::optional<answer> read_answer(std::span<const std::byte> data) noexcept
 
 std::optional<refusal> read_refusal(std::span<const std::byte> data) noexcept
 {
-	// Of whatever version: the reason may be that ours is another one.
+	// Any version will do: a different version may be the reason.
 	if (data.size() < refusal_size || get<uint32_t>(data.data()) != magic)
 		return {};
 	return static_cast<refusal>(get<uint16_t>(data.data() + 6));
@@ -147,7 +147,7 @@ std::optional<refusal> read_refusal(std::span<const std::byte> data) noexcept
 std::optional<mac> prove(std::string_view token, side who, const greeting &asked,
 			 const answer &answered) noexcept
 {
-	// All that was said but the listener's proof, which depends on it.
+	// All that was said except the listener's proof, which depends on it.
 	constexpr size_t said = greeting::size + answer::size - sizeof(mac);
 	std::array<std::byte, 1 + said> over;
 	auto question = encode(asked);

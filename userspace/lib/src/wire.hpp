@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What endpoints say to each other, byte by byte: docs/wire.md. Nothing in here
-// touches a device.
+// Messages between endpoints, byte by byte: docs/wire.md. Nothing in here touches a
+// device.
 #pragma once
 
 #include <array>
@@ -25,7 +25,7 @@ using mac = std::array<std::byte, 32>;
 struct greeting {
 	static constexpr size_t size = 40;
 
-	uint16_t messages = 0; ///< of the listener's that it receives at once
+	uint16_t messages = 0; ///< of the listener, received at once
 	nonce number{};
 };
 
@@ -33,14 +33,14 @@ struct greeting {
 struct answer {
 	static constexpr size_t size = 72;
 
-	uint16_t messages = 0; ///< of the client's that it receives at once
+	uint16_t messages = 0; ///< of the client, received at once
 	nonce number{};
 	mac of_listener{};
 };
 
 /// Why a listener refuses a request.
 enum class refusal : uint16_t {
-	busy = 1,	   ///< too many want to connect; the same may do later
+	busy = 1,	   ///< too many want to connect; the same may succeed later
 	misunderstood = 2, ///< not a greeting, or of another version
 	wrong_card = 3,	   ///< it does not listen on this card
 };
@@ -58,15 +58,15 @@ std::optional<refusal> read_refusal(std::span<const std::byte> data) noexcept;
 
 enum class side : uint8_t { client, listener };
 
-/// What proves that @p who knows the token: HMAC-SHA256, by the token, over what both
-/// said and which side it is. None: libcrypto fails.
+/// The proof that @p who knows the token: HMAC-SHA256, keyed by the token, over what
+/// both said and which side it is. None: libcrypto fails.
 std::optional<mac> prove(std::string_view token, side who, const greeting &asked,
 			 const answer &answered) noexcept;
 
 /// Takes the same time wherever they differ.
 bool same(const mac &a, const mac &b) noexcept;
 
-/// Fill with numbers that nobody can guess. False: there are none.
+/// Fill with numbers that cannot be guessed. False: there are none.
 bool fill(nonce &number) noexcept;
 
 enum class kind : uint8_t {

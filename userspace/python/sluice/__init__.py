@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Sluice: move buffers between files, the memory of GPUs and other machines.
 
-This is libsluice's C API: its objects have the same names. Sizes and offsets are in
+This is the C API of libsluice: its objects have the same names. Sizes and offsets are in
 bytes, durations in seconds.
 """
 

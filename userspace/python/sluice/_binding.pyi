@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# What cffi makes of sluice.h has no types of its own.
+# The module that cffi generates from sluice.h has no types of its own.
 from typing import Any
 
 ffi: Any

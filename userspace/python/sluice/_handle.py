@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: MIT
-"""Handles of the C API: who may use them, and how they end.
+"""Handles of the C API: which threads may use them, and how they are freed.
 
-A handle is a cdata whose destructor frees it. What calls into C has a reference to it
-meanwhile, so it cannot be freed below a call. The C API lets handles end in any order.
+A handle is a cdata whose destructor frees it. A call into C holds a reference to it, so it
+cannot be freed during the call. The C API lets handles be freed in any order.
 
-A context's ring belongs to the thread that opened it. The collector of Python may end
-an object in any thread: a handle that is not of that thread goes to its home, and is
-freed when the right thread comes by.
+A context's ring belongs to the thread that opened it. Python's collector may free an
+object in any thread: a handle of another thread is left to its home, and is freed when
+its own thread next makes a call.
 """
 
 import array
@@ -30,7 +30,7 @@ from ._binding import ffi, lib
 from .errors import checked, text
 
 _forks = itertools.count()
-_process = next(_forks)     # another one in each forked child
+_process = next(_forks)     # differs in each forked child
 _thread = threading.local()
 
 
@@ -54,7 +54,7 @@ type Integers = Buffer | Sequence[int]
 
 
 def this_thread() -> object:
-    """An object for each thread. Numbers of threads are used again."""
+    """An object for each thread, as thread numbers are reused."""
     try:
         return _thread.me
     except AttributeError:
@@ -63,7 +63,7 @@ def this_thread() -> object:
 
 
 def home_of_thread() -> "Home":
-    """Of what belongs to a thread and hangs on no context."""
+    """The home of handles that belong to this thread and to no context."""
     home = getattr(_thread, "home", None)
     if home is None or not home.of_this_process():
         home = _thread.home = Home()
@@ -87,7 +87,7 @@ class Home:
     def __init__(self) -> None:
         self._owner = this_thread()
         self._process = _process
-        # What ended in other threads, or must not end yet.
+        # Handles that were dropped in other threads, or must not be freed yet.
         self._left: collections.deque[tuple[Callable[[Any], None], Any, object]] = \
             collections.deque()
         self.chaining = False
@@ -97,11 +97,11 @@ class Home:
             _warn_of(self._left)
 
     def of_this_process(self) -> bool:
-        """Or its parent's?"""
+        """Whether it belongs to this process, and not to its parent."""
         return self._process == _process
 
     def adopt(self, raw: Any, free: Callable[[Any], None], keep: object = None) -> Any:
-        """A handle that is freed by @free. It keeps @keep."""
+        """A handle that is freed by @free, and keeps @keep."""
         return ffi.gc(raw, partial(self._end, free, keep))
 
     def _end(self, free: Callable[[Any], None], keep: object, raw: Any) -> None:
@@ -113,7 +113,7 @@ class Home:
         free(raw)
 
     def enter(self) -> None:
-        """First in each call: may this thread use it?"""
+        """First in each call: check that this thread may use it."""
         if self._owner is not this_thread():
             raise RuntimeError("sluice: this belongs to another thread: "
                                "use it where its context was opened")
@@ -132,7 +132,7 @@ def _end_all(left: collections.deque[Any]) -> None:
 
 
 def _warn_of(left: collections.deque[Any]) -> bool:
-    """What is left can end in its own thread only."""
+    """What is left can be freed only in its own thread."""
     if left:
         warnings.warn("sluice: what belongs to a thread was dropped in another one: it is "
                       "kept", ResourceWarning)
@@ -140,8 +140,8 @@ def _warn_of(left: collections.deque[Any]) -> bool:
 
 
 class Ring(Home):
-    """A context of the C API, its thread, and what waits there. All handles that are
-    opened on it keep it."""
+    """A context of the C API, its thread, and what waits there. All handles opened on it
+    keep it alive."""
 
     def __init__(self, raw: Any) -> None:
         super().__init__()
@@ -161,19 +161,19 @@ class Ring(Home):
         if self._owner is this_thread() or loop is None or loop.is_closed():
             end()
             return
-        # In its thread: a descriptor that is closed elsewhere may be another one's before
+        # In its thread: the number of a descriptor closed elsewhere may be reused before
         # the loop looks at it. If the loop is closed first, it drops this, which ends.
         with contextlib.suppress(RuntimeError):
             loop.call_soon_threadsafe(end)
 
     def enter(self) -> None:
         super().enter()
-        # Any call may take in what others wait for: let them see.
+        # Any call may take in completions that others wait for: let them look.
         if self._awaited and not self._will_look:
             self._look_soon()
 
     def submit(self) -> None:
-        """Give the kernel what was started."""
+        """Submit the started operations to the kernel."""
         checked(lib.sluice_context_submit(self.raw))
 
     def end_chain_first(self) -> None:
@@ -182,7 +182,7 @@ class Ring(Home):
             raise RuntimeError("sluice: a chain is open: end it before you wait")
 
     def wait(self, done: Callable[[], bool], timeout: float | None) -> bool:
-        """Sleep until @done, in Python: so signals are handled. False: not in time."""
+        """Sleep until @done, in Python, so that signals are handled. False: timed out."""
         self.end_chain_first()
         until = None if timeout in (None, math.inf) else time.monotonic() + (timeout or 0)
         while not done():
@@ -206,9 +206,8 @@ class Ring(Home):
             del self._awaited[future]
 
     def drive(self) -> None:
-        """Something was started: a loop of asyncio that runs here gives it to the kernel,
-        and takes in what comes, whether somebody awaits it or not: peers want signs of
-        life."""
+        """An operation was started: an asyncio loop that runs here submits it, and takes in
+        completions, whether a task awaits them or not: peers expect signs of life."""
         loop = _loop_here()
         if loop is None or self._will_look and loop is self._loop:
             return
@@ -222,8 +221,8 @@ class Ring(Home):
             if self._awaited:
                 raise RuntimeError("sluice: another event loop waits for this context")
             self._leave_loop()
-            self._will_look = False     # what it said to a loop that ended
-            # The loop keeps no context.
+            self._will_look = False     # that was for a loop that has ended
+            # The loop must not keep the context alive.
             loop.add_reader(self._fd, _look_at, weakref.ref(self))
             self._loop = loop
         return loop
@@ -239,14 +238,14 @@ class Ring(Home):
             self._loop.call_soon(_look_at, weakref.ref(self))
 
     def _look(self) -> None:
-        """Take in what has completed, tell who waits for it, and start what is new."""
-        if self.chaining:       # who builds it comes back
+        """Take in completions, wake those who wait for them, and submit new operations."""
+        if self.chaining:       # the builder of the chain comes back
             self._will_look = False
             return
         self._will_look = True  # it looks now
         try:
             count = ffi.new("uint32_t *", 1)
-            while count[0]:     # so that the descriptor is quiet
+            while count[0]:     # until the descriptor is quiet
                 checked(lib.sluice_context_wait(self.raw, 0, count))
             for future, done in list(self._awaited.items()):
                 _tell(future, done)
@@ -255,7 +254,7 @@ class Ring(Home):
             for future in self._awaited:
                 if not future.done():
                     future.set_exception(broken)
-            self._leave_loop()      # it would look again and again
+            self._leave_loop()      # else it would look again and again
         finally:
             self._will_look = False
 
@@ -274,7 +273,7 @@ def _look_at(ring: weakref.ref[Ring]) -> None:
 
 
 class _End:
-    """The end of a ring, once: what is left of it, its reader, its context."""
+    """Ends a ring, once: its remaining handles, its reader, its context."""
 
     def __init__(self, ring: Ring) -> None:
         self._loop, self._fd, self._raw = ring._loop, ring._fd, ring.raw
@@ -306,8 +305,8 @@ def _tell(future: asyncio.Future[None], done: Callable[[], bool]) -> None:
 
 
 class Handle:
-    """Something of the C API. It ends by close(), by `with`, or with its last
-    reference; what needs it goes on."""
+    """An object of the C API. It ends by close(), by `with`, or with its last
+    reference; objects that need it go on working."""
 
     __slots__ = ("__weakref__", "_cdata")
     _cdata: Any
@@ -320,11 +319,11 @@ class Handle:
 
     @property
     def closed(self) -> bool:
-        """Has it ended?"""
+        """Whether it has ended."""
         return self._cdata is None
 
     def close(self) -> None:
-        """Let go of it. Again: nothing happens."""
+        """Release it. A second call does nothing."""
         self._cdata = None
 
     def __enter__(self) -> Self:
@@ -347,7 +346,7 @@ class Bound(Handle):
 
     def _own(self, home: Home, raw: Any, free: Callable[[Any], None],
              keep: object = None) -> None:
-        """Let it be the handle @raw of @home, freed by @free. It keeps @keep."""
+        """Make it the handle @raw of @home, freed by @free. It keeps @keep."""
         self._home = home
         self._cdata = home.adopt(raw, free, keep)
 
@@ -360,7 +359,7 @@ class OnRing(Bound):
 
 
 def made(kind: str, function: Callable[..., int], *args: Any) -> Any:
-    """The handle that a function of the C API gives by its last argument."""
+    """The handle that a function of the C API returns through its last argument."""
     out = ffi.new(f"sluice_{kind} **")
     checked(function(*args, out))
     return out[0]
@@ -400,7 +399,7 @@ def options(struct: str, **members: Any) -> Any:
 
 
 def unsigned(name: str, value: int, bits: int = 64) -> int:
-    """A number that C takes, of anything that is an integer."""
+    """A number for C, from anything that is an integer."""
     number = operator.index(value)
     if not 0 <= number < 1 << bits:
         raise ValueError(f"{name} of {number}: it must be 0 or more, and less than "
@@ -409,18 +408,18 @@ def unsigned(name: str, value: int, bits: int = 64) -> int:
 
 
 def positive(name: str, value: float | None) -> None:
-    """Of an option whose 0 would be the default."""
+    """Check an option whose 0 would mean the default."""
     if value is not None and value <= 0:
         raise ValueError(f"{name} of {value}: it must be more than 0, or None")
 
 
 def nanoseconds(seconds: float | None) -> int | None:
-    """Of a duration; None stays None."""
+    """A duration in nanoseconds; None stays None."""
     return None if seconds is None else math.ceil(seconds * 1e9)
 
 
 def deadline(timeout: float | None) -> int:
-    """Of the C API: @timeout seconds from now; None: never."""
+    """A deadline of the C API: @timeout seconds from now; None: never."""
     if timeout is None or timeout == math.inf:
         return int(lib.SLUICE_NEVER)
     return int(lib.sluice_after(min(nanoseconds(timeout) or 0, (1 << 63) - 1)))
@@ -431,18 +430,18 @@ def fileno(file: File) -> int:
     return file if isinstance(file, int) else file.fileno()
 
 
-# What array calls the integers of C, and memoryview those of as many bytes.
+# The type codes of array for C integers, and of memoryview for integers of that size.
 _CODES = {"uint32_t": "I", "uint64_t": "Q"}
 _UNSIGNED, _SIGNED = "ILQ", "ilq"
 
 
 def integers(kind: str, values: Integers) -> Any:
-    """An array of C, for the time of a call. Memory that holds integers of this size is
-    used as it is, and all else is copied, by no loop of Python."""
+    """A C array, for the duration of a call. Memory that holds integers of this size is
+    used directly, and anything else is copied, without a loop in Python."""
     seen = _seen_as(kind, values)
     if seen is None:
         try:
-            # by iter(): of bytes it would not take the numbers
+            # by iter(): array takes bytes for raw memory, not for numbers
             numbers = iter(values)      # type: ignore[arg-type]
             seen = memoryview(array.array(_CODES[kind], numbers))
         except OverflowError as why:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Contexts, and operations that are under way in them."""
+"""Contexts, and pending operations in them."""
 
 import asyncio
 import contextlib
@@ -12,17 +12,17 @@ from ._handle import (File, OnRing, Ring, deadline, fileno, made, options,
 from .errors import checked, text
 from .memory import Memory, slice_of
 
-# What a cancelled operation may take of a loop's time before it is waited for.
+# Seconds that a loop gives a cancelled operation before it blocks for it.
 _GRACE = 1.0
 
 
 class Operation[T](OnRing):
-    """Something under way. Its value is of type T: `value = await operation`, or
+    """A pending operation. Its value is of type T: `value = await operation`, or
     `value = operation.wait()`.
 
-    It keeps the memory and the files that it uses. Closed, or dropped, before it is
-    done, it is cancelled, and the close waits until no device touches its memory any
-    more. What a file does not give back within a second is left behind: see
+    It keeps the memory and the files that it uses. If closed or dropped before it is
+    done, it is cancelled, and the close waits until no device accesses its memory any
+    more. A request that a file does not complete within a second is left behind: see
     Context.left_behind.
     """
 
@@ -30,7 +30,7 @@ class Operation[T](OnRing):
 
     def __init__(self, ring: Ring, raw: Any, take: Callable[[int], T],
                  keep: object = None) -> None:
-        """Of a handle of the C API: not for users."""
+        """From a handle of the C API: not for users."""
         self._own(ring, raw, lib.sluice_operation_free, keep)
         self._take = take
         self._taken = False
@@ -38,17 +38,17 @@ class Operation[T](OnRing):
         ring.drive()
 
     def poll(self) -> bool:
-        """Is it done? Takes in what has completed; does not wait."""
+        """Whether it is done. Takes in completions; does not wait."""
         return self._taken or checked(lib.sluice_operation_poll(self._raw)) == 1
 
     def _done(self) -> bool:
         return self._taken or checked(lib.sluice_operation_done(self._raw)) == 1
 
     def wait(self, timeout: float | None = None) -> T:
-        """Wait until it is done, for its value; again gives the same again.
+        """Wait until it is done, and return its value; a second call returns the same.
 
-        timeout: seconds; None: for ever.
-        InProgressError: it is not done in time, and goes on. Else its own error.
+        timeout: seconds; None: forever.
+        InProgressError: it is not done in time, and goes on. Otherwise its own error.
         Ctrl-C ends the wait, not the operation.
         """
         self._home.wait(self.poll, timeout)
@@ -60,18 +60,18 @@ class Operation[T](OnRing):
             checked(lib.sluice_operation_wait(self._raw, 0, value))
             self._value = self._take(value[0])
             self._taken = True
-            self.close()    # others may need its place
+            self.close()    # other operations may need its place
         return self._value
 
     def cancel(self) -> None:
         """Ask to stop it. It is done only when it says so, and may have succeeded.
-        That of a stream ends at once, and with it the sender or receiver."""
+        An operation of a stream ends at once, and with it the sender or receiver."""
         if not self._taken:
             checked(lib.sluice_operation_cancel(self._raw))
 
     def __await__(self) -> Generator[Any, None, T]:
-        """In asyncio. To cancel the task cancels the operation; the task ends when
-        nothing touches its memory any more."""
+        """In asyncio. Cancelling the task cancels the operation; the task ends when
+        nothing accesses its memory any more."""
         return self._settled().__await__()
 
     async def _settled(self) -> T:
@@ -98,7 +98,7 @@ def start[T](ring: Ring, take: Callable[[int], T], keep: object,
 
 
 def same(value: int) -> int:
-    """The value of C."""
+    """The value that C returned."""
     return value
 
 
@@ -109,10 +109,10 @@ def nothing(_: int) -> None:
 class Context(OnRing):
     """A context: one io_uring, and the only thing that waits.
 
-    operations: under way at once, at most; 1 to 65536
+    operations: in flight at once, at most; 1 to 65536
     UnsupportedError if this process may not have an io_uring.
 
-    It and all that is opened on it belong to the thread that opened it. Use one
+    It and everything opened on it belong to the thread that opened it. Use one
     context for each thread, or for each event loop. A forked child must not use it.
     """
 
@@ -126,9 +126,9 @@ class Context(OnRing):
         self._cdata = self._home.raw
 
     def wait(self, timeout: float | None = None) -> int:
-        """Take in what has completed; wait for something if nothing has.
+        """Take in completions; wait for one if there are none.
 
-        Returns how many operations completed, 0 if the time (seconds) is over.
+        Returns how many operations completed, 0 if the timeout (seconds) expired.
         """
         count = ffi.new("uint32_t *")
         raw = self._raw
@@ -141,24 +141,24 @@ class Context(OnRing):
         return int(count[0])
 
     def fileno(self) -> int:
-        """A descriptor that is readable when something has completed, for another
-        event loop: submit() before it waits, wait(0) when it is readable. A loop of
-        asyncio is served from the first operation that is started in it."""
+        """A descriptor that is readable when an operation has completed, for other event
+        loops: submit() before the loop waits, wait(0) when it is readable. An asyncio loop
+        is served from the first operation that is started in it."""
         return checked(lib.sluice_context_fd(self._raw))
 
     @property
     def left_behind(self) -> int:
-        """Reads, writes and syncs that were closed, and that their file still has: on
-        a network that is down, or a disk that hangs. Their memory is kept."""
+        """Reads, writes and syncs that were closed, but that their file has not completed:
+        on a network that is down, or a disk that hangs. Their memory is kept."""
         return checked(lib.sluice_context_left_behind(self._raw))
 
     def submit(self) -> None:
-        """Give the kernel what was started. Whatever waits does so by itself."""
+        """Submit the started operations to the kernel. Calls that wait do so themselves."""
         self._home.enter()
         self._home.submit()
 
     def read(self, file: File, to: Memory, offset: int | None = None) -> Operation[int]:
-        """Read from a file into memory. Value: bytes, as of read(2) fewer perhaps.
+        """Read from a file into memory. Value: bytes, perhaps fewer, as with read(2).
 
         file: stays open until it is done. offset: None: at the file's position.
         The operation's errors are InputError, with the number of errno.
@@ -167,7 +167,7 @@ class Context(OnRing):
 
     def write(self, file: File, from_: Memory,
               offset: int | None = None) -> Operation[int]:
-        """Write from memory to a file. As read(); its errors are OutputError."""
+        """Write from memory to a file. Like read(), but its errors are OutputError."""
         return self._transfer(lib.sluice_context_write, file, from_, offset)
 
     def _transfer(self, function: Callable[..., int], file: File, memory: Memory,
@@ -177,25 +177,25 @@ class Context(OnRing):
                      slice_of(memory), at)
 
     def sync(self, file: File) -> Operation[None]:
-        """Have all that was written to a file on its medium."""
+        """Get everything written to a file onto its medium."""
         return start(self._home, nothing, file, lib.sluice_context_sync, self._raw,
                      fileno(file))
 
     def ready(self, file: File, events: int) -> Operation[int]:
-        """Wait until events of a descriptor (select.POLLIN, ...) are there. Value:
-        which."""
+        """Wait for events of a descriptor (select.POLLIN, ...). Value: those that
+        occurred."""
         return start(self._home, same, file, lib.sluice_context_ready, self._raw,
                      fileno(file), events)
 
     def sleep(self, seconds: float) -> Operation[None]:
-        """Done after so many seconds."""
+        """Done after that many seconds."""
         return start(self._home, nothing, None, lib.sluice_context_sleep, self._raw,
                      deadline(seconds))
 
     @contextlib.contextmanager
     def chain(self, length: int) -> Iterator[None]:
-        """Let the reads, writes, syncs and batches that are started in the block begin
-        one after the other, each when the one before has succeeded in full:
+        """Run the reads, writes, syncs and batches that are started in the block one after
+        the other, each once the previous one has succeeded in full:
 
             with context.chain(3):
                 a = context.read(file, buffer)
@@ -203,12 +203,11 @@ class Context(OnRing):
                 c = context.write(other, buffer)
             c.wait()
 
-        Keep what is started: an operation that is dropped is cancelled, when the block
-        has ended. Nothing can be waited for in the block. To cancel an operation or to
-        open a device or a NIC there cuts the chain: what is started behind that raises
-        UsageError.
+        Keep the operations: a dropped one is cancelled when the block has ended. Nothing
+        can be waited for in the block. Cancelling an operation, or opening a device or a
+        NIC there, cuts the chain: operations started after that raise UsageError.
 
-        length: how many there will be, at most. If one fails, those behind it raise
+        length: how many operations, at most. If one fails, those after it raise
         OperationCancelledError. BusyError if a chain is open.
         """
         raw = self._raw
@@ -223,5 +222,5 @@ class Context(OnRing):
 
 
 def version() -> str:
-    """The version of libsluice that runs."""
+    """The version of the libsluice in use."""
     return text(lib.sluice_version())

@@ -18,7 +18,7 @@ from .memory import Buffer, Memory, slice_of, slices_of
 
 @dataclass(frozen=True, slots=True)
 class DeviceInfo:
-    """What a GPU is. Sizes in bytes."""
+    """Properties of a GPU. Sizes in bytes."""
 
     address: str
     """PCI: "0000:03:00.0\""""
@@ -29,7 +29,7 @@ class DeviceInfo:
     numa_node: int
     """-1: not known"""
     kfd_id: int
-    """amdkfd's gpu_id; 0: it does not know it"""
+    """amdkfd's gpu_id; 0: unknown to amdkfd"""
     vram_bytes: int
     visible_vram_bytes: int
     """within the CPU's reach"""
@@ -49,7 +49,7 @@ class Limits:
     bytes: int
     """moved by one batch"""
     queued_bytes: int
-    """under way on one engine"""
+    """in flight on one engine"""
     wait: float
     """seconds: all waits of a batch together"""
     fences: int
@@ -102,7 +102,7 @@ class Compare(enum.IntEnum):
 
 
 class Place(enum.IntEnum):
-    """How a batch is spread over engines: as the policy finds, back to back on one, or
+    """How a batch is spread over engines: as the policy decides, back to back on one, or
     in equal shares on all allowed ones."""
 
     AUTOMATIC = lib.SLUICE_PLACE_AUTOMATIC
@@ -111,9 +111,9 @@ class Place(enum.IntEnum):
 
 
 class Hint(enum.IntEnum):
-    """What matters of a batch: its end, bytes per second, or other batches. BACKGROUND is
-    one engine at low priority: it gets the batch when no batch of another priority is
-    ready, of any process."""
+    """What matters for a batch: its end, bytes per second, or other batches. BACKGROUND is
+    one engine at low priority: it gets the batch when no batch of another priority, from
+    any process, is ready."""
 
     LATENCY = lib.SLUICE_HINT_LATENCY
     BANDWIDTH = lib.SLUICE_HINT_BANDWIDTH
@@ -121,7 +121,7 @@ class Hint(enum.IntEnum):
 
 
 class RecordStatus(enum.IntEnum):
-    """What became of an operation of a batch. SKIPPED: behind a wait that gave up."""
+    """The result of an operation of a batch. SKIPPED: after a wait that gave up."""
 
     DONE = lib.SLUICE_RECORD_DONE
     SKIPPED = lib.SLUICE_RECORD_SKIPPED
@@ -130,25 +130,25 @@ class RecordStatus(enum.IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """What an engine noted of an operation: 64 bytes, see Batch.record()."""
+    """What an engine recorded of an operation: 64 bytes, see Batch.record()."""
 
     start: int
     """GPU clock counter"""
     end: int
     status: RecordStatus | None
-    """None: it has noted nothing yet"""
+    """None: nothing recorded yet"""
     engine: int
     """its instance"""
 
     @classmethod
     def read(cls, memory: Memory) -> Self:
-        """From memory that the CPU reaches."""
+        """Read it from memory that the CPU reaches."""
         begun, end, status, engine = struct.unpack_from("=Q24xQII", memory)
         return cls(begun, end, RecordStatus(status) if status else None, engine)
 
 
 def _each(sizes: Integers | SupportsIndex, count: int) -> Integers:
-    """One number is that of all."""
+    """One number applies to all."""
     try:
         return [operator.index(sizes)] * count      # type: ignore[arg-type]
     except TypeError:
@@ -157,15 +157,15 @@ def _each(sizes: Integers | SupportsIndex, count: int) -> Integers:
 
 class Batch(Bound):
     """Operations for the SDMA engines, to be run together. They run in any order and in
-    parallel until one behind a barrier, a wait or a signal (write, add): that one begins
-    after all before it have ended.
+    parallel, except that a wait, a signal (write, add), or an operation after a barrier
+    begins after all operations before it have ended.
 
     expected: how many operations it has room for; more may be added
 
-    It keeps the buffers that it names. It can be submitted again, or changed, when the
-    operation before is done. The first mistake in what was added is raised at once, by
-    all that is added later, by submit and by prepare, with the index of the operation
-    that was added wrongly; clear() forgets it. It belongs to the thread that made it.
+    It keeps the buffers that it names. It can be submitted again, or changed, once the
+    previous operation is done. The first mistake is raised at once, and by all that is
+    added later, by submit and by prepare, with the index of the operation at fault;
+    clear() forgets it. It belongs to the thread that made it.
     """
 
     __slots__ = ()
@@ -175,11 +175,11 @@ class Batch(Bound):
                   lib.sluice_batch_free)
 
     def clear(self) -> None:
-        """Make it empty, to be filled again."""
+        """Empty it, to be filled again."""
         checked(lib.sluice_batch_clear(self._raw))
 
     def copy(self, to: Memory, from_: Memory) -> None:
-        """Both have the same length, at any alignment."""
+        """Copy. Both have the same length, at any alignment."""
         checked(lib.sluice_batch_copy(self._raw, slice_of(to), slice_of(from_)))
 
     def copy_many(self, to: Memory, to_offsets: Integers, from_: Memory,
@@ -187,9 +187,9 @@ class Batch(Bound):
         """Many copies from one memory to another, each an operation: sizes[i] bytes at
         from_offsets[i] of the source go to to_offsets[i] of the target.
 
-        The arrays have the same length. NumPy's uint64 and array("Q") are used as they
-        are, other integers are copied. sizes: one number is that of all. UsageError, with
-        the index that the wrong one would have in the batch: none is added then.
+        The arrays have the same length. NumPy's uint64 and array("Q") are used directly,
+        other integers are copied. sizes: one number applies to all. UsageError, with the
+        index that the faulty one would have in the batch: none is added then.
         """
         there, here = integers("uint64_t", to_offsets), integers("uint64_t", from_offsets)
         count = len(there)
@@ -201,13 +201,13 @@ class Batch(Bound):
                                            slice_of(from_), here, each, count))
 
     def gather(self, to: Memory, parts: Sequence[Memory]) -> None:
-        """Copy scattered memory to one behind the other. Each part is an operation;
-        together they have as many bytes as to."""
+        """Copy scattered parts to one memory, one after the other. Each part is an
+        operation; together they have as many bytes as `to`."""
         checked(lib.sluice_batch_gather(self._raw, slice_of(to), slices_of(parts),
                                         len(parts)))
 
     def scatter(self, parts: Sequence[Memory], from_: Memory) -> None:
-        """The reverse."""
+        """The reverse of gather()."""
         checked(lib.sluice_batch_scatter(self._raw, slices_of(parts), len(parts),
                                          slice_of(from_)))
 
@@ -229,24 +229,24 @@ class Batch(Bound):
                                                 slice_of(from_), shape))
 
     def broadcast(self, to: Sequence[Memory], from_: Memory) -> None:
-        """The same bytes to 2 to 8 destinations of the same length."""
+        """Copy the same bytes to 2 to 8 destinations of the same length."""
         checked(lib.sluice_batch_broadcast(self._raw, slices_of(to), len(to),
                                            slice_of(from_)))
 
     def fill(self, to: Memory, value: int) -> None:
-        """Write the 32 bits of value again and again. The memory has any length and
+        """Fill with the 32 bits of value, repeated. The memory may have any length and
         alignment."""
         checked(lib.sluice_batch_fill(self._raw, slice_of(to),
                                       unsigned("value", value, 32)))
 
     def wait(self, word: Memory, how: Compare, value: int, *, mask: int = 0xffffffff,
              limit: float) -> None:
-        """Wait until (the 32 bits at word & mask) compare so with value.
+        """Wait until (the 32 bits at word & mask) compare to value as `how` says.
 
         word: 4 bytes, at a multiple of 4
-        value: no bit of it is outside of mask
-        limit: seconds, above 0; then the batch's operation raises DeadlineError, and
-        what is behind the wait does not run.
+        value: has no bits outside of mask
+        limit: seconds, above 0; after that the batch's operation raises DeadlineError,
+        and operations after the wait do not run.
         """
         checked(lib.sluice_batch_wait(self._raw, slice_of(word), how,
                                       unsigned("value", value, 32),
@@ -254,14 +254,14 @@ class Batch(Bound):
                                       unsigned("limit", nanoseconds(limit) or 0)))
 
     def write(self, word: Memory, value: int) -> None:
-        """Signal: write 64 bits, behind all before. word: 8 bytes, at a multiple of
-        8."""
+        """Signal: write 64 bits, after all earlier operations. word: 8 bytes, at a
+        multiple of 8."""
         checked(lib.sluice_batch_write(self._raw, slice_of(word),
                                        unsigned("value", value)))
 
     def add(self, word: Memory, value: int) -> None:
-        """Signal: add to 64 bits atomically, behind all before. word: 8 bytes, at a
-        multiple of 8."""
+        """Signal: add to 64 bits atomically, after all earlier operations. word: 8 bytes,
+        at a multiple of 8."""
         checked(lib.sluice_batch_add(self._raw, slice_of(word),
                                      unsigned("value", value)))
 
@@ -275,26 +275,26 @@ class Batch(Bound):
         checked(lib.sluice_batch_record(self._raw, slice_of(where)))
 
     def fault_in(self, yes: bool = True) -> None:
-        """Bring SVM memory that the engine cannot reach to where it can. Without it
+        """Bring SVM memory that the engine cannot reach to where it can. Without this,
         such memory is an error."""
         checked(lib.sluice_batch_fault_in(self._raw, yes))
 
     def place(self, how: Place, engines: int = 0) -> None:
-        """How to spread it. engines: mask of those allowed; 0: all."""
+        """How to spread it. engines: mask of the allowed ones; 0: all."""
         checked(lib.sluice_batch_place(self._raw, how, engines))
 
     def hint(self, how: Hint) -> None:
-        """Choose the placement, which place() changes again, and the priority. Batches of
-        both priorities are not ordered."""
+        """Choose the placement, which place() can change again, and the priority. Batches
+        of different priorities are not ordered."""
         checked(lib.sluice_batch_hint(self._raw, how))
 
     def after(self, sync_file: File) -> None:
-        """It begins when the fence of a sync_file has signaled, which may be closed
-        then. At most Limits.fences of them."""
+        """Begin when the fence of a sync_file has signaled. The file may then be closed. At
+        most Limits.fences of them."""
         checked(lib.sluice_batch_after(self._raw, fileno(sync_file)))
 
     def nonblocking(self, yes: bool = True) -> None:
-        """BusyError instead of waiting for room."""
+        """Raise BusyError instead of waiting for room."""
         checked(lib.sluice_batch_nonblocking(self._raw, yes))
 
     def __len__(self) -> int:
@@ -308,7 +308,7 @@ class Batch(Bound):
 
     @property
     def outcome(self) -> Outcome:
-        """Of the last submission, when its operation is done."""
+        """The outcome of the last submission, once its operation is done."""
         return Outcome(**values("outcome", lib.sluice_batch_outcome, self._raw))
 
 
@@ -318,11 +318,11 @@ class Prepared(OnRing):
     __slots__ = ()
 
     def __init__(self, ring: Ring, raw: Any) -> None:
-        """Of a handle of the C API: not for users."""
+        """From a handle of the C API: not for users."""
         self._own(ring, raw, lib.sluice_prepared_free)
 
     def run(self) -> Operation[int]:
-        """Runs go in the order of the calls, 64 at once at most. Value: bytes moved.
+        """Run it, in the order of the calls, at most 64 runs at once. Value: bytes moved.
         StaleError if a mapping that it names has changed: prepare it again."""
         return start(self._home, same, None, lib.sluice_prepared_run, self._raw)
 
@@ -336,8 +336,8 @@ class Device(OnRing):
     """A GPU of amdgpu.
 
     name: a PCI address, "0000:03:00.0", or an index, 0
-    DeviceError if there is none such, the user may not open it, or something else in the
-    process has its address space. HIP in the same process must be initialised before.
+    DeviceError if there is no such GPU, the user may not open it, or something else in the
+    process has its address space. HIP in the same process must be initialised first.
     """
 
     __slots__ = ()
@@ -348,7 +348,7 @@ class Device(OnRing):
 
     @property
     def info(self) -> DeviceInfo:
-        """What it is."""
+        """Its properties."""
         return DeviceInfo(**values("device_info", lib.sluice_device_get_info, self._raw))
 
     @property
@@ -382,14 +382,14 @@ class Device(OnRing):
                            unsigned("size", size), flags))
 
     def import_dmabuf(self, dmabuf: File) -> Buffer:
-        """Memory of another process or driver. The descriptor stays the caller's, who
-        may close it then. UsageError if it is no dma-buf; DeviceError if the GPU cannot
+        """Memory of another process or driver. The descriptor remains the caller's, who
+        may then close it. UsageError if it is not a dma-buf; DeviceError if the GPU cannot
         reach it."""
         return Buffer(made("buffer", lib.sluice_device_import, self._raw, fileno(dmabuf)))
 
     def attach(self, buffer: Buffer) -> None:
         """Let this GPU's engines reach a host, SVM or another GPU's buffer, where it is,
-        for the life of the buffer. Again does nothing.
+        for the life of the buffer. A second call does nothing.
 
         DeviceError if the driver refuses; UnsupportedError for SVM memory where amdkfd
         shares none with this GPU, or where batches go by AMDGPU_CS (Limits.command).
@@ -397,16 +397,16 @@ class Device(OnRing):
         checked(lib.sluice_device_attach(self._raw, buffer._raw))
 
     def prefetch(self, memory: Memory) -> None:
-        """Move SVM memory to video memory: all pages that it touches. It waits for that,
-        and tries for about a second.
+        """Move SVM memory to video memory: all pages that it touches. The call waits for
+        that, and tries for about a second.
 
-        UsageError if it is no SVM memory; DeviceError if pages stay behind, as somebody
-        holds them or there is no room.
+        UsageError if it is not SVM memory; DeviceError if pages stay behind, because they
+        are in use or there is no room.
         """
         checked(lib.sluice_device_prefetch(self._raw, slice_of(memory)))
 
     def bring_back(self, memory: Memory) -> None:
-        """Move SVM memory back to the host. As prefetch()."""
+        """Move SVM memory back to the host. Like prefetch()."""
         checked(lib.sluice_device_bring_back(self._raw, slice_of(memory)))
 
     def submit(self, batch: Batch) -> Operation[int]:
@@ -420,14 +420,14 @@ class Device(OnRing):
                      batch._raw)
 
     def prepare(self, batch: Batch) -> Prepared:
-        """Check a batch and build its packets once, to run it often. The batch may go or
-        change then. UnsupportedError on a kernel without batches."""
+        """Check a batch and build its packets once, to run it often. The batch may then be
+        freed or changed. UnsupportedError on a kernel without batches."""
         raw = made("prepared", lib.sluice_device_prepare, self._raw, batch._raw)
         return Prepared(self._home, raw)
 
 
 def devices() -> list[DeviceInfo]:
-    """All GPUs of amdgpu, by address in order: the index is a name of Device."""
+    """All GPUs of amdgpu, in order of address: the index is a name for Device."""
     count = ffi.new("uint32_t *")
     checked(lib.sluice_device_count(count))
     return [DeviceInfo(**values("device_info", lib.sluice_device_info_at, index))

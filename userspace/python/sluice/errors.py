@@ -12,7 +12,7 @@ class Error(OSError):
 
     code       the kind of failure, a word of the C API: "timeout"
     errno      the number of errno that the C function returned, positive
-    system_errno   that of the system call behind it, or 0
+    system_errno   that of the failed system call, or 0
     index      of the element at fault, e.g. the operation of a batch, or None
     where      the thing that failed: a file, a device, a peer
     message    "where: what is wrong with it"
@@ -38,23 +38,23 @@ class Error(OSError):
 
 
 class SystemCallError(Error):
-    """A system call failed, and no other class is about it."""
+    """A system call failed, and no other class fits."""
 
 
 class UsageError(Error, ValueError):
-    """What was asked for makes no sense; the message names the argument."""
+    """The request makes no sense; the message names the argument."""
 
     code = "usage"
 
 
 class InputError(Error):
-    """A file that is read."""
+    """An error of a file that is read."""
 
     code = "input"
 
 
 class OutputError(Error):
-    """A file that is written."""
+    """An error of a file that is written."""
 
     code = "output"
 
@@ -78,13 +78,13 @@ class NoPathError(Error):
 
 
 class BusyError(Error):
-    """Too much is under way; the same may do later."""
+    """Too much is in flight; the same call may succeed later."""
 
     code = "busy"
 
 
 class StaleError(Error):
-    """What it was prepared for is not there any more."""
+    """What it was prepared for no longer exists."""
 
     code = "stale"
 
@@ -102,7 +102,7 @@ class PeerError(Error):
 
 
 class DeniedError(Error, PermissionError):
-    """The peer did not prove that it may."""
+    """The peer did not prove that it has permission."""
 
     code = "denied"
 
@@ -114,7 +114,7 @@ class ProtocolError(Error):
 
 
 class DeadlineError(Error, TimeoutError):
-    """Given up for lack of time."""
+    """Gave up for lack of time."""
 
     code = "timeout"
 
@@ -124,7 +124,7 @@ class InProgressError(DeadlineError):
 
 
 class OperationCancelledError(Error):
-    """Somebody cancelled it. (Where a task is cancelled: asyncio.CancelledError.)"""
+    """It was cancelled. (Where a task is cancelled: asyncio.CancelledError.)"""
 
     code = "cancelled"
 
@@ -144,7 +144,7 @@ _BY_CODE: dict[str, type[Error]] = {
 
 
 def text(of: Any) -> str:
-    """Text of C."""
+    """A C string as text."""
     return str(ffi.string(of).decode("utf-8", "replace"))
 
 
@@ -160,7 +160,7 @@ def last_error() -> Error:
 
 
 def checked(returned: int) -> int:
-    """What a function of the C API returned; negative: its error is raised."""
+    """The return value of a function of the C API; if negative, its error is raised."""
     if returned < 0:
         raise last_error()
     return returned

@@ -16,11 +16,11 @@ from .processes import Processes
 
 
 class Variant(enum.IntEnum):
-    """What the data of a collective go by. The names are DMA-Latte's (arXiv
+    """How the data of a collective move. The names are DMA-Latte's (arXiv
     2511.06605)."""
 
     AUTOMATIC = lib.SLUICE_VARIANT_AUTOMATIC
-    """what is quickest for this operation and size"""
+    """the fastest for this operation and size"""
     PCPY = lib.SLUICE_VARIANT_PCPY
     """a copy for each destination, each on its own engine"""
     BCST = lib.SLUICE_VARIANT_BCST
@@ -57,20 +57,20 @@ def _moved_by(raw: Any, rank: int) -> int:
 
 
 class CollectiveRun(Operation[int]):
-    """A collective under way: Collective.run(). Value: the bytes that all ranks have
+    """A run of a collective: Collective.run(). Value: the bytes that all ranks have
     moved. It is done when all ranks are, and raises the error of the first rank that
-    has one, whose index is the rank. Another process that does not say how its part
-    ended, for as long as the `patience` of Processes, has a DeadlineError."""
+    has one, with that rank as index. If another process does not tell how its part
+    ended within the `patience` of Processes, the error is DeadlineError."""
 
     __slots__ = ("_moved", "_ranks")
 
     def __init__(self, ring: Ring, raw: Any, ranks: int) -> None:
-        """Of a handle of the C API: not for users."""
+        """From a handle of the C API: not for users."""
         moved: list[int] = []
 
         def take(value: int) -> int:
-            # It is closed after this. That knows nothing of the run, which would
-            # keep itself.
+            # It is closed after this. This function must not refer to the run, which
+            # would keep itself.
             moved.extend(_moved_by(raw, rank) for rank in range(ranks))
             return value
 
@@ -80,29 +80,29 @@ class CollectiveRun(Operation[int]):
 
     def of(self, rank: int) -> int:
         """The bytes that a rank has moved to others, or its error; InProgressError while
-        it is under way."""
+        it is running."""
         if not 0 <= rank < self._ranks:
             raise ValueError(f"rank {rank}, it has {self._ranks}")
         return self._moved[rank] if self._taken else _moved_by(self._raw, rank)
 
 
 class Collective(OnRing):
-    """A collective that was prepared, to run often: of a Group, which it may outlive. It
-    keeps the memory that it names."""
+    """A collective of a Group, prepared to run often. It may outlive the group, and keeps
+    the memory that it names."""
 
     __slots__ = ("_ranks",)
 
     def __init__(self, ring: Ring, raw: Any, ranks: int) -> None:
-        """Of a handle of the C API: not for users."""
+        """From a handle of the C API: not for users."""
         self._own(ring, raw, lib.sluice_collective_free)
         self._ranks = ranks
 
     def run(self) -> CollectiveRun:
-        """Begin on all GPUs, by one system call.
+        """Start on all GPUs with one system call.
 
-        Runs are not ordered: wait for one before the next, if that one uses its memory.
-        Of a prelaunched one, one run may be under way: BusyError. StaleError if memory was
-        unmapped.
+        Runs are not ordered: wait for one before you start another that uses its memory. A
+        prelaunched collective can have one run in flight: BusyError. StaleError if memory
+        was unmapped.
         """
         raw = made("operation", lib.sluice_collective_run, self._raw)
         return CollectiveRun(self._home, raw, self._ranks)
@@ -114,27 +114,27 @@ class Collective(OnRing):
 
     @property
     def variant(self) -> Variant:
-        """Which it is; never AUTOMATIC."""
+        """The variant in use; never AUTOMATIC."""
         return Variant(checked(lib.sluice_collective_variant(self._raw)))
 
     @property
     def bytes(self) -> int:
-        """What a run moves, of all ranks: each destination counts, and swaps twice."""
+        """What a run moves, over all ranks: each destination counts, and swaps twice."""
         return int(lib.sluice_collective_bytes(self._raw))
 
 
 class Group(OnRing):
-    """GPUs of this host, opened on one context: 1 to 8. The place of a GPU is its rank.
+    """GPUs of this host, opened on one context: 1 to 8. The position of a GPU is its rank.
 
-    Each operation is prepared, and run by Collective.run(). Memory of any kind will do, and
-    is attached to the GPUs that use it. What is for a rank is in its place of a sequence. A
+    Each operation is prepared, and then run by Collective.run(). Memory may be of any
+    kind, and is attached to the GPUs that use it. Sequences have one entry per rank. A
     block is what one rank has for another; blocks are in the order of ranks.
 
     how        UsageError if the operation does not have this variant
     prelaunch  let the engines hold a run until Collective.release()
     hold       seconds that they hold it at most, then DeadlineError; None: Limits.wait
-    UsageError: sizes that differ, memory that overlaps other than told; its index is the
-    rank at fault. UnsupportedError on a kernel that cannot prepare batches.
+    UsageError: sizes that differ, memory that overlaps other than described; its index is
+    the rank at fault. UnsupportedError on a kernel that cannot prepare batches.
     """
 
     __slots__ = ()
@@ -148,13 +148,14 @@ class Group(OnRing):
     def shared(cls, gpu: Device, processes: Processes) -> Self:
         """A group whose ranks are processes.
 
-        Each calls the same methods in the same order, with memory of the same sizes at the
-        same places. What takes memory of a rank takes a part of what Processes.exchange()
-        has given for it. To prepare a collective waits for all; run() waits for nobody, and
-        writes to the others' memory: Processes.barrier() tells that they expect it. One run
-        is under way at a time. A rank that ends is PeerLostError for the others, and one that
-        cannot prepare is told to them. What Python itself finds wrong (a number of ranks,
-        closed memory), they do not hear of: they wait. UsageError while a chain is open.
+        Each process calls the same methods in the same order, with memory of the same
+        sizes in the same places. An argument for the memory of a rank takes a part of the
+        buffer that Processes.exchange() returned for it. Preparing a collective waits for
+        all; run() waits for none, and writes to the others' memory: Processes.barrier()
+        tells that they expect it. One run is in flight at a time. A rank that ends is
+        PeerLostError for the others, and they are told of one that cannot prepare. They are
+        not told of errors that Python itself finds (a number of ranks, closed memory): they
+        wait. UsageError while a chain is open.
 
         gpu: of this process, opened on the context of `processes`.
         """
@@ -165,13 +166,13 @@ class Group(OnRing):
 
     @property
     def ranks(self) -> int:
-        """How many."""
+        """The number of ranks."""
         return int(lib.sluice_group_ranks(self._raw))
 
     def all_gather(self, to: Sequence[Memory], from_: Sequence[Memory], *,
                    how: Variant = Variant.AUTOMATIC, prelaunch: bool = False,
                    hold: float | None = None) -> Collective:
-        """Each rank's block to its place in the memory of each rank.
+        """Copy each rank's block to its place in the memory of each rank.
         In place: from_[r] may be block r of to[r]. Variants PCPY, BCST, B2B."""
         return self._prepare(lib.sluice_group_all_gather, self._each(to),
                              self._each(from_), how=how, prelaunch=prelaunch, hold=hold)
@@ -179,7 +180,7 @@ class Group(OnRing):
     def all_to_all(self, to: Sequence[Memory], from_: Sequence[Memory], *,
                    how: Variant = Variant.AUTOMATIC, prelaunch: bool = False,
                    hold: float | None = None) -> Collective:
-        """Block j of rank i to block i of rank j.
+        """Copy block j of rank i to block i of rank j.
         In place: both may be the same for all ranks, then SWAP; else PCPY, B2B."""
         return self._prepare(lib.sluice_group_all_to_all, self._each(to),
                              self._each(from_), how=how, prelaunch=prelaunch, hold=hold)
@@ -187,7 +188,7 @@ class Group(OnRing):
     def broadcast(self, root: int, memory: Sequence[Memory], *,
                   how: Variant = Variant.AUTOMATIC, prelaunch: bool = False,
                   hold: float | None = None) -> Collective:
-        """What the root has in its memory to that of all others: always in place.
+        """Copy the root's memory to that of all others: always in place.
         Variants PCPY, BCST, B2B."""
         return self._prepare(lib.sluice_group_broadcast, root, self._each(memory),
                              how=how, prelaunch=prelaunch, hold=hold)
@@ -195,7 +196,7 @@ class Group(OnRing):
     def gather(self, root: int, to: Memory, from_: Sequence[Memory], *,
                how: Variant = Variant.AUTOMATIC, prelaunch: bool = False,
                hold: float | None = None) -> Collective:
-        """Each rank's block to its place in the memory of the root.
+        """Copy each rank's block to its place in the memory of the root.
         In place: from_[root] may be its block. Variants PCPY, B2B."""
         return self._prepare(lib.sluice_group_gather, root, slice_of(to),
                              self._each(from_), how=how, prelaunch=prelaunch, hold=hold)
@@ -203,7 +204,7 @@ class Group(OnRing):
     def scatter(self, root: int, to: Sequence[Memory], from_: Memory, *,
                 how: Variant = Variant.AUTOMATIC, prelaunch: bool = False,
                 hold: float | None = None) -> Collective:
-        """Each block of the root's memory to its rank.
+        """Copy each block of the root's memory to its rank.
         In place: to[root] may be its block. Variants PCPY, B2B."""
         return self._prepare(lib.sluice_group_scatter, root, self._each(to),
                              slice_of(from_), how=how, prelaunch=prelaunch, hold=hold)

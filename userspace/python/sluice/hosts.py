@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Collectives over several hosts: SDMA engines inside of each, and the user's transport,
+"""Collectives over several hosts: SDMA engines inside each, and the user's transport,
 such as MPI, between them."""
 
 import abc
@@ -15,52 +15,52 @@ from .memory import Buffer, Memory, Slice, slice_of
 
 
 class HostTransport(abc.ABC):
-    """How memory gets from host to host, by somebody else, such as mpi4py.
+    """How memory gets from host to host, by a transport such as mpi4py.
 
     All hosts make the same calls in the same order. A method returns when its memory is
-    right here and may be used again. What it raises, the call of the library raises. After
-    that hosts may be at different calls: all make the group anew.
+    correct here and may be used again. An exception that it raises is raised by the library
+    call. After that, hosts may be at different calls: all must make the group anew.
 
-    Memory is the leader's, or host memory of the library. Parts for each host are in the
-    order of hosts, of one size. What is a host's own is where it should be, and need not be
+    Memory is the leader's, or host memory of the library. Parts for the hosts are in the
+    order of hosts, and of one size. A host's own part is already in place, and need not be
     moved. Methods must not use the group.
     """
 
     @property
     @abc.abstractmethod
     def hosts(self) -> int:
-        """How many."""
+        """The number of hosts."""
 
     @property
     @abc.abstractmethod
     def host(self) -> int:
-        """This one; 0 to `hosts` - 1."""
+        """This host; 0 to `hosts` - 1."""
 
     @abc.abstractmethod
     def all_gather(self, all_: Slice) -> None:
-        """`all_` has a part for each host. Each host's own to all others."""
+        """`all_` has a part for each host. Copy each host's own part to all others."""
 
     @abc.abstractmethod
     def all_to_all(self, to: Slice, from_: Slice) -> None:
-        """Both have a part for each host. That of host h in `from_` to the part of this host
-        in `to` there."""
+        """Both have a part for each host. Copy the part of host h in `from_` to the part of
+        this host in `to` there."""
 
     @abc.abstractmethod
     def broadcast(self, root: int, memory: Slice) -> None:
-        """What host `root` has in `memory` to that of all others."""
+        """Copy `memory` of host `root` to that of all others."""
 
     @abc.abstractmethod
     def gather(self, root: int, memory: Slice) -> None:
         """`memory` has a part for each host on host `root`, and is one part on all others,
-        which goes to the root."""
+        which is copied to the root."""
 
     @abc.abstractmethod
     def scatter(self, root: int, memory: Slice) -> None:
-        """The same the other way: each part of the root to its host."""
+        """The reverse of gather(): copy each part of the root to its host."""
 
 
 class _Calls:
-    """A transport, as functions of C, and what the last of them has raised."""
+    """A transport, as C functions, and the exception that the last one raised."""
 
     def __init__(self, transport: HostTransport) -> None:
         self._transport = transport
@@ -71,7 +71,7 @@ class _Calls:
                            user=self._handle, **functions)
 
     def call(self, name: str, *args: Any) -> int:
-        """One of them. C knows numbers only."""
+        """Call one of them. C only knows numbers."""
         try:
             getattr(self._transport, name)(*map(_seen, args))
         except BaseException as why:    # raised again by checked()
@@ -91,7 +91,7 @@ class _Calls:
 
 
 def _seen(argument: Any) -> Any:
-    """A slice of C as the memory that it is."""
+    """A slice of C as its memory."""
     if isinstance(argument, int):
         return argument
     memory = Buffer(made("buffer", lib.sluice_buffer_dup, argument.buffer))
@@ -111,24 +111,24 @@ for _name in _FUNCTIONS:
 
 
 class HostCollective(OnRing):
-    """A collective that is prepared on all hosts: of a HostGroup, which it may outlive. It
+    """A collective of a HostGroup, prepared on all hosts. It may outlive the group, and
     keeps the memory that it names."""
 
     __slots__ = ("_calls",)
 
     def __init__(self, ring: Ring, raw: Any, calls: _Calls) -> None:
-        """Of a handle of the C API: not for users."""
+        """From a handle of the C API: not for users."""
         self._own(ring, raw, lib.sluice_host_collective_free, calls)
         self._calls = calls
 
     def run(self) -> int:
-        """Do it, and wait for it: over when the GPUs of this host have what is for them.
-        All hosts must call it. The bytes that GPUs of this host have moved.
+        """Run it, and wait until the GPUs of this host have their data. All hosts must call
+        it. Returns the bytes that GPUs of this host have moved.
 
-        An error of a GPU of this host has its rank as index. If it comes before the hosts
-        exchange, all others raise PeerError with this host as index; after that they have
-        what is for them, and do not hear of it. ProtocolError: a host runs another
-        collective. UsageError while a chain is open. Other errors are the transport's.
+        An error of a GPU of this host has its rank as index. If it occurs before the hosts
+        exchange data, all others raise PeerError with this host as index; after that, they
+        have their data, and are not told. ProtocolError: a host runs another collective.
+        UsageError while a chain is open. Other errors are the transport's.
         """
         moved = ffi.new("uint64_t *")
         self._calls.checked(lib.sluice_host_collective_run, self._raw, moved)
@@ -136,22 +136,20 @@ class HostCollective(OnRing):
 
 
 class HostGroup(OnRing):
-    """The same number of GPUs on each of one host or more. A rank among all is that of its
-    host's group, behind those of the hosts before.
+    """The same number of GPUs on each of one host or more. Ranks of all hosts are numbered
+    one host's group after the other, in the order of hosts.
 
-    local      all GPUs of this process, which is its host's only one
-    transport  no other group's
+    local      all GPUs of this process, which is the only one of its host
+    transport  not that of another group
     leader     rank of `local` whose memory the transport works on
 
     Sequences have memory of each rank of this host, and all hosts have the same sizes.
-    Variants are chosen automatically. `staging` is memory of the leader, where what goes to
-    other hosts and comes from them is in between; no other memory of the operation may
-    overlap it.
-    UsageError: a mistake in this call; its index is the rank of this host. All hosts hear of
-    it: if another host has failed it is PeerError, if it prepares something else
-    ProtocolError, with that host as index. No host has the collective then. What Python
-    itself finds wrong (a number of ranks, closed memory), the others do not hear of: they
-    wait.
+    Variants are chosen automatically. `staging` is memory of the leader, for data on the
+    way to and from other hosts; no other memory of the operation may overlap it.
+    UsageError: a mistake in this call; its index is the rank of this host. All hosts are
+    told: PeerError if another host has failed, ProtocolError if it prepares something
+    else, with that host as index. No host has the collective then. The others are not
+    told of errors that Python itself finds (a number of ranks, closed memory): they wait.
     """
 
     __slots__ = ("_calls", "_local")
@@ -165,45 +163,45 @@ class HostGroup(OnRing):
 
     @property
     def ranks(self) -> int:
-        """Of all hosts."""
+        """The number of ranks of all hosts."""
         return int(lib.sluice_host_group_ranks(self._raw))
 
     @property
     def first_rank(self) -> int:
-        """Of this host."""
+        """The first rank of this host."""
         return int(lib.sluice_host_group_first_rank(self._raw))
 
     def all_gather(self, to: Sequence[Memory], from_: Sequence[Memory]) -> HostCollective:
-        """Each rank's block to its place in the memory of each rank, on all hosts.
+        """Copy each rank's block to its place in the memory of each rank, on all hosts.
         In place: from_[r] may be its block of to[r]."""
         return self._prepare(lib.sluice_host_group_all_gather, self._each(to),
                              self._each(from_))
 
     def all_to_all(self, to: Sequence[Memory], from_: Sequence[Memory],
                    staging: Memory) -> HostCollective:
-        """Block j of rank i to block i of rank j, on all hosts.
+        """Copy block j of rank i to block i of rank j, on all hosts.
         In place: both may be the same for all ranks of this host.
-        staging: as large as all of both together."""
+        staging: as large as all of `to` and `from_` together."""
         return self._prepare(lib.sluice_host_group_all_to_all, self._each(to),
                              self._each(from_), slice_of(staging))
 
     def broadcast(self, root: int, memory: Sequence[Memory]) -> HostCollective:
-        """What rank `root` of all has in its memory to that of all others."""
+        """Copy the memory of rank `root` of all to that of all others."""
         return self._prepare(lib.sluice_host_group_broadcast, root, self._each(memory))
 
     def gather(self, root: int, to: Memory | None, from_: Sequence[Memory],
                staging: Memory | None = None) -> HostCollective:
-        """Each rank's block to its place in the memory of rank `root` of all.
+        """Copy each rank's block to its place in the memory of rank `root` of all.
         In place: the root's block may be its place.
-        to: of the root; None on other hosts. staging: as large as `to` on the root's host,
-        None if the root is its leader; as all of `from_` on other hosts."""
+        to: on the root's host; None on other hosts. staging: as large as `to` on the root's
+        host, None if the root is its leader; as large as all of `from_` on other hosts."""
         return self._prepare(lib.sluice_host_group_gather, root, _maybe(to),
                              self._each(from_), _maybe(staging))
 
     def scatter(self, root: int, to: Sequence[Memory], from_: Memory | None,
                 staging: Memory | None = None) -> HostCollective:
-        """Each block of the memory of rank `root` of all to its rank: gather() the other
-        way."""
+        """Copy each block of the memory of rank `root` of all to its rank: the reverse of
+        gather()."""
         return self._prepare(lib.sluice_host_group_scatter, root, self._each(to),
                              _maybe(from_), _maybe(staging))
 

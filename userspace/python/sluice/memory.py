@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Memory: buffers, parts of them, and how others of the process see it."""
+"""Memory: buffers, parts of them, and how other libraries of the process see it."""
 
 import ctypes
 import enum
@@ -22,7 +22,7 @@ class MemoryKind(enum.IntEnum):
     SVM = lib.SLUICE_MEMORY_SVM
     """the same, shared with a GPU: it moves there and back"""
     VRAM = lib.SLUICE_MEMORY_VRAM
-    """video memory, or what a dma-buf gave"""
+    """video memory, or memory of a dma-buf"""
 
 
 class _Seen:
@@ -30,15 +30,15 @@ class _Seen:
 
     Bytes are uint8 of shape (length,), writable. A view keeps the memory, whatever is
     closed. DLPack's device is (1, 0), the CPU: for video memory, too, if the CPU
-    reaches it. Video memory is no kDLROCM tensor: it is mapped where this library's
-    engines reach it, and a kernel of HIP would fault there. export() gives HIP a
+    reaches it. Video memory is not a kDLROCM tensor: it is mapped where this library's
+    engines reach it, and a HIP kernel would fault there. export() gives HIP a
     dma-buf of it.
     """
 
     __slots__ = ()
 
     def _bytes(self) -> Any:
-        """They keep the memory."""
+        """Bytes that keep the memory."""
         raise NotImplementedError
 
     def __buffer__(self, flags: int) -> memoryview:
@@ -47,8 +47,8 @@ class _Seen:
         except OSError as why:
             raise BufferError(str(why)) from why
 
-    # It has to be there: without it numpy.frombuffer() keeps this object only, which may
-    # be closed, and not the view of it.
+    # Required: without it numpy.frombuffer() keeps only this object, which may be closed,
+    # and not the view of it.
     def __release_buffer__(self, seen: memoryview) -> None:
         seen.release()
 
@@ -60,8 +60,8 @@ class _Seen:
                    max_version: tuple[int, int] | None = None,
                    dl_device: tuple[int, int] | None = None,
                    copy: bool | None = None) -> CapsuleType:
-        """For from_dlpack() of others. BufferError for what is not supported: memory
-        that the CPU does not reach, a copy, a stream, another device."""
+        """For from_dlpack() of other libraries. BufferError for what is not supported:
+        memory that the CPU does not reach, a copy, a stream, another device."""
         if copy:
             raise BufferError("sluice: no copy is made: clone what you took")
         if stream is not None:
@@ -88,7 +88,7 @@ class Buffer(Handle, _Seen):
     __slots__ = ("_size",)
 
     def __init__(self, raw: Any) -> None:
-        """Of a handle of the C API: not for users."""
+        """From a handle of the C API: not for users."""
         self._cdata = adopt(raw, lib.sluice_buffer_free)
         self._size = int(lib.sluice_buffer_size(raw))
 
@@ -97,8 +97,8 @@ class Buffer(Handle, _Seen):
              small_pages: bool = False) -> Self:
         """Zeroed memory of the process.
 
-        size: bytes; whole pages are taken. numa_node: near this one.
-        small_pages: do not ask for huge ones.
+        size: bytes; rounded up to whole pages. numa_node: near this node.
+        small_pages: do not ask for huge pages.
         UsageError, DeviceError (there is no such node), SystemCallError with ENOMEM.
         """
         flags = (lib.SLUICE_HOST_ON_NODE if numa_node is not None else 0) | \
@@ -121,8 +121,8 @@ class Buffer(Handle, _Seen):
 
     @property
     def address(self) -> int:
-        """Its address for the CPU, good as long as the buffer; GPUs see it at the same
-        one. UnsupportedError: the CPU does not reach it."""
+        """Its address for the CPU, valid as long as the buffer; GPUs use the same one.
+        UnsupportedError: the CPU does not reach it."""
         return int(ffi.cast("uintptr_t", _map(self._raw)))
 
     def __getitem__(self, part: slice) -> "Slice":
@@ -141,8 +141,8 @@ class Buffer(Handle, _Seen):
         return int(fd[0])
 
     def verify_node(self, node: int) -> None:
-        """Are all its pages on a NUMA node? DeviceError, with the index of the first
-        that is not."""
+        """Check that all its pages are on a NUMA node. DeviceError, with the index of the
+        first that is not."""
         checked(lib.sluice_buffer_verify_node(self._raw, node))
 
     def _bytes(self) -> Any:
@@ -159,7 +159,7 @@ class Slice(_Seen):
     __slots__ = ("_buffer", "_length", "_offset")
 
     def __init__(self, buffer: Buffer, offset: int, length: int) -> None:
-        # of Python: NumPy's wrap around
+        # as integers of Python: NumPy's wrap around
         offset, length = operator.index(offset), operator.index(length)
         if offset < 0 or length < 0 or offset + length > len(buffer):
             raise ValueError(f"{length} bytes at {offset} are outside of the buffer of "
@@ -170,7 +170,7 @@ class Slice(_Seen):
 
     @property
     def buffer(self) -> Buffer:
-        """What it is a part of."""
+        """The buffer that it is a part of."""
         return self._buffer
 
     @property
@@ -237,7 +237,7 @@ def _map(raw: Any) -> Any:
 
 
 def _keep(_raw: Any, _address: Any) -> None:
-    """The end of what had the handle, or handles."""
+    """The destructor of an object that keeps a handle, or several."""
 
 
 def view(raw: Any, offset: int, length: int) -> Any:
@@ -246,7 +246,7 @@ def view(raw: Any, offset: int, length: int) -> Any:
     return ffi.gc(bytes_, partial(_keep, raw))
 
 
-# DLPack. A consumer ends what it took in any thread, by the deleter.
+# DLPack. A consumer frees what it took in any thread, by the deleter.
 
 _CPU = (1, 0)       # kDLCPU
 _UNSIGNED = 1       # kDLUInt
@@ -279,7 +279,7 @@ def _capsule(memory: Any, versioned: bool) -> CapsuleType:
 
 
 def _let_go(tensor: Any) -> None:
-    """Of the deleter, in any thread."""
+    """Called by the deleter, in any thread."""
     _taken.pop(int(ffi.cast("uintptr_t", tensor)), None)
 
 

@@ -17,13 +17,13 @@ MAX_MESSAGE = int(lib.SLUICE_MAX_MESSAGE)
 
 @dataclass(frozen=True, slots=True)
 class NicInfo:
-    """What an RDMA device is."""
+    """Properties of an RDMA device."""
 
     name: str
     """"mlx5_0", "rxe0\""""
     driver: str
     address: str
-    """PCI; empty: it is made of software"""
+    """PCI; empty: a software device"""
     interface: str
     """network interface of port 1, if any"""
     numa_node: int
@@ -57,7 +57,7 @@ def nics() -> list[NicInfo]:
 
 def _endpoint_options(token: str | bytes | None, messages: int | None, depth: int | None,
                       silence: float | None) -> tuple[Any, Any]:
-    """And the token, which it does not keep."""
+    """The options, and the token, which they do not keep."""
     for name, value in ("messages", messages), ("depth", depth), ("silence", silence):
         positive(name, value)
     secret = token.encode() if isinstance(token, str) else token
@@ -68,13 +68,13 @@ def _endpoint_options(token: str | bytes | None, messages: int | None, depth: in
 
 
 class Endpoint(OnRing):
-    """A connection to a peer: Nic.connect() and Listener.accept() make it. A stream keeps
+    """A connection to a peer, made by Nic.connect() or Listener.accept(). A stream keeps
     it."""
 
     __slots__ = ()
 
     def __init__(self, ring: Ring, raw: Any) -> None:
-        """Of a handle of the C API: not for users."""
+        """From a handle of the C API: not for users."""
         self._own(ring, raw, lib.sluice_endpoint_close)
 
     @property
@@ -83,14 +83,14 @@ class Endpoint(OnRing):
         return text(lib.sluice_endpoint_peer(self._raw))
 
     def alive(self) -> None:
-        """It is up; else this raises the error that ended it."""
+        """Check that it is up; if not, the error that ended it is raised."""
         checked(lib.sluice_endpoint_alive(self._raw))
 
     def send(self, message: bytes | bytearray | memoryview) -> Operation[None]:
         """Send a message of MAX_MESSAGE bytes at most; it is copied. Done when the
-        peer's card has it. Not where a stream goes.
+        peer's card has it. Not for an endpoint with a stream.
 
-        UsageError, BusyError (as many are under way as may be).
+        UsageError, BusyError (no more may be in flight).
         """
         with ffi.from_buffer(message) as data:
             return start(self._home, nothing, None, lib.sluice_endpoint_send, self._raw,
@@ -112,17 +112,17 @@ class Listener(OnRing):
     __slots__ = ()
 
     def __init__(self, ring: Ring, raw: Any) -> None:
-        """Of a handle of the C API: not for users."""
+        """From a handle of the C API: not for users."""
         self._own(ring, raw, lib.sluice_listener_close)
 
     @property
     def port(self) -> int:
-        """What it listens on."""
+        """The port that it listens on."""
         return int(lib.sluice_listener_port(self._raw))
 
     def accept(self) -> Operation[Endpoint]:
         """Wait for a peer that proves that it knows the token; others are turned away,
-        and do not end the wait. DeadlineError: it came and went."""
+        and do not end the wait. DeadlineError: the peer came and went."""
         return start(self._home, partial(_accepted, self), None,
                      lib.sluice_listener_arrival, self._raw)
 
@@ -134,8 +134,8 @@ def _accepted(door: Listener, _: int) -> Endpoint:
 class Nic(OnRing):
     """An RDMA device.
 
-    name: "rxe0"; None: the only one that there is, else UsageError names them
-    DeviceError if there is none such.
+    name: "rxe0"; None: the only device; if there are several, UsageError names them
+    DeviceError if there is no such device.
     """
 
     __slots__ = ()
@@ -146,7 +146,7 @@ class Nic(OnRing):
 
     @property
     def info(self) -> NicInfo:
-        """What it is."""
+        """Its properties."""
         return _info(values("nic_info", lib.sluice_nic_get_info, self._raw))
 
     def connect(self, host: str, port: int, *, token: str | bytes | None = None,
@@ -154,15 +154,15 @@ class Nic(OnRing):
                 depth: int | None = None,
                 silence: float | None = None) -> Operation[Endpoint]:
         """Connect to a listener by rdma_cm; tries all addresses of host, again and again
-        where nobody listens yet.
+        while there is no listener yet.
 
-        token      what both sides have to know, at most 1024 bytes; not sent in the
-                   clear. Let it be long and random
-        timeout    seconds for all of it; None: for ever
+        token      a secret that both sides must know, at most 1024 bytes; not sent in the
+                   clear. It should be long and random
+        timeout    seconds for all of it; None: forever
         messages   of the peer received at once, 1 to 1024; None: 32
-        depth      writes under way at once, 1 to 4096; None: 128
-        silence    seconds without a sign of life: the peer is lost; None: 10
-        PeerLostError (nobody answers), DeniedError (another token), DeadlineError.
+        depth      writes in flight at once, 1 to 4096; None: 128
+        silence    seconds without a sign of life until the peer is lost; None: 10
+        PeerLostError (no answer), DeniedError (another token), DeadlineError.
         """
         wanted, _kept = _endpoint_options(token, messages, depth, silence)
         raw = made("operation", lib.sluice_endpoint_begin, self._raw, host.encode(), port,
@@ -177,7 +177,7 @@ class Nic(OnRing):
         """Listen for peers. host: address to listen on; None: all that the card has.
         port: 0: any, see Listener.port. The rest: connect().
 
-        DeviceError if the address is not one of the card, or cannot be bound, as where
+        DeviceError if the address is not one of the card, or cannot be bound, as when
         another program has the port; PeerLostError or DeadlineError if host is not
         found.
         """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Processes of one host that have a GPU each, the ranks of a group together."""
+"""Processes of one host with a GPU each, which together are the ranks of a group."""
 
 import os
 
@@ -12,21 +12,21 @@ from .memory import Buffer
 
 
 class Processes(OnRing):
-    """Processes of this host that are linked by a socket for each pair; video memory goes
-    by it as a dma-buf.
+    """Processes of this host, each pair linked by a socket, through which video memory is
+    passed as a dma-buf.
 
-    To make it waits for the others, which are processes of the same user, if they reach
+    Making it waits for the others, which are processes of the same user that can reach
     `path`.
 
-    path      of a socket, which rank 0 makes, and removes in the end; there must be nothing
-              yet
+    path      of a socket, which rank 0 makes, and removes in the end; nothing may exist
+              there yet
     rank      of this process; 0 to `ranks` - 1
-    ranks     how many processes there are, this one too; 2 to 8
+    ranks     how many processes there are, including this one; 2 to 8
     patience  seconds that this, and each later call, waits for others at most
-    What fails is said with the rank of the process at fault as index. PeerLostError: it has
-    ended. DeadlineError: it has not come. ProtocolError: it is at another call than this
-    one. DeniedError: it is another user's. Else it is the error that it had. UsageError
-    while a chain is open. Calls wait in C: Ctrl-C is heard when they are over.
+    Errors have the rank of the process at fault as index. PeerLostError: it has ended.
+    DeadlineError: it has not arrived. ProtocolError: it makes another call than this one.
+    DeniedError: it belongs to another user. Otherwise it is the error of that process.
+    UsageError while a chain is open. Calls wait in C: Ctrl-C takes effect after them.
     """
 
     __slots__ = ()
@@ -41,26 +41,26 @@ class Processes(OnRing):
 
     @property
     def rank(self) -> int:
-        """Of this process."""
+        """The rank of this process."""
         return int(lib.sluice_processes_rank(self._raw))
 
     @property
     def ranks(self) -> int:
-        """How many there are."""
+        """The number of ranks."""
         return int(lib.sluice_processes_ranks(self._raw))
 
     def exchange(self, gpu: Device, mine: Buffer) -> list[Buffer]:
-        """Give video memory to all, and get theirs, by rank; this process's is `mine`. It
-        lives as long as somebody has it. All must call this, each at its turn. If one
-        cannot give or take, all hear it, and nobody has got anything.
+        """Give video memory to all, and get theirs, by rank; this process's is `mine`. The
+        memory lives as long as any process has it. All must make this call, at the same
+        point. If one cannot give or take, all are told, and none gets anything.
 
-        gpu: reaches what it gets.
-        UnsupportedError if `mine` is no video memory.
+        gpu: reaches the memory that it gets.
+        UnsupportedError if `mine` is not video memory.
         """
         all_ = ffi.new("sluice_buffer *[]", self.ranks)
         checked(lib.sluice_processes_exchange(self._raw, gpu._raw, mine._raw, all_))
         return [Buffer(raw) for raw in all_]
 
     def barrier(self) -> None:
-        """Wait until all have come here."""
+        """Wait until all have made this call."""
         checked(lib.sluice_processes_barrier(self._raw))

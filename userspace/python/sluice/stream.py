@@ -26,7 +26,7 @@ class DataPath(enum.IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What a stream did. Times are seconds, and whole: waiting included."""
+    """What a stream did. Times are in seconds, and include waiting."""
 
     name: str
     bytes: int
@@ -35,7 +35,7 @@ class Report:
     """were there already"""
     pieces: int
     bytes_by_path: dict[DataPath, int]
-    """of this end; paths that no byte took are not there"""
+    """of this end; without paths that no byte took"""
     total: float
     """from the first byte asked for to the last in place"""
     storage: float
@@ -43,13 +43,13 @@ class Report:
     engine: float
     """copies by the GPU's engines, summed"""
     wire: float
-    """RDMA, or until a piece came, summed"""
+    """RDMA, or until a piece arrived, summed"""
     check: float
     """CRC and SHA-256"""
     grant_wait: float
-    """pieces waited for their grant, summed"""
+    """waits of pieces for their grant, summed"""
     grant_waits: int
-    """how many"""
+    """how many such waits"""
     migrated_in: int | None
     """pages to video memory, while it ran; None: not known"""
     migrated_out: int | None
@@ -58,9 +58,9 @@ class Report:
     system_calls: int
     """of the ring, while it ran"""
     most_in_flight: int
-    """pieces under way at once"""
+    """pieces in flight at once"""
     sha256: str | None
-    """hexadecimal, equal at both ends; None: it was not wanted"""
+    """hexadecimal, equal at both ends; None: not requested"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,12 +69,12 @@ class Offer:
 
     name: str
     bytes: int | None
-    """None: not known, as of a pipe"""
+    """None: not known, as for a pipe"""
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a stream is."""
+    """The progress of a stream."""
 
     bytes: int
     """in their place at the far end"""
@@ -112,8 +112,8 @@ def _stream_options(gpu: Device | None, piece: int | None, chunk: int | None,
 
 
 def _set_place(it: Any, what: File | Memory | Sequence[Memory]) -> object:
-    """Where a source's data are, or those of a sink go. What it points to must be kept
-    during the call."""
+    """Set where a source's data are, or where a sink's data go. What it points to must be
+    kept during the call."""
     if isinstance(what, Buffer | Slice):
         what = [what]
     if not isinstance(what, Sequence):
@@ -125,7 +125,7 @@ def _set_place(it: Any, what: File | Memory | Sequence[Memory]) -> object:
 
 
 class _End(OnRing):
-    """What both ends have."""
+    """What both ends have in common."""
 
     __slots__ = ()
     _kind: str
@@ -137,13 +137,13 @@ class _End(OnRing):
 
     @property
     def report(self) -> Report:
-        """Of the last transfer that was done in full; UsageError: there is none."""
+        """The report of the last complete transfer; UsageError: there is none."""
         return _report(values("report", getattr(lib, f"sluice_{self._kind}_report"),
                               self._raw))
 
     @property
     def progress(self) -> Progress:
-        """At any time. OperationCancelledError: it broke off."""
+        """The progress, at any time. OperationCancelledError: the transfer broke off."""
         it = values("progress", getattr(lib, f"sluice_{self._kind}_progress"), self._raw)
         return Progress(it["bytes"], _known(it["total"]))
 
@@ -155,13 +155,13 @@ class Sender(_End):
     piece      bytes granted at a time; whole pages, up to 1 GiB; None: 4 MiB
     chunk      bytes of one RDMA write; whole pages, at most 128 to a piece; None: 1 MiB
     pieces     that this end has memory for; 2 to 64; None: 4
-    patience   seconds in which nothing moves: DeadlineError; None: 30
+    patience   seconds without progress: DeadlineError; None: 30
     require    NoPathError if this end cannot use this path
     checksum   a CRC-32C of each chunk; digest: a SHA-256 of all. The sender decides
     UsageError, NoPathError, DeviceError.
 
-    One operation at a time: BusyError. After one that failed or was cancelled there is
-    nothing to do but to close it: OperationCancelledError.
+    One operation at a time: BusyError. After one that failed or was cancelled, it can
+    only be closed: OperationCancelledError.
     """
 
     __slots__ = ()
@@ -179,7 +179,7 @@ class Sender(_End):
 
     def send(self, name: str, source: File | Memory | Sequence[Memory], *,
              bytes: int | None = None) -> Operation[Report]:
-        """Send a file, or memory, which is gathered in its order.
+        """Send a file, or memory, which is gathered in order.
 
         name: what the receiver is told. bytes: of a file; None: until it ends, as a pipe.
         The operation's errors: InputError (a file), DeviceError (the GPU), DeadlineError
@@ -195,8 +195,8 @@ class Sender(_End):
                      lib.sluice_sender_send, self._raw, it)
 
     def finish(self) -> Operation[None]:
-        """Say that there are no more, and end the connection when the receiver's card
-        has that. PeerLostError if the receiver has left before.
+        """Tell the receiver that there is no more, and end the connection when its card has
+        that message. PeerLostError if the receiver has left before.
         """
         return start(self._home, nothing, None, lib.sluice_sender_finish, self._raw)
 
@@ -215,22 +215,22 @@ class Receiver(_End):
                                                    require))
 
     def next(self) -> Operation[Offer | None]:
-        """Wait for the next offer. None: the sender has no more, and has gone, or stayed
-        for `patience`. DeadlineError if nothing is offered for as long as that."""
+        """Wait for the next offer. None: the sender has no more, and has left, or stayed
+        for `patience`. DeadlineError if nothing is offered for that long."""
         return start(self._home, lambda there: self.offer if there else None, None,
                      lib.sluice_receiver_next, self._raw)
 
     @property
     def offer(self) -> Offer:
-        """What is offered now; UsageError: nothing."""
+        """The current offer; UsageError: there is none."""
         it = values("offer", lib.sluice_receiver_offer, self._raw)
         return Offer(it["name"], _known(it["bytes"]))
 
     def receive(self, sink: File | Memory | Sequence[Memory], *,
                 have: int = 0) -> Operation[Report]:
-        """Take what was offered, to a file, or to memory, which is filled in its order.
+        """Take the offer, to a file, or to memory, which is filled in order.
 
-        have: bytes that a file has already, from a transfer that broke off: they are
+        have: bytes that a file already has, from a transfer that broke off: they are
         compared, and not sent again. UsageError: nothing is offered. The operation's
         errors are OutputError (a file), UsageError (the memory is smaller than what was
         offered), and those of Sender.send().
@@ -241,7 +241,7 @@ class Receiver(_End):
                      lib.sluice_receiver_receive, self._raw, it)
 
     def refuse(self, why: str) -> Operation[None]:
-        """Tell the sender that it is not wanted, and why. UsageError: nothing is
+        """Refuse the offer, and tell the sender why. UsageError: nothing is
         offered."""
         return start(self._home, nothing, None, lib.sluice_receiver_refuse, self._raw,
                      why.encode())

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What is in the machine, and the path between any two of it."""
+"""What is in the machine, and the path between any two parts of it."""
 
 import itertools
 import os
@@ -29,13 +29,13 @@ class Topology(Handle):
         return [text(name) for name in itertools.takewhile(bool, each)]
 
     def explain(self, a: str, b: str) -> str:
-        """The path that data take between two of them, what bounds it, and what would
-        make it better: lines for people. a, b: a name, a PCI address or a render node.
+        """The path that data take between two of them, what limits it, and what would
+        improve it, as text. a, b: a name, a PCI address or a render node.
         DeviceError names what there is."""
         return self._explain(a, b, lib.SLUICE_TEXT)
 
     def explain_json(self, a: str, b: str) -> str:
-        """The same as a document: `sluice info --json A B` has it."""
+        """The same as a JSON document, as `sluice info --json A B` prints it."""
         return self._explain(a, b, lib.SLUICE_JSON)
 
     def _explain(self, a: str, b: str, form: Any) -> str:

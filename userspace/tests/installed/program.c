@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Of the C API that is installed: calls that need no device. */
+/* The installed C API: calls that need no device. */
 #include <sluice.h>
 #include <stdio.h>
 

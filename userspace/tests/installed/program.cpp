@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Of the C++ library that is installed: calls that need no device, and of each library
-// that it is linked with.
+// The installed C++ library: calls that need no device, and of each library that it is
+// linked with.
 #include <cstdio>
 #include <span>
 #include <string>
@@ -24,7 +24,7 @@
 #include <sluice/topology.hpp>
 #include <sluice/unique_fd.hpp>
 
-// Never called, but it has to be linked.
+// Never called, but it has to link.
 sluice::result<sluice::listener> listen(sluice::context &ring, sluice::nic &card)
 {
 	return sluice::listener::open(ring, card, "", 0, {});
@@ -49,7 +49,7 @@ int main()
 	if (!machine || !memory || !digests_are_right() ||
 	    sluice::variant_of("pcpy") != sluice::variant::pcpy)
 		return 1;
-	// The ring may be forbidden here; what is not there must be refused.
+	// io_uring may be forbidden here; devices that do not exist must be refused.
 	if (auto ring = sluice::context::open()) {
 		auto gpu = sluice::device::open(*ring, "no such GPU");
 		auto card = sluice::nic::open(*ring, "no such card");

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A program of somebody else."""
+"""A third-party program."""
 import sluice
 
 ring = sluice.Context(operations=8)

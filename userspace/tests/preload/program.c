@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * program LENGTH ACCESS: calls what libsluice-preload.so puts itself before, and prints
- * what comes back. Nothing at these addresses is used.
+ * program LENGTH ACCESS: calls the functions that libsluice-preload.so overrides, and
+ * prints what they return. Nothing at these addresses is used.
  */
 #include <infiniband/verbs.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* Instead of libibverbs: each function says what it was called with. */
+/* Replaces libibverbs: each function prints its arguments. */
 #include <infiniband/verbs.h>
 #include <stdio.h>
 

@@ -228,7 +228,7 @@ class Group(Test):
         super().tearDown()
 
     def assert_got(self, rank, *blocks):
-        """In the memory of a rank, blocks one behind the other: (rank, number)."""
+        """In the memory of a rank, blocks one after the other: (rank, number)."""
         wanted = [uint8(self.host)[(2 * by + n) * BLOCK:][:BLOCK] for by, n in blocks]
         numpy.testing.assert_array_equal(uint8(self.to[rank])[:len(blocks) * BLOCK],
                                          numpy.concatenate(wanted))
@@ -268,7 +268,7 @@ class Group(Test):
                 self.assert_got(rank, (1, rank))
             run = self.group.broadcast(0, self.source).run()
             moved += await run
-            # the root alone has moved something
+            # only the root has moved something
             self.assertEqual([run.of(rank) for rank in range(2)], [WHOLE, 0])
             return moved
         self.assertEqual(asyncio.run(go()), 3 * WHOLE)
@@ -288,7 +288,7 @@ class Group(Test):
                 break
         self.assert_got(1, (0, 1), (1, 1))
         with self.assertRaises(sluice.DeadlineError) as caught:
-            held.run().wait(60)     # nobody releases it
+            held.run().wait(60)     # it is never released
         self.assertNotIsInstance(caught.exception, sluice.InProgressError)
         self.assertEqual(caught.exception.index, 0)
 
@@ -323,7 +323,7 @@ class Group(Test):
 
 
 class TwoProcesses(unittest.TestCase):
-    """Each has a GPU: group_member.py."""
+    """Each process has a GPU: group_member.py."""
 
     def in_two(self, part):
         member = pathlib.Path(__file__).with_name("group_member.py")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""group_member.py PART RANK SOCKET PATH: one of two processes of a test of gpu_test.py, with
-a GPU of its own. SOCKET is a descriptor of one that leads to the other."""
+"""group_member.py PART RANK SOCKET PATH: one of two processes of a test of gpu_test.py,
+with its own GPU. SOCKET is a descriptor of a socket that leads to the other."""
 
 import asyncio
 import socket
@@ -18,18 +18,18 @@ def uint8(memory):
 
 
 def data(rank):
-    """What a rank has to send: two blocks."""
+    """The data of a rank: two blocks."""
     return numpy.random.default_rng(rank).integers(0, 256, WHOLE, numpy.uint8)
 
 
 def expect_got(memory, *blocks):
-    """Blocks one behind the other: (rank, number)."""
+    """Blocks one after the other: (rank, number)."""
     wanted = [data(rank)[n * BLOCK:][:BLOCK] for rank, n in blocks]
     numpy.testing.assert_array_equal(uint8(memory), numpy.concatenate(wanted))
 
 
 class Pair(sluice.HostTransport):
-    """Two hosts, by a socket."""
+    """Two hosts, connected by a socket."""
 
     hosts = 2
 

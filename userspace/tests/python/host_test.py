@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The module sluice where there are neither GPUs nor RDMA devices."""
+"""The module sluice without GPUs or RDMA devices."""
 
 import array
 import asyncio
@@ -40,7 +40,7 @@ class Test(unittest.TestCase):
         gc.collect()
 
     def waiting(self):
-        """A read of a pipe that nobody has written to."""
+        """A read of a pipe to which nothing was written."""
         return self.ring.read(self.reader, self.memory)
 
     def file(self):
@@ -78,7 +78,7 @@ class Errors(Test):
         self.assertEqual((caught.exception.errno, caught.exception.system_errno), (9, 9))
         with open("/dev/full", "wb") as full:
             op = self.ring.write(full, self.memory, 0)
-            for _ in range(2):      # the same again
+            for _ in range(2):      # again: the same result
                 with self.assertRaises(sluice.OutputError) as caught:
                     op.wait()
                 self.assertIn("room", caught.exception.remedy)
@@ -134,7 +134,7 @@ class Errors(Test):
             machine.explain(first, "none")
 
     def test_a_report_is_read(self):
-        """The names of C's members are those of the class."""
+        """The members in C have the names of the class."""
         from sluice._handle import values
         from sluice.stream import _report
 
@@ -181,7 +181,7 @@ class Mistakes(Test):
 
 class Coverage(unittest.TestCase):
     def test_all_of_the_c_api_is_used(self):
-        """By name, in the sources: what is not reachable is named here."""
+        """By name, in the sources: functions that are not reachable are named here."""
         package = pathlib.Path(sluice.__file__).parent
         used = "".join(path.read_text() for path in package.glob("*.py"))
         for kind in "sender", "receiver":
@@ -339,7 +339,7 @@ class Views(Test):
         self.assertEqual(int(tensor[3]), 5)
 
     def test_a_call_keeps_the_memory(self):
-        """Whatever another thread closes meanwhile."""
+        """Even if another thread closes it in the meantime."""
         from sluice.memory import slice_of, slices_of
         for plain in slice_of, lambda part: slices_of([part]):
             memory = sluice.Buffer.host(1 << 20, small_pages=True)
@@ -392,7 +392,7 @@ class Views(Test):
 
 
 def mapped(address):
-    """Is there memory at this address of the process?"""
+    """Whether there is memory at this address of the process."""
     with open("/proc/self/maps") as maps:
         for line in maps:
             first, last = (int(end, 16) for end in line.split()[0].split("-"))
@@ -402,7 +402,7 @@ def mapped(address):
 
 
 class Held:
-    """A file of one's own."""
+    """An independent file object."""
 
     def __init__(self, file):
         self.fileno = file.fileno
@@ -466,7 +466,7 @@ class Lives(Test):
         ops = [self.waiting()]
         self.assertFalse(ops[0].poll())
         in_thread(ops.clear)
-        # it ends where it belongs, when that comes by
+        # it ends in its own thread, at the next call
         self.ring.submit()
         os.write(self.writer, b"four")
         self.assertEqual(os.read(self.reader, 9), b"four")
@@ -484,7 +484,7 @@ class Lives(Test):
         self.assertEqual(memoryview(self.memory)[0], 9)
 
     def test_a_chain_is_not_disturbed(self):
-        """What is dropped in it ends behind it."""
+        """What is dropped in a chain ends after it."""
         other = self.waiting()
         self.assertFalse(other.poll())
         with self.ring.chain(2):
@@ -513,7 +513,7 @@ class Lives(Test):
         self.assertEqual(op.wait(10), 4)
 
     def test_the_interpreter_ends(self):
-        """With all kinds of things alive."""
+        """With all kinds of objects alive."""
         program = ("import sluice, numpy, os\n"
                    "ring = sluice.Context()\n"
                    "memory = sluice.Buffer.host(4096)\n"
@@ -568,7 +568,7 @@ class Signals(Test):
 
 class BatchesOfThreads(unittest.TestCase):
     def batch_of(self):
-        """A batch that keeps memory, and its address."""
+        """A batch that keeps memory, and the address of that memory."""
         memory, batch = sluice.Buffer.host(1 << 20, small_pages=True), sluice.Batch()
         batch.fill(memory, 1)
         return [batch], memory.address
@@ -603,7 +603,7 @@ class Async(Test):
             later = asyncio.get_running_loop().call_later
             later(0.05, os.write, self.writer, b"four")
             return n, await self.waiting(), bytes(self.memory[:4])
-        for _ in range(2):      # another loop each time
+        for _ in range(2):      # a new loop each time
             self.assertEqual(self.run_it(go()), (len(TEXT), 4, b"four"))
 
     def test_many_at_once(self):
@@ -614,8 +614,8 @@ class Async(Test):
         self.assertGreaterEqual(self.run_it(go()), 0.149)
 
     def test_no_one_is_missed(self):
-        """One operation's completion is taken in by the poll of another, and by waits
-        of somebody else."""
+        """One operation's completion is taken in by the poll of another operation, and by
+        waits for others."""
         async def go():
             ends = [os.pipe() for _ in range(20)]
             ops = [asyncio.ensure_future(self.one(reader)) for reader, _ in ends]
@@ -661,7 +661,7 @@ class Async(Test):
             self.run_it(go())
 
     def test_the_loop_sleeps(self):
-        """No polling: in 300 ms of nothing there are few rounds, and little CPU time."""
+        """No polling: in 300 ms without work there are few rounds, and little CPU time."""
         async def go():
             loop, rounds = asyncio.get_running_loop(), []
             once = loop._run_once
@@ -739,7 +739,7 @@ class Async(Test):
 
 
 class Arrays(unittest.TestCase):
-    """What fills a batch by one call."""
+    """Arrays that fill a batch by one call."""
 
     def setUp(self):
         self.to, self.from_ = sluice.Buffer.host(4096), sluice.Buffer.host(4096)
@@ -779,7 +779,7 @@ class Arrays(unittest.TestCase):
         offsets = numpy.arange(16, dtype=numpy.uint64)[::2] * 100
         self.copy_many(offsets, offsets[::-1], 100)
         self.assertEqual(self.batch.bytes, 800)
-        wrong = numpy.array([0, 5000, 1, 5001])[::2]     # the holes are nobody's
+        wrong = numpy.array([0, 5000, 1, 5001])[::2]     # the gaps do not count
         self.copy_many(wrong, wrong, 1)
 
     def test_what_is_seen_is_not_copied(self):

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""ktap.py MODULE [TEST]: run the tests of a module of this directory, print KTAP."""
+"""ktap.py MODULE [TEST]: run the tests of a module of this directory, and print KTAP."""
 
 import sys
 import unittest

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """reference.py [--check] GUIDE: write the reference of the module sluice, from its
-docstrings, behind the mark in GUIDE; or see whether it is there as it should be."""
+docstrings, after the mark in GUIDE; or check that it is up to date."""
 
 import ast
 import dataclasses
@@ -16,7 +16,7 @@ MARK = "<!-- What follows is made by userspace/tests/python/reference.py -->\n"
 
 
 def described(what: object) -> list[str]:
-    """Its docstring. All that is public has one."""
+    """Its docstring. All public names must have one."""
     text = inspect.getdoc(what)
     if not text:
         raise SystemExit(f"{what}: it has no docstring")
@@ -24,7 +24,7 @@ def described(what: object) -> list[str]:
 
 
 def signature(name: str, function: object) -> str:
-    """As one calls it."""
+    """The signature as in a call."""
     found = inspect.signature(function)     # type: ignore[arg-type]
     return f"`{name}{found.replace(parameters=parameters_of(found))}`"
 
@@ -51,7 +51,7 @@ def members(kind: type) -> list[str]:
 
 
 def fields(kind: type) -> list[str]:
-    """Of a result, with what is written below each."""
+    """The fields of a result, with the text below each."""
     body = ast.parse(inspect.getsource(kind)).body[0].body     # type: ignore[attr-defined]
     told = {before.target.id: after.value.value for before, after in pairwise(body)
             if isinstance(before, ast.AnnAssign) and isinstance(after, ast.Expr)}
@@ -87,7 +87,7 @@ def section(name: str) -> list[str]:
 
 
 def reference() -> str:
-    """Of all public names, by name."""
+    """All public names, in alphabetical order."""
     names = sorted(sluice.__all__, key=str.lower)
     return "\n".join(line.rstrip() for name in names
                      for line in section(name)).rstrip() + "\n"

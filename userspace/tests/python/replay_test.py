@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Collectives of the real kernel in the virtual time of sluice-model: from what engines of
-emulated GPUs have executed, it finds the packets and the time that it plans itself.
-scripts/guest/collectives runs this on eight GPUs, as the model has."""
+"""Collectives of the real kernel, replayed in the virtual time of sluice-model: from what
+the engines of emulated GPUs have executed, the model gets the packets and the time that it
+plans itself. scripts/guest/collectives runs this on eight GPUs, as in the model."""
 
 import collections
 import json
@@ -43,7 +43,7 @@ class Emulator:
 
 
 def model(*words):
-    """What it says, and the events of its trace."""
+    """The time that it prints, and the events of its trace."""
     with tempfile.NamedTemporaryFile(suffix=".json") as trace:
         said = subprocess.run([MODEL, *words, "--trace", trace.name], check=True,
                               capture_output=True, text=True).stdout
@@ -52,7 +52,7 @@ def model(*words):
 
 
 def packets(events):
-    """How many there are of each kind and size, on how many engines of how many GPUs."""
+    """Their number by kind and size, and the number of engines used on all GPUs."""
     known = [event for event in events if event["name"] not in ("submit", "sleep")]
     return (collections.Counter((event["name"], event["args"]["bytes"]) for event in known),
             len({(event["pid"], event["tid"]) for event in known}))
@@ -76,8 +76,8 @@ class Replay(unittest.TestCase):
         return sum(dump.count('"doorbell"') for dump in self.emulator.tell_all("timeline dump"))
 
     def executed(self, collective, doorbells):
-        """All doorbells are rung before an engine begins, as by a host that is quick."""
-        collective.run().wait(60)   # page tables and memory are as they stay
+        """All doorbells are rung before an engine begins, as a fast host would do."""
+        collective.run().wait(60)   # page tables and memory are now in place
         self.emulator.tell_all("timeline start")
         self.emulator.tell_all("engine all hang")
         run = collective.run()

@@ -21,7 +21,7 @@ def pattern(size=SIZE):
 
 
 class Other:
-    """A function of this module in the node b: it prints its port first."""
+    """Runs a function of this module in the node b, which prints its port first."""
 
     def __init__(self, name):
         self.process = subprocess.Popen(
@@ -152,7 +152,7 @@ class Streams(unittest.TestCase):
         self.assertGreater(self.run_it(go()), 10)
 
     async def one_peer(self):
-        return await self.nic.connect(ADDRESS_B, 1, timeout=30)     # nobody listens
+        return await self.nic.connect(ADDRESS_B, 1, timeout=30)     # no listener
 
     def test_an_accept_is_cancelled(self):
         async def go():

@@ -62,8 +62,8 @@ TEST(Batch, EveryByteCrossesALinkOnce)
 					  56u << 20);
 }
 
-// A wait of the kernel is a poll for the host's store, and three barriers: a fence
-// and a poll for it.
+// A wait of the kernel is a poll for the host's store. Each of the three barriers is
+// a fence and a poll for it.
 TEST(Batch, WaitsAreReleasedByTheHostAndBarriersByFences)
 {
 	Program p = batches(Collective::all_gather, Way::b2b, true, 64 << 10);
@@ -114,7 +114,7 @@ TEST(Batch, BlocksGoInTheDirectionThatIsAskedFor)
 	}
 }
 
-// What is prepared costs the host no more for more copies, and the engines the same.
+// A prepared batch costs the host no more for more copies, and the engines the same.
 TEST(Batch, ThatIsPreparedIsCheaperForTheHostOnly)
 {
 	auto time = [](Fetch how, u32 blocks) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The collectives are what DMA-Latte's program does, and the model says of them what
+// The collectives do what DMA-Latte's program does, and the model says of them what
 // docs/model.md says.
 #include "paper.hpp"
 #include "report.hpp"
@@ -116,8 +116,8 @@ TEST(Paper, Winners)
 	EXPECT_EQ(paper_winner(Collective::all_to_all, 4 << 20), Way::pcpy);
 }
 
-// What docs/model.md says of the model is what it does. Whoever changes the model and
-// is within these has to change the page; whoever is not, has made it worse.
+// The model does what docs/model.md says. A change of the model within these bounds has
+// to change the page, too; one outside them has made the model worse.
 TEST(Paper, Score)
 {
 	Machine m = mi300x().machine;

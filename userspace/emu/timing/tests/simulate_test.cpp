@@ -118,8 +118,8 @@ TEST(Simulate, RatesByKindAndPath)
 	EXPECT_EQ(r.spans[3].end, 360);
 }
 
-// One queue's copies are behind the other's on the same engine; on another engine
-// they are not.
+// One queue's copies come after the other's on the same engine; on another engine
+// they do not.
 TEST(Simulate, QueuesShareAnEngine)
 {
 	Program p = program({2, 2, 3});
@@ -162,7 +162,7 @@ TEST(Simulate, Polls)
 }
 
 // A fence waits for the copies of its queue; in the GPU's own memory it takes 50.
-// What else there is takes 20 a packet, and 40 to enter an indirect buffer.
+// Other packets take 20 each, and entering an indirect buffer takes 40.
 TEST(Simulate, FencesAndSmallPackets)
 {
 	Program p = program({2});

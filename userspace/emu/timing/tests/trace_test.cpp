@@ -78,8 +78,8 @@ TEST(Trace, APollWaitsForTheLastWriterOfItsWord)
 	EXPECT_EQ(poll->after[0], 2u);
 }
 
-// The host has slept for the trap before the doorbell, not for the one that was under
-// way then and the one behind it.
+// The host has slept for the trap before the doorbell, not for the one in flight then
+// or the one after it.
 TEST(Trace, TheHostSleepsForInterruptsBeforeADoorbell)
 {
 	Program p = read({event("doorbell", 0, 0, 64), event("trap", 1, 2, 0),
@@ -112,8 +112,8 @@ TEST(Trace, RefusalsNameTheFileAndTheEvent)
 		  "FILE: event 0: 'to' has no such path");
 }
 
-// A copy and a trap that an emulated engine executed: by hand, 11 for two packets and
-// a doorbell of the machine of simple.hpp... 12, come 42, fetched 112; 1000 bytes of
+// A copy and a trap that an emulated engine executed, by hand on the machine of
+// simple.hpp: 12 for two packets and a doorbell, come 42, fetched 112; 1000 bytes of
 // the GPU's own take 100; the trap 20.
 TEST(Trace, WhatTheEmulatorExecuted)
 {

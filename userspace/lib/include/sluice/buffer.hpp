@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 // Memory to move data from and to.
 //
-// A buffer has one address, the same for the CPU and for the GPUs that it is mapped
-// on. The class is a counted reference: whatever uses the memory (registrations,
-// mappings, operations under way) holds one, so memory that a device may still
-// write to cannot be freed.
+// A buffer has one address, the same for the CPU and for the GPUs that it is mapped on.
+// The class is a counted reference: every user of the memory (registrations, mappings,
+// operations in flight) holds one, so memory that a device may still write to cannot be
+// freed.
 #pragma once
 
 #include <atomic>
@@ -30,10 +30,10 @@ constexpr size_t round_to_pages(size_t n)
 	return (n + page_size - 1) & ~(page_size - 1);
 }
 
-/// What memory a buffer is.
+/// The kind of memory of a buffer.
 enum class memory : uint8_t {
 	host, ///< anonymous memory of the process
-	svm,  ///< the same, which a GPU shares: it moves to video memory and back
+	svm,  ///< the same, shared with a GPU: it migrates to video memory and back
 	vram, ///< video memory, allocated as such
 };
 
@@ -41,8 +41,8 @@ const char *name(memory kind) noexcept;
 
 namespace detail {
 
-/// What a device has made of a memory_block for itself, e.g. a mapping. It ends with
-/// the memory, just before.
+/// What a device has made of a memory_block for itself, e.g. a mapping. It is destroyed
+/// with the memory, just before it.
 class attachment {
 public:
 	explicit attachment(const void *owner) noexcept : owner_(owner) {}
@@ -56,7 +56,7 @@ private:
 	std::unique_ptr<attachment> next_;
 };
 
-/// What a buffer refers to. Derived classes free what they have in their destructor.
+/// What a buffer refers to. Derived classes free what they own in their destructor.
 class memory_block {
 public:
 	memory_block(memory kind, std::byte *data, size_t size) noexcept
@@ -81,7 +81,7 @@ public:
 		return users_.load(std::memory_order_relaxed);
 	}
 
-	/// The number of the dma-buf that this is, made at need; -1: it is none.
+	/// The descriptor of this memory's dma-buf, created on demand; -1: it has none.
 	virtual int dmabuf() noexcept { return -1; }
 
 	/// May the CPU touch it?
@@ -122,17 +122,17 @@ class slice;
 class buffer {
 public:
 	struct host_options {
-		int numa_node = -1;	///< to be near; -1: wherever
-		bool huge_pages = true; ///< ask for them; they are a wish
+		int numa_node = -1;	///< to be near; -1: any
+		bool huge_pages = true; ///< ask for them; not guaranteed
 	};
 
-	/// No memory. Only to be assigned to.
+	/// No memory. It can only be assigned to.
 	buffer() noexcept = default;
 
-	/// Zeroed memory of the process. Pages come as they are touched, or, with a
-	/// node, at once. errc::usage if @p size is 0; errc::system without memory;
-	/// errc::device if there is no such node.
-	/// @param size bytes; whole pages are taken
+	/// Zeroed memory of the process. Pages are allocated as they are touched, or,
+	/// with a node, at once. errc::usage if @p size is 0; errc::system without
+	/// memory; errc::device if there is no such node.
+	/// @param size bytes, rounded up to whole pages
 	static result<buffer> host(size_t size, host_options options);
 	static result<buffer> host(size_t size) { return host(size, {}); }
 
@@ -165,26 +165,26 @@ public:
 	/// Bytes.
 	size_t size() const noexcept { return block_ ? block_->size_ : 0; }
 	memory kind() const noexcept { return block_->kind_; }
-	/// For the CPU. To touch SVM memory that is in a GPU brings it back.
+	/// For the CPU. Touching SVM memory that is in a GPU brings it back.
 	std::span<std::byte> bytes() const noexcept { return {data(), size()}; }
 
 	/// Part of it. @p offset + @p length must not be above size().
 	slice part(size_t offset, size_t length) const noexcept;
 
-	/// May the CPU touch bytes()? Not where only part of a GPU's video memory is
+	/// May the CPU touch bytes()? Not if only part of a GPU's video memory is
 	/// visible to it.
 	bool mapped() const noexcept { return block_ && block_->mapped(); }
 
-	/// A dma-buf of all of it, for another process or driver; the descriptor is
-	/// the caller's, and keeps the memory, not this object.
+	/// A dma-buf of all of it, for another process or driver. The caller owns the
+	/// descriptor, which keeps the memory alive, but not this object.
 	/// errc::unsupported if it is not video memory; errc::device.
 	result<unique_fd> export_dmabuf() const;
 
-	/// How many references there are: to memory that nobody uses, one.
+	/// How many references there are; one if nothing else uses the memory.
 	unsigned users() const noexcept { return block_ ? block_->users() : 0; }
 
 	/// The NUMA node of each page (move_pages(2)), -1 for a page that is not
-	/// there or is in a device. errc::system.
+	/// present or is in a device. errc::system.
 	result<std::vector<int>> nodes() const;
 
 	/// Are all pages on @p node? errc::device names the first that is not.
@@ -216,7 +216,7 @@ public:
 	{
 		return {buffer_, offset_ + offset, length};
 	}
-	/// Does it lie inside of its buffer?
+	/// Does it lie inside its buffer?
 	bool valid() const noexcept
 	{
 		return offset_ <= buffer_.size() && length_ <= buffer_.size() - offset_;

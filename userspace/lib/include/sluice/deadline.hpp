@@ -12,7 +12,7 @@ using deadline = clock::time_point;
 /// No limit.
 inline constexpr deadline never = deadline::max();
 
-/// @p d from now; never if that is further than the clock counts.
+/// @p d from now; never if that is beyond the range of the clock.
 inline deadline after(clock::duration d)
 {
 	const deadline now = clock::now();

@@ -22,18 +22,18 @@ namespace detail {
 class gpu;
 }
 
-/// What there is to be opened.
+/// A GPU that can be opened.
 struct device_info {
 	std::string address;	 ///< PCI, "0000:03:00.0"
 	std::string render_node; ///< "/dev/dri/renderD128"
 	std::string product;	 ///< e.g. "gfx942"
 	int numa_node = -1;
-	uint32_t kfd_id = 0; ///< amdkfd's gpu_id; 0: it does not know it
+	uint32_t kfd_id = 0; ///< amdkfd's gpu_id; 0: not known to amdkfd
 	uint64_t vram_bytes = 0;
 	uint64_t visible_vram_bytes = 0; ///< within the CPU's reach
 };
 
-/// All GPUs of amdgpu, in the order of their addresses. Without any: empty.
+/// All amdgpu GPUs, in the order of their addresses. Empty if there are none.
 std::vector<device_info> list_devices();
 
 /// How batches run on a device, best first.
@@ -42,8 +42,8 @@ enum class engine_path : uint8_t {
 	command, ///< by AMDGPU_CS, one submission for each batch
 };
 
-/// Pages that left and came to a device since it was opened, of this process. They
-/// count as a migration begins; one that is tried again counts again.
+/// Pages of this process that migrated to and from a device since it was opened. They
+/// are counted when a migration begins; a migration that is retried counts again.
 struct device_counters {
 	uint64_t migrated_in = 0;  ///< pages to video memory
 	uint64_t migrated_out = 0; ///< pages back to the host, for whatever reason
@@ -53,12 +53,12 @@ struct device_counters {
 class device {
 public:
 	/// @param name a PCI address, "0000:03:00.0", or the index in list_devices(),
-	///	"0". An index counts what was there when the process opened its first
-	///	GPU
-	/// HIP in the same process must be initialised before: amdkfd lets one file
-	/// have the process's address space on a GPU, and HIP does not share ours.
-	/// errc::device if there is no such GPU, the user may not open it, or
-	/// something else in the process has its address space and does not share it.
+	///	"0". An index refers to the GPUs that were there when the process
+	///	opened its first one
+	/// If the process uses HIP, initialise HIP first: amdkfd lets only one file own
+	/// the process's address space on a GPU, and HIP does not share ours.
+	/// errc::device if there is no such GPU, the user may not open it, or something
+	/// else in the process owns its address space and does not share it.
 	static result<device> open(context &in, std::string_view name);
 
 	device(device &&) noexcept;
@@ -67,33 +67,33 @@ public:
 
 	const device_info &info() const noexcept;
 
-	/// Video memory, zeroed, and mapped on the CPU as well if all of the GPU's is
-	/// visible; else bytes() must not be touched. errc::device if there is not
-	/// enough. @param size bytes; whole pages are taken
+	/// Zeroed video memory. It is mapped on the CPU as well if all of the GPU's is
+	/// visible; otherwise bytes() must not be touched. errc::device if there is not
+	/// enough. @param size bytes, rounded up to whole pages
 	result<buffer> vram(size_t size);
 
-	/// Memory of the process that this GPU shares, and that prefers to be in its
-	/// video memory; it is there at once with @p prefetch.
+	/// Memory of the process that is shared with this GPU, and prefers its video
+	/// memory; with @p prefetch it is there at once.
 	/// errc::unsupported without amdkfd's SVM.
 	result<buffer> svm(size_t size, bool prefetch = true);
 
-	/// Memory of another driver or process, given as a dma-buf, in reach of this
-	/// GPU and, if its exporter lets it be mapped, of the CPU. It is of the kind
-	/// vram, wherever it is.
-	/// errc::usage if it is no dma-buf; errc::device.
-	/// @param dmabuf stays the caller's, who may close it then
+	/// Memory of another driver or process, given as a dma-buf. This GPU can reach
+	/// it, and so can the CPU if its exporter allows mapping. Its kind is vram,
+	/// wherever it is.
+	/// errc::usage if it is not a dma-buf; errc::device.
+	/// @param dmabuf still the caller's, who may close it afterwards
 	result<buffer> import_dmabuf(int dmabuf);
 
 	/// Let this GPU's engines reach a host, SVM or (of another GPU) video memory
-	/// buffer, where it is. It stays so for the life of the buffer. Again does nothing.
+	/// buffer in place, for the life of the buffer. Further calls do nothing.
 	/// errc::device if the driver refuses; errc::unsupported for SVM memory where
 	/// amdkfd shares none with this GPU, or where path() is engine_path::command.
 	result<void> attach(const buffer &memory);
 
 	/// Move memory of an SVM buffer to video memory, or back: all pages that
-	/// @p memory touches. It waits for that, and tries for about a second.
-	/// errc::usage if it is no SVM memory; errc::device if pages stay behind, as
-	/// somebody holds them or there is no room.
+	/// @p memory touches. Waits for that, and retries for about a second.
+	/// errc::usage if it is not SVM memory; errc::device if pages did not move
+	/// because they are held or there is no room.
 	result<void> prefetch(const slice &memory);
 	result<void> bring_back(const slice &memory);
 
@@ -104,9 +104,9 @@ public:
 	operation submit(batch &what);
 
 	/// Check a batch and build its packets once, to run it often. Runs are
-	/// nonblocking if it is.
+	/// nonblocking if the batch is.
 	/// errc::unsupported on a kernel without batches; errc::usage if it begins after
-	/// fences, which are of one time.
+	/// fences, which signal only once.
 	result<prepared_batch> prepare(const batch &what);
 
 	const batch_limits &limits() const noexcept;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What data are compared by.
+// Checksums and digests to compare data by.
 #pragma once
 
 #include <array>
@@ -18,8 +18,8 @@ using sha256_digest = std::array<std::byte, 32>;
 /// 64 lower case hexadecimal digits.
 std::string to_string(const sha256_digest &digest);
 
-/// CRC-32C (Castagnoli) of @p data, as iSCSI and RDMA protocols have it.
-/// @param before that of what precedes it, 0 at the beginning
+/// CRC-32C (Castagnoli) of @p data, as iSCSI and RDMA protocols use it.
+/// @param before the CRC of what precedes @p data, 0 at the beginning
 uint32_t crc32c(std::span<const std::byte> data, uint32_t before = 0) noexcept;
 
 /// SHA-256 of what is added piece by piece.
@@ -31,7 +31,7 @@ public:
 	~sha256();
 
 	void add(std::span<const std::byte> data) noexcept;
-	/// Of all that was added so far; more may be added.
+	/// The digest of all that was added so far; more may be added.
 	sha256_digest digest() const noexcept;
 
 private:

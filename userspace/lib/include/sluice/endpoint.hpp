@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
 // Connections between peers: reliable, by rdma_cm, on InfiniBand and RoCE.
 //
-// What an endpoint carries: messages, up to max_message bytes each, in order, which
-// the other side receives; and RDMA writes and reads of memory that the other side
-// registered and told about. All of it is in one order: a message arrives after the
-// writes before it are in place.
+// An endpoint carries messages, up to max_message bytes each, in order, which the other
+// side receives; and RDMA writes and reads of memory that the other side registered and
+// announced. All of it is in one order: a message arrives after the writes before it
+// are in place.
 //
-// Flow: each side has receives posted for `messages` messages of the other, and says
-// how many are posted anew with whatever it sends (docs/wire.md). send() waits for
+// Flow: each side has receives posted for `messages` messages of the other, and
+// everything it sends tells how many were posted again (docs/wire.md). send() waits for
 // such a credit; nothing is ever dropped or retried for lack of a receive.
 //
 // Peers are not trusted: lengths, opcodes, immediate data and credits are checked,
@@ -39,7 +39,7 @@ inline constexpr unsigned most_depth = 4096;
 inline constexpr size_t most_token = 1024;
 inline constexpr clock::duration least_silence = std::chrono::milliseconds(30);
 
-/// Memory of a peer, as the peer told of it.
+/// Memory of a peer, as the peer announced it.
 struct remote_memory {
 	uint64_t address = 0;
 	uint64_t size = 0; ///< bytes
@@ -47,53 +47,56 @@ struct remote_memory {
 };
 
 struct endpoint_options {
-	/// What both sides have to know, most_token bytes at most; not sent in the
-	/// clear. Who listens in may guess it: let it be long and random. Empty: none.
+	/// A secret that both sides know, at most most_token bytes; not sent in the
+	/// clear. An eavesdropper can try guesses offline, so it should be long and
+	/// random. Empty: none.
 	std::string token{};
 	/// Messages of the peer that are received at once. 1 to 1024.
 	unsigned messages = 32;
-	/// Writes and reads under way at once. 1 to 4096.
+	/// Writes and reads in flight at once. 1 to 4096.
 	unsigned depth = 128;
-	/// Without a sign of life for that long, the peer is lost. Signs are given
-	/// and taken where the context waits or is polled. least_silence or more, and
-	/// twice what 48 MiB take (of each connection): signs of life are behind data.
+	/// Without a sign of life for that long, the peer is lost. Signs are sent and
+	/// received when the context waits or is polled. least_silence or more, and
+	/// twice the time that 48 MiB take (for each connection): signs of life queue
+	/// after data.
 	clock::duration silence = std::chrono::seconds(10);
 };
 
 class endpoint {
 public:
-	/// Connect to a listener at any address of @p host; while nobody listens, again.
-	/// errc::peer_lost (nobody answers), errc::denied, errc::timeout.
-	/// @param host a name or address that an RDMA device has a way to
+	/// Connect to a listener at any address of @p host; retried until there is one.
+	/// errc::peer_lost (no answer), errc::denied, errc::timeout.
+	/// @param host a name or address that an RDMA device can reach
 	static result<endpoint> connect(context &in, nic &card, std::string_view host,
 					uint16_t port, const endpoint_options &options,
 					deadline until);
 
 	endpoint(endpoint &&) noexcept;
 	endpoint &operator=(endpoint &&) noexcept;
-	/// Ends the connection. Operations that are left end with errc::cancelled.
+	/// Ends the connection. Remaining operations end with errc::cancelled.
 	~endpoint();
 
 	/// "10.0.0.1:7471", for messages.
 	std::string_view peer() const noexcept;
 
 	/// Send a message; it is copied. Done when the peer's card has it.
-	/// errc::usage if it is too long; errc::busy if as many are under way or wait
-	/// for a credit as twice `messages`, and 64 at least.
+	/// errc::usage if it is too long; errc::busy if twice `messages`, or 64 if that
+	/// is more, are in flight or wait for a credit.
 	operation send(std::span<const std::byte> message);
 
-	/// Receive a message into @p to, which must stay until then: its length.
+	/// Receive a message into @p to, which must exist until then. Returns its
+	/// length.
 	/// errc::protocol if it is longer; or what ended the connection.
 	operation receive(std::span<std::byte> to);
 
 	/// Write @p from, which @p local covers, to @p offset of @p to. Done when it
-	/// is in the peer's memory. errc::usage if it does not fit; errc::denied if
-	/// the peer revoked its memory, or errc::peer_lost if the end of the connection
-	/// overtakes the refusal of its card. One that is cancelled may have written a
-	/// part; what was started behind it goes on.
+	/// is in the peer's memory. errc::usage if it does not fit; errc::denied if the
+	/// peer revoked its memory, or errc::peer_lost if the end of the connection
+	/// overtakes the refusal of its card. A cancelled write may have written a
+	/// part; operations started after it continue.
 	operation write(const slice &from, const registration &local,
 			const remote_memory &to, uint64_t offset);
-	/// Read into @p to. Errors as write() has.
+	/// Read into @p to. Errors are those of write().
 	operation read(const slice &to, const registration &local,
 		       const remote_memory &from, uint64_t offset);
 
@@ -115,9 +118,9 @@ class listener {
 public:
 	/// @param host the address to listen on; empty: all that @p card has
 	/// @param port 0: any; see port()
-	/// errc::device if the address is not one of the card, or cannot be bound, as
-	/// where another program has the port; errc::peer_lost or errc::timeout if
-	/// @p host is not found.
+	/// errc::device if the address is not one of the card, or cannot be bound, e.g.
+	/// as another program has the port; errc::peer_lost or errc::timeout if @p host
+	/// is not found.
 	static result<listener> open(context &in, nic &card, std::string_view host,
 				     uint16_t port, const endpoint_options &options);
 
@@ -127,12 +130,12 @@ public:
 
 	uint16_t port() const noexcept;
 
-	/// Wait for a peer that proves that it knows the token. Others are turned
-	/// away, and do not end the wait. errc::timeout.
+	/// Wait for a peer that proves that it knows the token. Others are rejected,
+	/// and do not end the wait. errc::timeout.
 	result<endpoint> accept(deadline until);
 
 	/// The same as an operation: take() gives the endpoint when it is done;
-	/// errc::usage if the peer has died since, or somebody else took it.
+	/// errc::usage if the peer has died since, or was taken already.
 	operation arrival();
 	result<endpoint> take();
 

@@ -3,14 +3,14 @@
 // engines alone. No shader runs, and the CPU copies nothing.
 //
 // A collective is prepared once, as a batch for each GPU that has something to do, and
-// run as often as wanted. To run it is one system call for all GPUs; see collective.
+// run any number of times. A run is one system call for all GPUs; see collective.
 //
 //	auto all = group::make(ring, gpus);
 //	auto gather = all->all_gather(to, from);	// to[r], from[r]: of rank r
 //	gather->run().wait();
 //
-// Each rank writes to the memory of the others (it pushes), so what a rank is to get is
-// there when all ranks are done. docs/collectives.md has more.
+// Each rank writes to the memory of the others (it pushes), so a rank has its data when
+// all ranks are done. docs/collectives.md has more.
 #pragma once
 
 #include <array>
@@ -30,8 +30,8 @@ namespace sluice {
 namespace detail {
 struct plan;
 
-/// While a run is under way that other processes are part of: they are told when it is
-/// over here, or given up.
+/// Exists while a run with other processes is in flight; they are told when it is over
+/// here, or given up.
 class shared_run {
 public:
 	shared_run() noexcept = default;
@@ -55,9 +55,9 @@ private:
 };
 } // namespace detail
 
-/// What a rank's data go by. The names are DMA-Latte's (arXiv 2511.06605).
+/// How a rank's data are moved. The names are DMA-Latte's (arXiv 2511.06605).
 enum class variant : uint8_t {
-	automatic, ///< what is quickest for this operation and size
+	automatic, ///< the quickest for this operation and size
 	pcpy,	   ///< a copy for each destination, each on its own engine
 	bcst,	   ///< the same bytes to two destinations by one packet
 	swap,	   ///< two ranks exchange memory in place, by one packet
@@ -66,16 +66,16 @@ enum class variant : uint8_t {
 
 /// "automatic", "pcpy", ...
 const char *name(variant how) noexcept;
-/// errc::usage names what @p text is not.
+/// errc::usage names the variants that there are.
 result<variant> variant_of(std::string_view text);
 
 struct collective_options {
 	variant how = variant::automatic;
-	/// Let the engines hold what run() has given to them until
-	/// collective::release(), which is a store to memory.
+	/// Let the engines hold a run until collective::release(), which is a store to
+	/// memory.
 	bool prelaunch = false;
-	/// How long they hold it at most, then the ranks are errc::timeout. 0: as long
-	/// as all GPUs allow, which is batch_limits::wait.
+	/// How long they hold it at most; then the ranks are errc::timeout. 0: as long
+	/// as all GPUs allow (batch_limits::wait).
 	clock::duration hold{};
 };
 
@@ -85,31 +85,34 @@ struct message {
 	slice target, source; ///< of the same size
 };
 
-/// A collective under way. Destroyed, it is cancelled, and waited for until no GPU
-/// touches its memory any more. That ends: batches do, and so does what was not released.
-/// Other processes have the patience of processes::meet() from when this one's rank is
-/// seen to be done. Then the run is over here, and theirs is errc::timeout; it may go on.
+/// A collective in flight. Destroying it cancels it, and waits until no GPU accesses
+/// its memory any more. The wait is bounded: batches end, also those that were not
+/// released. Other processes have the patience of processes::meet(), counted from when
+/// this process's rank is seen to be done. After that, the run is over here, and their
+/// ranks are errc::timeout; they may continue.
 class [[nodiscard]] collective_run {
 public:
 	unsigned ranks() const noexcept { return ranks_; }
 
 	/// Are all ranks done? Does not wait.
 	bool poll() noexcept;
-	/// The same, but takes in no new completions.
+	/// The same without reaping completions.
 	bool done() noexcept;
-	/// Wait until all ranks are done, also if some fail. The bytes that all of them
-	/// have moved; or the error of the first rank that has one, whose index() is
-	/// the rank.
+	/// Wait until all ranks are done, even if some fail. Returns the bytes that all
+	/// of them have moved, or the error of the first rank that has one, with that
+	/// rank as index().
 	result<size_t> wait() noexcept { return wait_until(never); }
-	/// The same, or errc::timeout without an index() at @p until; it goes on then.
+	/// The same, or errc::timeout without an index() at @p until; the run then
+	/// continues.
 	result<size_t> wait_until(deadline until) noexcept;
-	/// Ask all ranks of this process to stop; other processes are not told before
-	/// that is over, and go on with theirs. What engines have got they finish.
+	/// Ask all ranks of this process to stop. Other processes are told only when
+	/// that is done, and continue with their ranks. Engines finish what they were
+	/// given.
 	void cancel() noexcept;
 
-	/// What @p rank has moved to others, in bytes, or its error; errc::timeout while
-	/// it is under way. If it failed, what it was to write may be missing
-	/// everywhere. If its GPU was lost, so is what others wrote there.
+	/// The bytes that @p rank has moved to others, or its error; errc::timeout
+	/// until it is done. If it failed, the data that it had to write may be missing
+	/// everywhere. If its GPU was lost, so are the data that others wrote there.
 	result<size_t> of(unsigned rank) noexcept;
 
 private:
@@ -121,121 +124,123 @@ private:
 	void wake_when_late() noexcept;
 	void end() noexcept;
 
-	detail::shared_run shared_; ///< outlives what is under way here
+	detail::shared_run shared_; ///< outlives what is in flight here
 	std::array<operation, 8> parts_;
-	uint32_t unheard_ = 0;	///< ranks of other processes that are to be heard of
-	uint32_t given_up_ = 0; ///< those that were not, in time
+	uint32_t unheard_ = 0;	///< ranks of other processes that have not reported
+	uint32_t given_up_ = 0; ///< those that did not in time
 	std::shared_ptr<const buffer> held_; ///< what a prelaunched one waits for
 	deadline late_ = never;		     ///< for other processes
-	std::optional<operation> timer_;     ///< wakes who does not wait here
+	std::optional<operation> timer_;     ///< wakes a caller that waits elsewhere
 	unsigned ranks_;
 };
 
-/// A collective that is prepared: packets for each GPU, which name its memory, and keep
-/// it alive. It may outlive its group.
+/// A prepared collective: packets for each GPU, which refer to its memory, and keep it
+/// alive. It may outlive its group.
 class collective {
 public:
 	/// Begin on all GPUs, by one call of io_uring_enter(2). No other system call is
-	/// made, and nothing is allocated. (Where batch_limits::ring is false it is an
-	/// ioctl for each GPU; within a context::chain, what ends the chain submits.)
-	/// Runs are not ordered: wait for one before the next, if that one uses its
-	/// memory. Of a prelaunched one, one run may be under way: errc::busy.
-	/// Other errors are those of batches, for each rank. errc::stale: memory was
-	/// unmapped.
+	/// made, and nothing is allocated. (If batch_limits::ring is false, it is an
+	/// ioctl for each GPU; within a context::chain, the end of the chain submits.)
+	/// Runs are not ordered: if the next one uses the same memory, wait for this
+	/// one first. A prelaunched collective may have one run in flight, else
+	/// errc::busy. Other errors are those of batches, for each rank. errc::stale:
+	/// memory was unmapped.
 	collective_run run();
 
-	/// Let a prelaunched run begin. A store to host memory; no system call. What the
-	/// CPU or a network card writes to video memory must be there before run():
-	/// the driver flushes the host data path then, and not here.
+	/// Let a prelaunched run begin. A store to host memory; no system call. Data
+	/// that the CPU or a network card writes to video memory must be there before
+	/// run(): the driver flushes the host data path at that point, and not here.
 	void release() noexcept;
 
-	/// Which variant it is; never automatic.
+	/// Its variant; never automatic.
 	variant how() const noexcept { return how_; }
 	bool prelaunched() const noexcept { return word_ != nullptr; }
-	/// That a run moves, of all ranks; each destination counts, and swaps twice.
+	/// Bytes that all ranks move in a run; each destination counts, swaps twice.
 	uint64_t bytes() const noexcept { return bytes_; }
 
 private:
 	friend class group;
 	collective(detail::engine &ring, std::shared_ptr<detail::process_set> with,
 		   const detail::plan &what) noexcept;
-	/// Why not all ranks can begin, or nothing.
+	/// Why some rank cannot begin, or nothing.
 	std::optional<error> cannot_run() const;
-	/// Begin what @p rank has to do, or listen to its process.
+	/// Begin the work of @p rank, or listen to its process.
 	operation start(unsigned rank);
 
 	detail::engine *ring_;
 	std::shared_ptr<detail::process_set> with_; ///< null: one process has all ranks
 	variant how_;
 	uint64_t bytes_;
-	/// What engines wait for; null: not prelaunched. A run that is under way has it.
+	/// What engines wait for; null: not prelaunched. A run in flight holds it.
 	std::shared_ptr<const buffer> word_;
 	std::vector<std::optional<prepared_batch>> parts_;
 };
 
-/// One to eight GPUs, whose ranks are their places in the array. In all operations, what
-/// is for a rank is in its place of a span, and blocks are in the order of ranks.
+/// One to eight GPUs, whose ranks are their positions in the array. In all operations,
+/// spans have an element for each rank, and blocks are in the order of ranks.
 ///
 /// Memory is of any kind: video memory, host memory, or SVM memory. It is attached to the
 /// GPUs that use it. SVM memory that is in a GPU is written there by GPUs that xGMI
-/// links, and else out of their reach (errc::usage or errc::busy at run()).
+/// links to it, and is out of reach of others (errc::usage or errc::busy at run()).
 ///
-/// errc::usage: memory of a wrong size, outside of its buffer, or that overlaps other
-/// memory of the operation other than told below; a variant that the operation has not.
-/// index() is the rank at fault. errc::unsupported: the kernel cannot prepare batches.
+/// errc::usage: memory has a wrong size, is outside its buffer, or overlaps other
+/// memory of the operation in a way not mentioned below; or the operation lacks the
+/// variant. index() is the rank at fault. errc::unsupported: the kernel cannot prepare
+/// batches.
 class group {
 public:
 	static constexpr unsigned most_ranks = 8;
 
-	/// @param gpus opened on @p in; they stay where they are as long as the group.
-	/// errc::usage if they were opened elsewhere, or are too many.
+	/// @param gpus opened on @p in; they must not be moved while the group exists.
+	/// errc::usage if they were opened on another context, or are too many.
 	static result<group> make(context &in, std::span<device> gpus);
-	/// The same, of GPUs that are not in a row.
+	/// The same for GPUs that are not contiguous in memory.
 	static result<group> make(context &in, std::span<device *const> gpus);
 
-	/// A group whose ranks are processes. Each calls the same functions in the same
-	/// order, with memory of the same sizes at the same places. What takes memory of
-	/// a rank takes a part of what processes::exchange() has given for it. To
-	/// prepare a collective waits for all; run() waits for nobody, and writes to
-	/// the others' memory: processes::barrier() tells that they expect it. One run
-	/// is under way at a time. A rank that ends is errc::peer_lost for the others.
-	/// @param gpu of this process; it stays where it is as long as the group
+	/// A group whose ranks are processes. All call the same functions in the same
+	/// order, with memory of the same sizes at the same places. Memory of a rank is
+	/// part of what processes::exchange() returned for it. Preparing a collective
+	/// waits for all ranks. run() waits for none, and writes to the others' memory:
+	/// processes::barrier() tells that they expect it. One run is in flight at a
+	/// time. If a rank ends, the others get errc::peer_lost.
+	/// @param gpu of this process; it must not be moved while the group exists
 	/// @param with of the same context
 	static result<group> make(context &in, device &gpu, const processes &with);
 
 	unsigned ranks() const noexcept { return static_cast<unsigned>(gpus_.size()); }
 
-	/// Each rank's @p from to its block of each rank's @p to.
+	/// Copy each rank's @p from to its block of each rank's @p to.
 	/// In place: from[r] may be block r of to[r]. Variants pcpy, bcst, b2b.
 	result<collective> all_gather(std::span<const slice> to,
 				      std::span<const slice> from,
 				      const collective_options &how = {});
-	/// Block j of rank i's @p from to block i of rank j's @p to.
+	/// Copy block j of rank i's @p from to block i of rank j's @p to.
 	/// In place: to and from may be the same for all ranks; then the variant is
 	/// swap, and else pcpy or b2b.
 	result<collective> all_to_all(std::span<const slice> to,
 				      std::span<const slice> from,
 				      const collective_options &how = {});
-	/// What rank @p root has in its memory to that of all others: always in place.
+	/// Copy the memory of rank @p root to that of all others: always in place.
 	/// Variants pcpy, bcst, b2b.
 	result<collective> broadcast(unsigned root, std::span<const slice> memory,
 				     const collective_options &how = {});
-	/// Each rank's @p from to its block of @p to, which is rank @p root's.
-	/// In place: from[root] may be its block. Variants pcpy, b2b, which are one.
+	/// Copy each rank's @p from to its block of @p to, which is rank @p root's.
+	/// In place: from[root] may be its block. Variants pcpy, b2b, which are the
+	/// same here.
 	result<collective> gather(unsigned root, const slice &to,
 				  std::span<const slice> from,
 				  const collective_options &how = {});
-	/// Each block of @p from, which is rank @p root's, to the rank's @p to.
+	/// Copy each block of @p from, which is rank @p root's, to the rank's @p to.
 	/// In place: to[root] may be its block. Variants pcpy, b2b.
 	result<collective> scatter(unsigned root, std::span<const slice> to,
 				   const slice &from,
 				   const collective_options &how = {});
-	/// Any number of messages, which may have different sizes: sends, with their
-	/// receives. Variants pcpy, b2b.
+	/// Any number of messages, which may differ in size: sends with their receives.
+	/// Variants pcpy, b2b.
 	result<collective> send(std::span<const message> all,
 				const collective_options &how = {});
-	/// For who is to prepare a collective with other processes and cannot: they hear
-	/// so, as of a mistake in the call. @p why is what it gives.
+	/// For a process that should prepare a collective with others and cannot: they
+	/// are told, as of a mistake in the call. Returns @p why.
 	result<collective> refuse(const error &why);
 
 private:

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-// Blocks of a KV cache, as a server of language models moves them from where prompts
-// are read (prefill) to where answers are written (decode).
+// Blocks of a KV cache, as a language model server moves them from where prompts are
+// read (prefill) to where answers are written (decode).
 //
-// A cache is cut into blocks of so many tokens, and a sequence has some of them,
-// wherever there was room. Each block has a part in the K and in the V plane of each
-// layer. So one sequence is hundreds of small pieces of memory. A stream gathers them
-// by one batch for each of its pieces, sends them, and scatters them at the other end,
-// where other blocks are free:
+// A cache is divided into blocks of a fixed number of tokens, and a sequence has some
+// of them, wherever there was room. Each block has a part in the K and in the V plane
+// of each layer. So one sequence is hundreds of small pieces of memory. A stream
+// gathers them by one batch for each of its pieces, sends them, and scatters them at
+// the other end, where other blocks are free:
 //
 //	auto source = kv_source(layout, cache, blocks);		// prefill
 //	co_await sender.send(*source);
@@ -32,16 +32,16 @@ struct kv_layout {
 	unsigned planes = 2;	 ///< K and V; 1 where they are together
 	uint32_t blocks = 0;	 ///< in each plane
 	size_t block_bytes = 0;	 ///< of a block in one plane
-	size_t block_stride = 0; ///< 0: block_bytes, one behind the other
+	size_t block_stride = 0; ///< 0: block_bytes, contiguous
 	size_t plane_stride = 0; ///< 0: blocks * block_stride
 
-	/// Bytes of one block in all planes and layers: what is sent of it.
+	/// Bytes of one block in all planes and layers: how much of it is sent.
 	uint64_t bytes_each() const noexcept;
 	/// Bytes that a cache has at least.
 	uint64_t size() const noexcept;
-	/// errc::usage names what cannot be: no blocks, parts that overlap.
+	/// errc::usage names what is wrong: no blocks, parts that overlap.
 	result<void> check() const;
-	/// Or more than @p cache has.
+	/// The same, and whether it fits in @p cache.
 	result<void> check(const slice &cache) const;
 };
 
@@ -50,8 +50,8 @@ enum class kv_use {
 	write, ///< a block may be named once
 };
 
-/// The memory of @p blocks of @p cache, layer by layer, each plane for itself, in this
-/// order; neighbours become one. errc::usage, with index() of the block that is at fault.
+/// The memory of @p blocks of @p cache, layer by layer and plane by plane, in this
+/// order; adjacent parts are merged. errc::usage, with index() of the block at fault.
 result<std::vector<slice>> kv_parts(const kv_layout &layout, const slice &cache,
 				    std::span<const uint32_t> blocks, kv_use use);
 
@@ -62,12 +62,12 @@ stream_offer kv_offer(const kv_layout &layout, size_t count);
 result<stream_source> kv_source(const kv_layout &layout, const slice &cache,
 				std::span<const uint32_t> blocks);
 
-/// Where a stream puts them; as many, in the same order.
+/// Where a stream puts as many blocks, in the same order.
 result<stream_sink> kv_sink(const kv_layout &layout, const slice &cache,
 			    std::span<const uint32_t> blocks);
 
-/// Is @p offer that of @p count blocks of this shape? The strides and the size of the
-/// cache may differ. errc::protocol says both shapes.
+/// Does @p offer match @p count blocks of this shape? The strides and the size of the
+/// cache may differ. errc::protocol names both shapes.
 result<void> kv_fits(const stream_offer &offer, const kv_layout &layout, size_t count);
 
 } // namespace sluice

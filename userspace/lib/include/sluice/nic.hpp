@@ -18,30 +18,30 @@ class card;
 class registration_data;
 } // namespace detail
 
-/// What there is to be opened.
+/// A card that can be opened.
 struct nic_info {
 	std::string name; ///< "mlx5_0", "rxe0"
 	std::string driver;
-	std::string address;   ///< PCI, or empty: it is made of software
+	std::string address;   ///< PCI, or empty: it is software
 	std::string interface; ///< network interface of port 1, if any
 	int numa_node = -1;
 	bool infiniband = false; ///< else RoCE
 	bool active = false;
 	bool on_demand = false; ///< RC can read and write memory on demand
-	/// It claims to have on_demand, and moved wrong bytes when it was tried:
-	/// soft RoCE of kernels without the series' fixes.
+	/// It claims to have on_demand, but moved wrong bytes in a trial: soft RoCE of
+	/// kernels without the series' fixes.
 	bool on_demand_wrong = false;
 	bool dmabuf = false;	      ///< it may register dma-bufs (tried when opened)
-	uint32_t max_read_atomic = 0; ///< RDMA reads under way on a connection
+	uint32_t max_read_atomic = 0; ///< RDMA reads in flight on a connection
 	uint32_t max_sends = 0, max_completions = 0;
 };
 
-/// All RDMA devices. Without any: empty.
+/// All RDMA devices. Empty if there are none.
 std::vector<nic_info> list_nics();
 
 /// How a device reaches a buffer, best first.
 enum class registration_path : uint8_t {
-	on_demand, ///< nothing is pinned; pages are found as they are used
+	on_demand, ///< nothing is pinned; pages are faulted in as they are used
 	dmabuf,	   ///< the exporter keeps the memory where it is, and may revoke it
 	pinned,	   ///< pages are pinned: in host memory, and charged to memlock
 };
@@ -54,10 +54,10 @@ constexpr remote operator|(remote a, remote b)
 	return static_cast<remote>(static_cast<uint8_t>(a) | static_cast<uint8_t>(b));
 }
 
-/// Memory within a card's reach. Destroying it revokes the peer's rights at once:
-/// what a peer writes later fails at the peer. Writes and reads of this side that are
-/// under way use it still, and the rights end with the last of them. It keeps the
-/// buffer alive.
+/// Memory within a card's reach. Destroying it revokes the peer's rights at once: what
+/// a peer writes later fails at the peer. Writes and reads of this side that are in
+/// flight still use it, and the rights end with the last of them. It keeps the buffer
+/// alive.
 class registration {
 public:
 	registration() noexcept = default;
@@ -68,15 +68,15 @@ public:
 	const slice &memory() const noexcept;
 	registration_path path() const noexcept;
 	uint32_t local_key() const noexcept;
-	/// For a peer: with the address and size of memory().
+	/// For a peer, together with the address and size of memory().
 	uint32_t remote_key() const noexcept;
 
-	/// Have the card find all of the memory now, as it does on demand else.
+	/// Have the card fault in all of the memory now, instead of on demand.
 	/// errc::unsupported if it is not registered on demand, errc::device.
 	result<void> prefetch() const;
 
 	detail::registration_data *inside() const noexcept { return data_.get(); }
-	/// For operations, which keep it in place.
+	/// For operations, which keep it registered.
 	std::shared_ptr<detail::registration_data> share() const noexcept
 	{
 		return data_;
@@ -94,7 +94,7 @@ private:
 
 class nic {
 public:
-	/// @param name e.g. "rxe0"; empty: the only one that there is, else
+	/// @param name e.g. "rxe0"; empty: the only one; if there are several,
 	///	errc::usage names them. errc::device.
 	static result<nic> open(context &in, std::string_view name);
 
@@ -105,9 +105,9 @@ public:
 	const nic_info &info() const noexcept;
 
 	/// Let the card reach @p memory by the best path that there is for it, and
-	/// peers as @p rights say. errc::no_path if there is none; errc::device.
+	/// peers as @p rights allow. errc::no_path if there is none; errc::device.
 	result<registration> register_memory(const slice &memory, remote rights);
-	/// The same by this path or not at all: errc::no_path says why not.
+	/// The same by @p path or not at all: errc::no_path says why not.
 	result<registration> register_memory(const slice &memory, remote rights,
 					     registration_path path);
 

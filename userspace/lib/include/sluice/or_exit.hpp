@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// For small programs, which can do nothing about an error but say it: or_exit(open(name))
-// is what open() gave, or the end of the program.
+// For small programs, which can only report an error: or_exit(open(name)) returns what
+// open() gave, or ends the program.
 #pragma once
 
 #include <utility>
@@ -9,11 +9,12 @@
 
 namespace sluice {
 
-/// Print the message of @p why to standard error, and end the program with exit status 1, as
-/// by std::exit(): destructors of the stack do not run, the kernel takes back what is held.
+/// Print the message of @p why to standard error, and end the program with exit status
+/// 1 as by std::exit(): destructors of the stack do not run; the kernel releases all
+/// resources.
 [[noreturn]] void exit_for(const error &why) noexcept;
 
-/// What @p got holds; if that is an error, exit_for() it.
+/// Return the value of @p got; if it is an error, call exit_for() with it.
 template <class T> T or_exit(result<T> got)
 {
 	if (!got)

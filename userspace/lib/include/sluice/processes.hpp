@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT
-// Processes of one host that have a GPU each, the ranks of a group together.
+// Processes of one host with a GPU each, which together are the ranks of a group.
 //
 //	auto all = processes::meet(ring, "/run/job/socket", rank, ranks);
 //	auto memory = all->exchange(gpu, mine);	// of each rank, in reach of gpu
 //	auto together = group::make(ring, gpu, *all);
 //
-// They are linked by a socket for each pair, and video memory goes by it as a dma-buf.
-// The kernel closes the sockets of a process that ends or is killed: who is waiting for
-// it then, or does so later, hears it. A child that it has forked keeps them open. One
-// that is stopped or hangs is noticed only when patience ends.
+// A socket links each pair, and carries video memory as dma-bufs. The kernel closes the
+// sockets of a process that ends or is killed: processes that wait for it, then or
+// later, get an error. A child that it has forked keeps them open. A process that is
+// stopped or hangs is noticed only when the patience of the others ends.
 #pragma once
 
 #include <memory>
@@ -24,23 +24,25 @@ namespace detail {
 class process_set;
 }
 
-/// What fails is said with the rank of the process at fault as index().
-/// errc::peer_lost: it has ended, or does not read what it is told and was given up; then
-/// it loses this process. errc::timeout: it has not come. errc::protocol: it is at another
-/// call than this one. Else it is the error that the other one had.
+/// Errors have the rank of the process at fault as index().
+/// errc::peer_lost: it has ended, or was given up because it does not read what it is
+/// told; in that case it loses this process too. errc::timeout: it has not come.
+/// errc::protocol: it is in a different call. Any other error is the one that the other
+/// process had.
 class processes {
 public:
 	static constexpr unsigned most = 8;
 
-	/// Wait for the others, which are processes of this one's user, if they reach
-	/// @p path. Another user's, root's too, are errc::denied, and do not disturb.
-	/// @param path of a socket, which rank 0 makes, and removes in the end. There
-	///	must be nothing yet.
+	/// Wait for the others, which must be of the same user and able to reach
+	/// @p path. Those of another user, including root, get errc::denied, and do no
+	/// harm.
+	/// @param path of a socket, which rank 0 makes, and removes in the end. It
+	///	must not exist yet.
 	/// @param rank of this process; 0 to @p ranks - 1
-	/// @param ranks how many processes there are, this one too; 2 to 8
-	/// @param patience so long this, and each later call, waits for others at most
-	/// errc::usage; errc::system if the socket cannot be made, or not be reached for
-	/// another reason than that rank 0 is not there yet.
+	/// @param ranks how many processes there are, including this one; 2 to 8
+	/// @param patience how long this and each later call wait for others at most
+	/// errc::usage; errc::system if the socket cannot be made, or cannot be reached
+	/// for a reason other than that rank 0 is not there yet.
 	static result<processes>
 	meet(context &in, const std::string &path, unsigned rank, unsigned ranks,
 	     clock::duration patience = std::chrono::seconds(30));
@@ -48,14 +50,15 @@ public:
 	unsigned rank() const noexcept;
 	unsigned ranks() const noexcept;
 
-	/// Give video memory to all, and get theirs, by rank; this process's is @p mine.
-	/// It lives as long as somebody has it. All must call this, each at its turn. If
-	/// one cannot give or take, all hear it, and nobody has got anything.
-	/// @param gpu reaches what it gets
-	/// errc::unsupported if @p mine is no video memory.
+	/// Give video memory to all, and get theirs, by rank; this process's is
+	/// @p mine. It lives as long as any process has it. All must call this, at the
+	/// same point in the order of calls. If one cannot give or take, all fail, and
+	/// none gets anything.
+	/// @param gpu reaches the memory that this process gets
+	/// errc::unsupported if @p mine is not video memory.
 	result<std::vector<buffer>> exchange(device &gpu, const buffer &mine);
 
-	/// Wait until all have come here.
+	/// Wait until all have called this.
 	result<void> barrier();
 
 	const std::shared_ptr<detail::process_set> &inside() const noexcept

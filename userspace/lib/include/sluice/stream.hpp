@@ -2,11 +2,11 @@
 // A stream moves data from a source at one end of a connection to a sink at the other:
 // file or memory -> (video memory) -> RDMA -> (video memory) -> file or memory.
 //
-// It is cut into pieces. Each end has memory for some pieces, which go round: while
-// one is read, another is copied to the GPU, others are on the wire, and others are
-// written at the far end. The receiver grants memory for a piece at a time: a piece is
-// sent only to memory that waits for it, so nothing is dropped and nobody is asked to
-// try again. It takes the right to write away before it looks at a piece.
+// The data are cut into pieces. Each end has memory for some pieces, which is reused in
+// turn: while one is read, another is copied to the GPU, others are on the wire, and
+// others are written at the far end. The receiver grants memory for a piece at a time:
+// a piece is sent only to memory that waits for it, so nothing is dropped or retried.
+// The receiver revokes the right to write before it looks at a piece.
 //
 //	receiver                               sender
 //	GRANT address, key of a piece ------>
@@ -32,12 +32,12 @@
 
 namespace sluice {
 
-/// The way that the bytes of a piece take between memory and the card.
+/// The path that the bytes of a piece take between memory and the card.
 enum class data_path : uint8_t {
 	device_alias,  ///< the card reads or writes video memory in place, on demand
 	device_dmabuf, ///< the same through a dma-buf
-	host,	       ///< host memory is what was asked for
-	staged,	       ///< it was to be video memory, but goes through host memory
+	host,	       ///< host memory was asked for
+	staged,	       ///< video memory was asked for, but data go through host memory
 };
 
 const char *name(data_path path) noexcept;
@@ -56,12 +56,12 @@ struct stream_options {
 	/// Check each chunk by a CRC-32C where it arrives. Both ends must agree: the
 	/// sender decides.
 	bool checksum = true;
-	/// Compare a SHA-256 of all data in the end. The sender decides.
+	/// Compare a SHA-256 of all data at the end. The sender decides.
 	bool digest = true;
 	/// Fail with errc::no_path if this end cannot use this path.
 	std::optional<data_path> require{};
-	/// Nothing moves for that long, or the peer says nothing or takes no message
-	/// where it is its turn: errc::timeout.
+	/// If nothing moves for that long, or the peer sends or takes no message when
+	/// it is its turn: errc::timeout.
 	clock::duration patience = std::chrono::seconds(30);
 };
 
@@ -70,34 +70,34 @@ struct stream_options {
 /// or process (device::import_dmabuf()), or be shown to one (buffer::export_dmabuf()):
 /// the GPU of stream_options copies between it and the pieces.
 struct stream_source {
-	std::string name{};	   ///< what the receiver is told, and errors say
+	std::string name{};	   ///< for the receiver and in errors
 	int file = -1;		   ///< a descriptor; -1: memory
 	std::vector<slice> from{}; ///< memory, in this order; it is attached
-	/// Bytes of a file. Of a pipe or a terminal: unknown, it ends where it ends.
+	/// Bytes of a file. For a pipe or a terminal: unknown, it ends where it ends.
 	uint64_t size = 0;
 	static constexpr uint64_t unknown = UINT64_MAX;
 };
 
 /// Where data go to. Parts of memory are filled in their order, by one batch for each
-/// piece; they may be others than those of the source.
+/// piece; they may differ from those of the source.
 struct stream_sink {
 	int file = -1;		 ///< a descriptor; -1: memory
 	std::vector<slice> to{}; ///< memory, in this order; it is attached
-	/// Bytes at the beginning that are here already, from a transfer that broke
-	/// off. They are compared by their digest, and not sent again if it is right.
+	/// Bytes at the beginning that are here already from a transfer that broke off.
+	/// Their digest is compared, and they are not sent again if it matches.
 	uint64_t have = 0;
-	/// Write to the file at its position, one piece behind the other: what standard
-	/// output wants. A pipe, a terminal, and a file that is open to append get that
-	/// without being asked. Nothing is resumed then: `have` is 0.
+	/// Write to the file at its position, one piece after the other, as standard
+	/// output needs. This is implied for a pipe, a terminal, and a file that is
+	/// open to append. Nothing is resumed then: `have` is 0.
 	bool in_order = false;
-	/// Let receive() end when all has come and is right. The sender does not know it
-	/// before receiver::confirm(): so what has to be done with the data for them to be
-	/// where they belong may still fail.
+	/// Let receive() end when all data have come and are right. The sender learns
+	/// that only at receiver::confirm(), so steps that bring the data to their
+	/// final place may still fail.
 	bool confirm = false;
 };
 
-/// What a stream did. Time is whole: from the first byte asked for to the last byte
-/// in its place and compared, waiting included.
+/// What a stream did. The total time is from the first byte requested to the last byte
+/// in its place and compared, including waiting.
 struct stream_report {
 	std::string name;
 	uint64_t bytes = 0;   ///< moved by this stream
@@ -106,7 +106,7 @@ struct stream_report {
 	data_path path = data_path::host; ///< of this end
 	std::string path_reason;	  ///< why it is no better one; else empty
 	/// The NUMA node of the device that reaches pieces in host memory, -1 if it has
-	/// none, and pages of them that are on another one: that one was full.
+	/// none, and how many of their pages are on another node, as that one was full.
 	int numa_node = -1;
 	uint64_t pages_elsewhere = 0;
 	clock::duration total{};
@@ -116,7 +116,7 @@ struct stream_report {
 	clock::duration check{};	///< CRC and SHA-256
 	uint64_t waits_for_grant = 0;	///< pieces that were ready before their grant
 	clock::duration granted_late{}; ///< how long they waited, summed
-	unsigned most_in_flight = 0;	///< pieces under way at once
+	unsigned most_in_flight = 0;	///< pieces in flight at once
 	std::optional<device_counters> migrations; ///< pages, while it ran
 	std::optional<sha256_digest> digest;	   ///< equal at both ends
 	uint64_t system_calls = 0;		   ///< of the ring, while it ran
@@ -128,16 +128,16 @@ struct found_path {
 	std::string reason; ///< why it is no better one; else empty
 };
 
-/// Which path streams with these options take here, by a trial: the card reaches for a
-/// page in the GPU. Each stream does this when it is made. Ask before you connect, and
-/// no peer that gives up first can hide why options.require cannot be had.
-/// errc::no_path if that is another path.
+/// Which path streams with these options take here, found by a trial: the card accesses
+/// a page in the GPU. Each stream does this when it is made. Called before connecting,
+/// it tells why options.require cannot be met even if the peer would give up first.
+/// errc::no_path if it is another path than options.require.
 result<found_path> find_path(nic &card, const stream_options &options);
 
-/// How far it is, at any time.
+/// The progress of a stream, at any time.
 struct stream_progress {
 	uint64_t bytes = 0; ///< in their place at the far end
-	uint64_t size = 0;  ///< stream_source::unknown if so
+	uint64_t size = 0;  ///< or stream_source::unknown
 };
 
 namespace detail {
@@ -146,28 +146,29 @@ class receiving;
 } // namespace detail
 
 // Destroying a task of a stream that is not done ends what runs for it, and with it the
-// connection: files and memory are free to be used, and the peer is not left waiting.
-// Who fails tells the peer why. A peer that does not take that in a second is cut off.
+// connection: files and memory are free for other use, and the peer is not left
+// waiting. An end that fails tells the peer why. A peer that does not take that within
+// a second is cut off.
 
 /// The sending end.
 class sender {
 public:
-	/// All must outlive it. Makes the memory of the pieces.
+	/// All arguments must outlive it. Allocates the memory of the pieces.
 	/// errc::usage, errc::no_path, errc::device.
 	static result<sender> make(context &in, endpoint &to, nic &card,
 				   const stream_options &options);
 	sender(sender &&) noexcept;
 	~sender();
 
-	/// Send one source; when it is done the next one may be sent.
+	/// Send one source; when it is done, the next one may be sent.
 	/// errc::input (a file), errc::device (the GPU), errc::timeout (nothing moves for
 	/// `patience`), errc::peer_lost, errc::peer_error (the receiver gave up, or
 	/// refused it), errc::protocol, errc::corrupt (what arrived differs),
 	/// errc::no_path (it took another path than `require`).
 	task<result<stream_report>> send(stream_source source);
 	/// Say that there are no more, and end the connection when the receiver's card
-	/// has that: what is begun on the endpoint after it is errc::usage.
-	/// errc::peer_lost if the receiver has left before.
+	/// has that message: what is started on the endpoint after it is errc::usage.
+	/// errc::peer_lost if the receiver left before.
 	task<result<void>> finish();
 
 	const stream_progress &progress() const noexcept;
@@ -178,7 +179,7 @@ private:
 	std::unique_ptr<detail::sending> sending_;
 };
 
-/// What a sender wants to send.
+/// What a sender offers to send.
 struct stream_offer {
 	std::string name;  ///< printable, without '/', not "." or ".."
 	uint64_t size = 0; ///< bytes, or stream_source::unknown
@@ -193,22 +194,23 @@ public:
 	receiver(receiver &&) noexcept;
 	~receiver();
 
-	/// The next offer; none: the sender has no more. Then it waits until the sender
-	/// has ended the connection, or for `patience`. errc::timeout if nothing is
-	/// offered for as long as that. Destroying this task alone ends nothing.
+	/// The next offer; none: the sender has no more. In that case it waits until
+	/// the sender has ended the connection, or for `patience`. errc::timeout if
+	/// nothing is offered for that long. Destroying this task alone does not end
+	/// the connection.
 	task<result<std::optional<stream_offer>>> next();
-	/// Take what was offered. errc::output (a file), errc::usage (the memory of the
-	/// sink is smaller than what was offered), or as sender::send().
+	/// Receive what was offered. errc::output (a file), errc::usage (the memory of
+	/// the sink is smaller than what was offered), or as sender::send().
 	task<result<stream_report>> receive(stream_sink sink);
-	/// Of a sink with `confirm`: tell the sender that all is where it belongs, before it
-	/// has lost its patience. Nothing else may be done before.
-	/// errc::usage if there is nothing to be confirmed; errc::peer_error if it gave up
+	/// For a sink with `confirm`: tell the sender that all data are where they
+	/// belong, before its patience ends. Nothing else may be done before that.
+	/// errc::usage if there is nothing to confirm; errc::peer_error if it gave up
 	/// waiting; or as receive().
 	task<result<void>> confirm();
-	/// Instead: tell it that this end gives up, and why. The connection is of no use
-	/// then.
+	/// Instead of confirm(): tell the sender that this end gives up, and why. After
+	/// that the connection is unusable.
 	task<result<void>> give_up(error why);
-	/// Tell the sender that it is not wanted, and why.
+	/// Refuse the offer, and tell the sender why.
 	task<result<void>> refuse(std::string why);
 
 	const stream_progress &progress() const noexcept;

@@ -8,9 +8,9 @@
 //			co_await c.write(to, b.part(0, *n), 0);
 //	}
 //
-// A task begins to run when it is made, up to its first wait. It owns its frame:
-// destroying it before it is done destroys what the coroutine has, and so drains
-// its operations.
+// A task runs up to its first wait when it is created. It owns its frame: destroying it
+// before it is done destroys the coroutine's local objects, and so drains its
+// operations.
 #pragma once
 
 #include <coroutine>
@@ -64,7 +64,7 @@ public:
 			};
 			return resume_waiter{};
 		}
-		// Only memory can run out here, and nobody could tell whom.
+		// Only running out of memory leads here, and it could not be reported.
 		void unhandled_exception() const noexcept { std::terminate(); }
 	};
 	using handle = std::coroutine_handle<promise_type>;
@@ -83,7 +83,7 @@ public:
 
 	bool done() const noexcept { return handle_.done(); }
 
-	/// Run the context until the task is done, and take what it returns.
+	/// Run the context until the task is done, and return the task's result.
 	T run(context &in)
 	{
 		while (!done())

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // What is in the machine, and the path that data takes between any two parts of it.
 //
-// Source: sysfs and procfs, as an ordinary user can read them. What only root can
-// read and nothing else tells is "not known", and a route says so.
+// Source: sysfs and procfs, as an ordinary user can read them. What only root can read,
+// and no other source tells, is "not known", and a route says so.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +21,7 @@ namespace sluice {
 enum class path : uint8_t {
 	same_memory,  ///< both are the same memory: nothing has to move
 	xgmi,	      ///< by the link between the GPUs
-	peer_to_peer, ///< straight from device to device below a PCI switch
+	peer_to_peer, ///< directly from device to device below a PCI switch
 	host_memory,  ///< one side is host memory, and the other has DMA to it
 	host_bridge,  ///< from device to device through the CPU's host bridge
 	by_cpu,	      ///< the CPU moves each byte, as for a software NIC
@@ -32,14 +32,14 @@ enum class path : uint8_t {
 /// Short name of @p how, e.g. "peer-to-peer".
 const char *name(path how) noexcept;
 
-/// Does a PCI function send what is for a peer up to the host bridge first?
+/// Does a PCI function send requests for a peer up to the host bridge first?
 enum class acs : uint8_t { not_known, direct, redirected };
 
 struct pci_link {
 	double gigatransfers = 0; ///< per second and lane; 0: not known
 	unsigned lanes = 0, most_lanes = 0;
 
-	/// Bytes per second in each direction, without what packets cost. 0: not
+	/// Bytes per second in each direction, not counting packet overhead. 0: not
 	/// known.
 	double bytes_per_second() const noexcept;
 };
@@ -58,7 +58,7 @@ struct pci_function {
 	std::string iommu_mode; ///< "identity", "DMA", "DMA-FQ"
 	acs redirect = acs::not_known;
 	pci_link link;
-	/// From the one above it up to the root port, which is the last.
+	/// The ports above it, up to the root port, which is the last.
 	std::vector<pci_port> ports;
 };
 
@@ -66,8 +66,8 @@ struct pci_function {
 struct route {
 	path how = path::unreachable;
 	std::vector<std::string> steps; ///< from the first to the second
-	std::string limit;		///< what bounds its rate
-	double bytes_per_second = 0;	///< that bound; 0: not known
+	std::string limit;		///< what limits its rate
+	double bytes_per_second = 0;	///< that limit; 0: not known
 	std::vector<std::string> why_not_better;
 	std::vector<std::string> remedies;  ///< empty: nothing can be done
 	std::vector<std::string> not_known; ///< what could not be read
@@ -134,8 +134,8 @@ public:
 		bool iommu = false;
 	};
 
-	/// Look at the machine. Without GPUs, NICs or disks there are none: no
-	/// error. errc::system if @p root has no sys directory.
+	/// Inspect the machine. A machine without GPUs, NICs or disks is not an error.
+	/// errc::system if @p root has no sys directory.
 	/// @param root where sys and proc are
 	static result<topology> read(std::string_view root = "/");
 
@@ -152,11 +152,11 @@ public:
 	///	render node. errc::device names what there is.
 	result<location> find(std::string_view wanted) const;
 
-	/// "node0", "gpu0", "mlx5_0", "nvme0n1". Empty for what there is not.
+	/// "node0", "gpu0", "mlx5_0", "nvme0n1". Empty if there is no such location.
 	std::string name_of(location where) const;
 
-	/// The path that data will take between two of them, with this library on
-	/// this kernel. errc::usage for a location that there is not.
+	/// The path that data will take between two of them, with this library on this
+	/// kernel. errc::usage if a location does not exist.
 	result<route> explain(location a, location b) const;
 
 private:
