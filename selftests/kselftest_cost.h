@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What calls cost: CPU time of the process for each, in nanoseconds, medians. In
- * a guest whose clock counts instructions (QEMU's -icount shift=0) the figures
- * are instructions.
+ * The cost of calls: medians of the CPU time of the process for each call, in
+ * nanoseconds. In a guest whose clock counts instructions (QEMU's -icount
+ * shift=0) the figures are instructions.
  *
  *	struct cost open_cost = { "open" };
  *	int round;
@@ -21,7 +21,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-/* rounds that do not count, and at most so many that do */
+/* the number of rounds that do not count, and the most that do */
 #define COST_WARM	3
 #define COST_MOST	101
 
@@ -44,7 +44,7 @@ static inline void cost_start(struct cost *cost)
 	cost->start = cost_now();
 }
 
-/* What was measured were so many calls. */
+/* @calls: how many calls were measured. */
 static inline void cost_stop(struct cost *cost, int round, int calls)
 {
 	double spent = cost_now() - cost->start;

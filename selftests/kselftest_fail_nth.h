@@ -68,7 +68,7 @@ static inline void nth_arm(int fd, unsigned int nth)
 
 /*
  * True if the failure was injected. Reading the answer may itself be the
- * allocation that fails: then the operation did not meet it.
+ * allocation that fails: then the operation did not have that failure.
  */
 static inline bool nth_disarm(int fd)
 {

@@ -2,27 +2,27 @@
 /*
  * DMA alias of device private memory
  *
- * Device private pages have a PFN that nothing can address. Where a PCI BAR
- * shows the same memory, the driver publishes that BAR here and other devices
- * may reach the pages without migrating them first.
+ * Device private pages have a PFN that nothing can address. If a PCI BAR shows
+ * the same memory, the driver publishes that BAR here, and other devices may
+ * reach the pages without migrating them first.
  *
- * Lifetime. Three things have to stay in place for as long as someone looks:
+ * Lifetime. Three things have to stay in place for as long as they are used:
  *
  * - struct pgmap_alias: allocated by the first publish, freed by
- *   memunmap_pages() after the last page of the pagemap was freed and one grace
- *   period later. A user either holds off the freeing of a page, because its
- *   entry is in an array that the notifier has not invalidated and it holds
- *   the lock that the notifier takes, or found the page in a page table that
- *   it walks under rcu_read_lock().
+ *   memunmap_pages() one grace period after the last page of the pagemap was
+ *   freed. A user either holds off the freeing of a page, because its entry is
+ *   in an array that the notifier has not invalidated and the user holds the
+ *   lock that the notifier takes; or it found the page in a page table that it
+ *   walks under rcu_read_lock().
  *
  * - the published values: they are rewritten only by a publish that follows a
  *   revoke, a grace period later. Readers copy them under rcu_read_lock(), or
  *   know that no publish can follow yet.
  *
- * - what they point to, the BAR and its CPU mapping: whoever uses a copy does so
+ * - what they point to, the BAR and its CPU mapping: a user of a copy uses it
  *   under the lock that the notifier of its range takes. So after a revoke the
  *   driver evicts the pages, which invalidates all those ranges, and only then
- *   lets go of the BAR or its mapping. A revoke itself waits for nobody.
+ *   lets go of the BAR or its mapping. A revoke itself waits for no user.
  */
 #include <linux/cleanup.h>
 #include <linux/debugfs.h>
@@ -42,14 +42,14 @@
 #define CREATE_TRACE_POINTS
 #include <trace/events/hmm.h>
 
-/* All that was ever published and whose pagemap is still there. */
+/* All aliases that were ever published and whose pagemap still exists. */
 static LIST_HEAD(pgmap_aliases);
 static DEFINE_MUTEX(pgmap_aliases_lock);
 
 /*
- * A driver revokes before it resets its device, and the reclaim of memory may
- * wait for that device. This is rare to happen in testing, teach lockdep about
- * it: nothing may be allocated under the lock.
+ * A driver revokes before it resets its device, and memory reclaim may wait for
+ * that device. This is rare to happen in testing, teach lockdep about it:
+ * nothing may be allocated under the lock.
  */
 static void pgmap_alias_init_lock(struct pgmap_alias *pa)
 {
@@ -65,7 +65,7 @@ static void pgmap_alias_init_lock(struct pgmap_alias *pa)
 /**
  * dev_pagemap_any_alias() - may a peer have written to private memory?
  *
- * Return: false if no pagemap that is still there has ever had an alias
+ * Return: false if no pagemap that still exists has ever had an alias
  */
 bool dev_pagemap_any_alias(void)
 {
@@ -73,7 +73,7 @@ bool dev_pagemap_any_alias(void)
 }
 EXPORT_SYMBOL_GPL(dev_pagemap_any_alias);
 
-/* The first publish. Whoever else does the same may be faster. */
+/* The first publish. Another thread that does the same may be faster. */
 static int pgmap_alias_attach(struct dev_pagemap *pgmap,
 			      const struct p2pdma_provider *provider)
 {
@@ -91,8 +91,8 @@ static int pgmap_alias_attach(struct dev_pagemap *pgmap,
 		return 0;
 	list_add_tail(&pa->link, &pgmap_aliases);
 	/*
-	 * Pairs with READ_ONCE() in pgmap_alias(): who finds the alias there
-	 * sees it initialized, by the address dependency.
+	 * Pairs with READ_ONCE() in pgmap_alias(): a reader that finds the
+	 * alias there sees it initialized, by the address dependency.
 	 */
 	smp_store_release(&pgmap->alias, no_free_ptr(pa));
 	return 0;
@@ -107,7 +107,7 @@ static int pgmap_alias_set_live(struct pgmap_alias *pa,
 	if (rcu_access_pointer(pa->live))
 		return -EBUSY;
 
-	/* Readers of what was revoked may still be copying. */
+	/* Readers of the revoked alias may still be copying it. */
 	cond_synchronize_rcu(pa->revoked);
 	pa->copy = *alias;
 	WRITE_ONCE(pa->pages, pages);
@@ -140,9 +140,9 @@ static bool pgmap_alias_fits(const struct dev_pagemap *pgmap,
  * To publish other values, revoke the alias and evict the pages first. Only the
  * first call for a pagemap allocates memory.
  *
- * A driver may set bits of @pages at any time. It clears some while the access
- * of peers is ended, see dev_pagemap_end_alias(): a reset may have lost what the
- * pages held, and processes still have them. They are faulted then as if no
+ * A driver may set bits of @pages at any time. It clears bits only while peers
+ * have no access, see dev_pagemap_end_alias(): a reset may have lost the
+ * content of pages that processes still have. These are then faulted as if no
  * alias was published.
  *
  * Context: May sleep.
@@ -177,7 +177,7 @@ EXPORT_SYMBOL_GPL(dev_pagemap_publish_alias_of);
  * @pgmap: as for dev_pagemap_publish_alias_of()
  * @alias: likewise
  *
- * All of the pages that @alias shows.
+ * Publishes all of the pages that @alias shows.
  *
  * Context: likewise
  * Return: likewise
@@ -193,16 +193,16 @@ EXPORT_SYMBOL_GPL(dev_pagemap_publish_alias);
  * dev_pagemap_revoke_alias() - let no further peer reach the memory
  * @pgmap: pagemap, with or without a published alias
  *
- * After return nobody finds the alias any more. Peers that have access to a
- * page, or have just found the alias and are about to map a page by it, keep the
- * access until the page is invalidated: to end it the driver evicts all pages,
- * by migrate_device_range() for instance. Then it may reset the device, unmap
- * &struct dev_pagemap_alias.kaddr, or publish another alias.
+ * After return no peer finds the alias any more. Peers that have access to a
+ * page, or have just found the alias and are about to map a page by it, keep
+ * the access until the page is invalidated: to end it, the driver evicts all
+ * pages, with migrate_device_range() for instance. Then it may reset the
+ * device, unmap &struct dev_pagemap_alias.kaddr, or publish another alias.
  *
  * memunmap_pages() revokes what is still published.
  *
- * Context: May sleep, but waits neither for readers nor for memory: fit for the
- * reset of a device that the reclaim of memory waits for.
+ * Context: May sleep, but waits neither for readers nor for memory: it may be
+ * called in the reset of a device that memory reclaim waits for.
  */
 void dev_pagemap_revoke_alias(struct dev_pagemap *pgmap)
 {
@@ -224,7 +224,7 @@ void dev_pagemap_revoke_alias(struct dev_pagemap *pgmap)
 EXPORT_SYMBOL_GPL(dev_pagemap_revoke_alias);
 
 /*
- * Called by memunmap_pages() when all pages are free, and a grace period later.
+ * Called by memunmap_pages(), one grace period after all pages were freed.
  */
 void pgmap_alias_free(struct dev_pagemap *pgmap)
 {
@@ -254,7 +254,7 @@ void pgmap_alias_mapped(const struct dev_pagemap *pgmap, unsigned long pfn,
 
 /*
  * Count @nr pages from @pfn that a peer could not get access to. Verdicts that
- * are no reason for that are ignored.
+ * do not deny access are ignored.
  */
 void pgmap_alias_fallback(const struct dev_pagemap *pgmap, unsigned long pfn,
 			  unsigned long nr, enum pgmap_alias_verdict reason)

@@ -17,15 +17,15 @@
 /**
  * enum pgmap_alias_verdict - may a caller use the alias of a page?
  * @PGMAP_ALIAS_OK: yes
- * @PGMAP_ALIAS_UNKNOWN: pci_p2pdma_map_type() has to tell first
- * @PGMAP_ALIAS_DECLINED: it does not take aliases, or no longer. This and what
- *	follows is counted.
- * @PGMAP_ALIAS_UNREACHABLE: no: for this and what follows see struct
+ * @PGMAP_ALIAS_UNKNOWN: unknown until pci_p2pdma_map_type() is called
+ * @PGMAP_ALIAS_DECLINED: no: it takes no aliases, or none any more. This
+ *	verdict and those below are counted.
+ * @PGMAP_ALIAS_UNREACHABLE: no: for this verdict and those below see struct
  *	dev_pagemap_alias_stats
  * @PGMAP_ALIAS_INVISIBLE: no
  * @PGMAP_ALIAS_NO_CPU: no
  * @PGMAP_ALIAS_REVOKED: no
- * @PGMAP_ALIAS_MAP_FAILED: it turned out not, after the walk
+ * @PGMAP_ALIAS_MAP_FAILED: no, as it turned out after the walk
  * @PGMAP_ALIAS_NR_VERDICTS: their number
  */
 enum pgmap_alias_verdict {
@@ -41,7 +41,7 @@ enum pgmap_alias_verdict {
 };
 
 /**
- * struct pgmap_alias - the alias of one pagemap, and what became of its pages
+ * struct pgmap_alias - the alias of one pagemap, and its statistics
  * @lock: serializes publish and revoke
  * @live: &@copy while an alias is published, else NULL
  * @copy: the values published last
@@ -76,8 +76,8 @@ static inline struct pgmap_alias *pgmap_alias(const struct dev_pagemap *pgmap)
 }
 
 /*
- * Is @alias one that the memory at @range can have? @bar is what its provider
- * stands for, NULL if it has none.
+ * Can the memory at @range have @alias? @bar is the range of the alias'
+ * provider, NULL if it has none.
  */
 static inline bool pgmap_alias_valid(const struct range *range,
 				     const struct range *bar,
@@ -108,9 +108,9 @@ static inline bool pgmap_alias_shows(const struct range *range,
 }
 
 /*
- * May peers have all the @nr pages from @pfn on? The caller has found the alias
- * and that it shows them. Who has a page mapped does not ask: the owner ends
- * that before it takes a page away.
+ * May peers use all the @nr pages from @pfn on? The caller has found an alias
+ * that shows them. A peer that has mapped a page does not ask again: the owner
+ * ends that access before it takes a page away.
  */
 static inline bool pgmap_alias_gives(const struct dev_pagemap *pgmap,
 				     unsigned long pfn, unsigned long nr)
@@ -119,9 +119,9 @@ static inline bool pgmap_alias_gives(const struct dev_pagemap *pgmap,
 	unsigned long first;
 
 	/*
-	 * Pairs with rcu_assign_pointer() in pgmap_alias_set_live(): who found
-	 * the alias sees the bits that were published along with it, and what
-	 * was taken away before.
+	 * Pairs with rcu_assign_pointer() in pgmap_alias_set_live(): a reader
+	 * that found the alias sees the bits that were published along with it,
+	 * and which of them had been cleared before.
 	 */
 	smp_rmb();
 	pages = READ_ONCE(pgmap_alias(pgmap)->pages);
@@ -132,11 +132,11 @@ static inline bool pgmap_alias_gives(const struct dev_pagemap *pgmap,
 }
 
 /*
- * What the walk stores for a page that may not be used while no fault was asked
- * for: @kept is what the entry carries from input to output, @new would be the
- * page. An alias that is revoked leaves the DMA mappings in place until the
- * driver evicts the pages: such an entry has to stay valid, or the invalidation
- * that is to come would not find the mapping.
+ * What the walk stores for a page that may not be used, if no fault was asked
+ * for: @kept is what the entry carries from input to output, @new would
+ * describe the page. Revoking an alias leaves the DMA mappings in place until
+ * the driver evicts the pages: an entry that is mapped has to stay valid, or
+ * the coming invalidation would not find the mapping.
  */
 static inline unsigned long pgmap_alias_skip(unsigned long kept,
 					     unsigned long new)
@@ -167,10 +167,10 @@ static inline bool pgmap_alias_read(const struct dev_pagemap *pgmap,
 }
 
 /*
- * Copy the alias by which the caller has mapped a page, and still holds the
- * lock that the notifier takes. A revoke does not end that mapping: the
- * eviction that follows does, and waits for the lock. No other values are
- * published before, so @copy is what the page was mapped by.
+ * Copy the alias by which the caller has mapped a page. It still holds the lock
+ * that the notifier takes. A revoke does not end that mapping: the eviction
+ * that follows does, and waits for the lock. No other values are published
+ * before that, so @copy is what the page was mapped by.
  */
 static inline bool pgmap_alias_read_mapped(const struct dev_pagemap *pgmap,
 					   struct dev_pagemap_alias *alias)

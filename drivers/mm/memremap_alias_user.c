@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Those who map device private memory by its alias, and keep the mapping
+ * Users that map device private memory by its alias, and keep the mapping
  *
  * A peer loses its mapping of a page when the page is invalidated. The owner of
- * the memory gets there by evicting its pages, except when it is about to reset
- * its device: to unmap a page it would have to wait for MMU notifiers, and these
- * may wait for fences that nobody but the reset is going to signal. So there is
- * a second way, on which there is nothing to wait for but the peers.
+ * the memory causes that by evicting its pages, except when it is about to
+ * reset its device: to unmap a page it would have to wait for MMU notifiers,
+ * and these may wait for fences that only the reset is going to signal. So
+ * there is a second way, which waits for nothing but the peers.
  */
 #include <linux/cleanup.h>
 #include <linux/export.h>
@@ -16,7 +16,7 @@
 #include <linux/sched/mm.h>
 
 /*
- * Held while users are called. Memory reclaim may wait for the reset that holds
+ * Held while users are called. Memory reclaim may wait for a reset that holds
  * it, so nothing is allocated under it.
  */
 static DEFINE_MUTEX(alias_users_lock);
@@ -27,8 +27,8 @@ static LIST_HEAD(alias_users);
  * @user: initialized; not called before this begins, nor after
  *	dev_pagemap_alias_user_del() returned
  *
- * For who sets &struct hmm_range.dma_dev or &struct hmm_range.alias_cpu and
- * uses what the walk reported after it has dropped the lock that its MMU
+ * For a user that sets &struct hmm_range.dma_dev or &struct hmm_range.alias_cpu
+ * and uses what the walk reported after it has dropped the lock that its MMU
  * notifier takes, without asking again whether the alias is published.
  *
  * Context: May sleep. Not under a lock that @user->end_access() takes.
@@ -44,7 +44,7 @@ EXPORT_SYMBOL_GPL(dev_pagemap_alias_user_add);
  * dev_pagemap_alias_user_del() - the opposite of dev_pagemap_alias_user_add()
  * @user: from that call
  *
- * Context: as there
+ * Context: as for dev_pagemap_alias_user_add()
  */
 void dev_pagemap_alias_user_del(struct dev_pagemap_alias_user *user)
 {
@@ -58,8 +58,8 @@ EXPORT_SYMBOL_GPL(dev_pagemap_alias_user_del);
  * @pgmap: pagemap, with or without a published alias
  *
  * Revokes the alias and has all users let go of what they have mapped. After
- * return no peer accesses the memory. The pages stay where they are, and
- * whoever wants one has it migrated, or waits for the owner.
+ * return no peer accesses the memory. The pages stay where they are: a process
+ * or peer that wants one has it migrated, or waits for the owner.
  *
  * For an owner that is about to reset its device. If its memory is going to be
  * shut down for longer, evict the pages instead: see
@@ -71,7 +71,7 @@ void dev_pagemap_end_alias(struct dev_pagemap *pgmap)
 {
 	struct dev_pagemap_alias_user *user;
 
-	/* Whoever maps a page from here on finds no alias. */
+	/* A user that maps a page from here on finds no alias. */
 	dev_pagemap_revoke_alias(pgmap);
 
 	guard(mutex)(&alias_users_lock);

@@ -141,7 +141,7 @@ FIXTURE_TEARDOWN(cancel)
 	close(self->fd);
 }
 
-/* Two completions in either order: that of @data, and that of the other. */
+/* Two completions in either order: that of @data, and the other one. */
 static void both(struct io_uring *ring, uint64_t data, int *res, int *other)
 {
 	int first;
@@ -247,7 +247,7 @@ TEST_F(cancel, linked_timeout)
 	EXPECT_EQ(timeout, -ETIME);
 }
 
-/* A command with @flags ends as if nobody had asked for its end. */
+/* A command with @flags completes as if nothing had cancelled it. */
 static void check_goes_on(struct __test_metadata *_metadata,
 			  FIXTURE_DATA(cancel) *self, unsigned int flags)
 {
@@ -263,7 +263,7 @@ static void check_goes_on(struct __test_metadata *_metadata,
 	EXPECT_EQ(res, RESULT);
 }
 
-/* A driver that knows of the ring's end only is not asked. */
+/* A driver that only handles the end of the ring is not asked. */
 TEST_F(cancel, of_the_ring_only)
 {
 	check_goes_on(_metadata, self, 0);
@@ -290,7 +290,7 @@ TEST_F(cancel, too_late)
 	EXPECT_EQ(res, -ENOENT);
 }
 
-/* Each command completes once, whoever is first. */
+/* Each command completes once, whether it expires or is cancelled first. */
 TEST_F(cancel, races_with_the_end)
 {
 	int i, k, res, ended, answers;

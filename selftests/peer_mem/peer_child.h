@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * A child that shares memory with the test, and looks later on whether it has
- * still got what was there.
+ * A child that shares memory with the test, and checks later on whether that
+ * memory still has its old content.
  */
 #ifndef _SELFTEST_PEER_CHILD_H
 #define _SELFTEST_PEER_CHILD_H
@@ -16,7 +16,7 @@ struct peer_child {
 	int go[2];
 };
 
-/* @want is copied with all other memory: what is written to it is not seen. */
+/* @want is copied with all other memory: the child sees no later writes. */
 static int peer_child_fork(struct peer_child *child, const void *addr,
 			   const void *want, size_t len)
 {
@@ -35,7 +35,7 @@ static int peer_child_fork(struct peer_child *child, const void *addr,
 	_exit(!!memcmp(addr, want, len));
 }
 
-/* 0 if the child finds what it wants, 1 if not; else it has not looked. */
+/* 0 if the child finds what it wants, 1 if not; otherwise it has not looked. */
 static int peer_child_compare(struct peer_child *child)
 {
 	int status;

@@ -190,7 +190,7 @@ static inline long peer_resident(int fd, void *addr, size_t len)
 	return found;
 }
 
-/* What the host's file holds. True if there is no file to ask. */
+/* What the host's file holds. True if there is no file to check. */
 static inline bool peer_file_is(int index, uint64_t offset, const void *want,
 				size_t len)
 {
@@ -214,7 +214,7 @@ static inline bool peer_file_is(int index, uint64_t offset, const void *want,
 
 /*
  * True if the page at @addr is in the device @fd, number @index, and its
- * memory holds @want there, by the driver's word and by the host's file.
+ * memory holds @want there, according to the driver and to the host's file.
  */
 static inline bool peer_page_is(int fd, int index, void *addr,
 				const void *want)
@@ -252,8 +252,8 @@ static inline void *peer_map(size_t len)
 }
 
 /*
- * A 2 MiB aligned range of @len that wants huge pages. *@whole is what to give
- * to munmap(), with @len + HUGE.
+ * A 2 MiB aligned range of @len that wants huge pages. *@whole, with the length
+ * @len + HUGE, is to be passed to munmap().
  */
 static inline void *peer_map_huge(size_t len, void **whole)
 {

@@ -20,11 +20,11 @@ FIXTURE(edu) {
 	int mem;
 	int edu;
 	const struct topology *topo;
-	char *buf;		/* four pages, of which */
-	char *want;		/* holds a copy */
+	char *buf;		/* four pages */
+	char *want;		/* a copy of them */
 	char *huge;		/* 2 MiB */
 	char *huge_want;
-	char *out;		/* where read_by_edu() brings what it read */
+	char *out;		/* where read_by_edu() puts the data */
 	void *whole;
 	struct peer_mem_info before;
 	struct peer_edu_xfer last;
@@ -129,7 +129,7 @@ static void huge_in(struct __test_metadata *_metadata,
 	ASSERT_NE(0, peer_where(self->mem, self->huge) & PEER_MEM_HUGE);
 }
 
-/* The address is the one that the route calls for, for this page. */
+/* The address is the one that the route requires for this page. */
 static void check_address(struct __test_metadata *_metadata,
 			  struct _test_data_edu *self, unsigned int i,
 			  uint64_t where)
@@ -150,8 +150,8 @@ static void check_address(struct __test_metadata *_metadata,
 
 /*
  * The last transfer touched @nr pages, which were at @where, in the way that
- * the topology allows: by alias and nothing moved, or by migration and no
- * alias. @out is how many pages that brings to system memory.
+ * the topology allows: by alias without moving them, or by migration without
+ * an alias. @out is how many pages that brings to system memory.
  */
 static void check_way(struct __test_metadata *_metadata,
 		      struct _test_data_edu *self, unsigned int nr,
@@ -392,7 +392,7 @@ static void *move_about(void *data)
 	return NULL;
 }
 
-/* Whatever moves meanwhile, each transfer sees the data. */
+/* Whatever pages move meanwhile, each transfer sees the data. */
 TEST_F_TIMEOUT(edu, migration_under_load, 120)
 {
 	pthread_t thread;
@@ -450,7 +450,7 @@ struct reader {
 	char *buf;
 	const char *want;
 	size_t len;
-	unsigned int absent_us;	/* how long the memory's device is away */
+	unsigned int absent_us;	/* how long the memory's device is unbound */
 	bool stop;
 };
 
@@ -497,7 +497,7 @@ static void unbind_while_read(struct __test_metadata *_metadata,
 	EXPECT_EQ(0, memcmp(reader->buf, reader->want, reader->len));
 }
 
-/* The device that has the memory goes away while another reads it. */
+/* The device that has the memory is unbound while another one reads it. */
 TEST_F_TIMEOUT(edu, unbind_memory_under_load, 120)
 {
 	struct reader reader = {
@@ -511,7 +511,7 @@ TEST_F_TIMEOUT(edu, unbind_memory_under_load, 120)
 	unbind_while_read(_metadata, &reader);
 }
 
-/* Its struct pages stay away long enough to hit a walk that is slow. */
+/* Its struct pages are gone for long enough to hit a slow walk. */
 TEST_F_TIMEOUT(edu, unbind_huge_memory_under_load, 120)
 {
 	struct reader reader = {
@@ -526,7 +526,7 @@ TEST_F_TIMEOUT(edu, unbind_huge_memory_under_load, 120)
 	unbind_while_read(_metadata, &reader);
 }
 
-/* The client goes away; its file is of no use any more. */
+/* The client is unbound; its file cannot be used any more. */
 TEST_F(edu, unbind_client)
 {
 	char name[32];

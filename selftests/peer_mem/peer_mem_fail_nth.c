@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Each allocation on the way of each operation fails once. Whatever fails, the
- * memory holds what it held, nothing leaks, and the kernel does not complain.
+ * Each allocation in each operation fails once. Whichever fails, the memory
+ * holds what it held, nothing leaks, and the kernel does not complain.
  * Needs CONFIG_FAULT_INJECTION with failslab and fail_page_alloc.
  */
 #include "../kselftest_harness.h"
@@ -76,7 +76,7 @@ FIXTURE_TEARDOWN(fail) {
 	EXPECT_EQ(0, peer_publish(self->mem, peer_info(self->mem).size, 0));
 }
 
-/* The operation, with the system calls of this thread failing. */
+/* The operation itself; allocations of this thread's system calls may fail. */
 static void run(struct _test_data_fail *self, enum operation op)
 {
 	struct peer_edu_xfer xfer = {
@@ -147,7 +147,7 @@ TEST_F_TIMEOUT(fail, sweep, 240)
 		ASSERT_EQ(0, peer_info(self->mem).pages);
 	}
 	EXPECT_FALSE(more) TH_LOG("more than %d allocations", MAX_NTH);
-	/* each has one at least: did it fail? */
+	/* each has at least one allocation: did it fail? */
 	EXPECT_LT(2, nth);
 }
 

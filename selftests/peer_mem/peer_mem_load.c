@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * RDMA to memory in a peer device while its pages are moved, taken away and
- * brought back, and while the device itself goes. Two threads, with a pair of
- * queue pairs each, transfer all the time by the same memory region: no transfer
- * may fail, and what they wrote last has to be there.
+ * brought back, and while the device itself is unbound. Two threads, with a
+ * pair of queue pairs each, keep transferring by the same memory region: no
+ * transfer may fail, and what they wrote last has to be there.
  *
- * PEER_LOAD_SECONDS is how long each test goes on, 2 by default. See
+ * PEER_LOAD_SECONDS is how long each test runs, 2 by default. See
  * peer_mem_rdma.c for the rest.
  */
 #include <pthread.h>
@@ -19,14 +19,14 @@
 #define NR	16
 #define LEN	(NR * PAGE)
 #define THREADS	2
-#define SLOT	2048		/* of each page, where the first thread writes */
-#define COUNTER	1024		/* where the FETCH_ADDs go */
+#define SLOT	2048		/* in each page, where thread 0 writes */
+#define COUNTER	1024		/* in each page, for the FETCH_ADDs */
 #define CHUNK	64
 #define HOST	(LEN + PAGE)	/* ordinary memory of a thread */
 
 static const char *device;
 
-/* One who transfers, with room in ordinary memory for CHUNKs and a word. */
+/* A thread that transfers, with ordinary memory for CHUNKs and a word. */
 struct worker {
 	FIXTURE_DATA(load) *self;
 	unsigned int nr;
@@ -152,7 +152,7 @@ static void revoke_alias(struct __test_metadata *_metadata,
 	EXPECT_EQ(0, peer_publish(self->fd, peer_info(self->fd).size, 0));
 }
 
-/* Between the two halves of a revocation the pages are there and not usable. */
+/* Between the two steps of a revocation, pages are present but not usable. */
 static void revoke_first(struct __test_metadata *_metadata,
 			 FIXTURE_DATA(load) *self)
 {
@@ -317,7 +317,7 @@ static void run_threads(struct __test_metadata *_metadata,
 	self->running = true;
 }
 
-/* The transfers use the memory where it is as long as nobody disturbs. */
+/* The transfers use the memory where it is as long as nothing disturbs them. */
 static void start_threads(struct __test_metadata *_metadata,
 			  FIXTURE_DATA(load) *self)
 {
@@ -339,7 +339,7 @@ static void start_threads(struct __test_metadata *_metadata,
 	EXPECT_LE(NR, now.mapped - before.mapped);
 }
 
-/* Whatever happened: what is published is used where it is. */
+/* Whatever happened before, published memory is used where it is. */
 static void check_used_again(struct __test_metadata *_metadata,
 			     FIXTURE_DATA(load) *self)
 {
@@ -387,7 +387,7 @@ TEST_F_TIMEOUT(load, nothing_lost, 300)
 	start_threads(_metadata, self);
 	end = rcp_now_ms() + (seconds ? atoi(seconds) : 2) * 1000;
 	do {
-		/* best effort: what is in use at the moment stays */
+		/* best effort: pages that are in use at the moment stay */
 		ASSERT_LE(0, peer_to_dev(self->fd, self->buf, LEN));
 		usleep(rand() % 3000);
 		variant->disturb(_metadata, self);

@@ -41,7 +41,7 @@ FIXTURE_SETUP(peer) {
 	peer_fill(self->want, LEN, 1);
 	peer_fill(self->huge_want, HUGE, 2);
 
-	/* what a test before left behind */
+	/* what an earlier test left */
 	for (i = PEER_MEM_FAIL_DEV; i <= PEER_MEM_FAIL_SYS_HUGE; i++)
 		ASSERT_EQ(0, peer_inject(self->fd, i, 0));
 	ASSERT_LE(0, peer_evict(self->fd));
@@ -62,7 +62,7 @@ FIXTURE_TEARDOWN(peer) {
 	close(self->fd);
 }
 
-/* Both of the fixture's ranges, with data, in the device. */
+/* Put both of the fixture's ranges, with data, in the device. */
 static void buf_in(struct __test_metadata *_metadata,
 		   struct _test_data_peer *self)
 {
@@ -119,7 +119,7 @@ TEST_F(peer, already_there)
 	EXPECT_EQ(0, peer_to_sys(self->fd, self->want, LEN));
 }
 
-/* Never touched memory reads as zeroes, whatever the device held before. */
+/* Untouched memory reads as zeroes, whatever the device held before. */
 TEST_F(peer, untouched_is_zero)
 {
 	char zero[PAGE] = {};
@@ -144,7 +144,7 @@ TEST_F(peer, huge_untouched_is_zero)
 		ASSERT_EQ(0, self->huge[i]);
 }
 
-/* A touch brings one page back, with what the device made of it. */
+/* A touch brings one page back, with what was written in the device. */
 TEST_F(peer, cpu_fault)
 {
 	uint64_t where, value = 0x1122334455667788;
@@ -202,7 +202,7 @@ TEST_F(peer, huge_as_small)
 	EXPECT_EQ(0, memcmp(self->huge, self->huge_want, HUGE));
 }
 
-/* Half of a huge page goes; the rest stays in the device until touched. */
+/* Half of a huge page is unmapped; the rest stays there until touched. */
 TEST_F(peer, huge_partial_munmap)
 {
 	huge_in(_metadata, self);
@@ -269,7 +269,7 @@ TEST_F(peer, mremap_keeps_pages)
 	munmap(whole, 2 * HUGE);
 }
 
-/* Run @fn in a child. What the child returns, or -1 if it crashed. */
+/* Run @fn in a child. Returns what the child returns, or -1 if it crashed. */
 static int in_child(struct _test_data_peer *self,
 		    int (*fn)(struct _test_data_peer *self))
 {
@@ -293,7 +293,7 @@ static int write_both(struct _test_data_peer *self)
 	return 0;
 }
 
-/* After a fork the pages are shared, read-only, until someone writes. */
+/* After a fork the pages are shared, read-only, until they are written to. */
 TEST_F(peer, fork_copies_on_write)
 {
 	buf_in(_metadata, self);
@@ -352,7 +352,7 @@ TEST_F(peer, exit_frees)
 	int i;
 
 	EXPECT_EQ(0, in_child(self, all_in));
-	/* the last references may go a little after the process */
+	/* the last references may be dropped a little after the process ends */
 	for (i = 0; i < 1000 && peer_info(self->fd).pages; i++)
 		usleep(1000);
 	EXPECT_EQ(0, peer_info(self->fd).pages);
@@ -404,7 +404,7 @@ TEST_F(peer, revoke_evicts)
 	EXPECT_EQ(revokes + 1, info.revokes);
 	EXPECT_EQ(0, memcmp(self->buf, self->want, LEN));
 
-	/* the pages can come back, only not the peers */
+	/* the pages can come back, but peers have no access */
 	EXPECT_EQ(NR, peer_to_dev(self->fd, self->buf, LEN));
 	EXPECT_EQ(NR, peer_revoke(self->fd));
 	EXPECT_EQ(revokes + 1, peer_info(self->fd).revokes);
@@ -557,7 +557,7 @@ TEST_F(peer, file_pages_stay)
 	close(fd);
 }
 
-/* Pages of one device are no business of another. */
+/* A device neither moves nor reports pages of another one. */
 TEST_F(peer, other_device)
 {
 	int other = peer_open("mem", 1);
@@ -572,7 +572,7 @@ TEST_F(peer, other_device)
 	close(other);
 }
 
-/* Unbinding brings all pages home; the open file is of no use any more. */
+/* Unbinding migrates all pages back; the open file is of no use any more. */
 TEST_F(peer, unbind)
 {
 	struct peer_mem_info info;

@@ -63,7 +63,7 @@ FIXTURE_SETUP(rdma) {
 	self->host_mr = rcp_reg(&self->dev, self->host, LEN, RCP_PINNED);
 	ASSERT_NE(NULL, self->mr);
 	ASSERT_NE(NULL, self->host_mr);
-	/* what a test before left behind */
+	/* what an earlier test left */
 	ASSERT_LE(0, peer_evict(self->fd));
 	ASSERT_EQ(0, peer_publish(self->fd, peer_info(self->fd).size, 0));
 }
@@ -84,7 +84,7 @@ FIXTURE_TEARDOWN(rdma) {
 	close(self->fd);
 }
 
-/* Data for both sides, the memory region's is in the device. */
+/* Data for both sides; the memory region's data is in the device. */
 static void all_in(struct __test_metadata *_metadata, FIXTURE_DATA(rdma) *self)
 {
 	peer_fill(self->want, LEN, 1);
@@ -109,7 +109,7 @@ static void check_data(struct __test_metadata *_metadata,
 			TH_LOG("page %zu", i / PAGE);
 }
 
-/* Nothing moved, and the transfers did go by the alias. */
+/* Nothing moved, and the transfers did use the alias. */
 static void check_in_place(struct __test_metadata *_metadata,
 			   FIXTURE_DATA(rdma) *self)
 {
@@ -230,7 +230,7 @@ static void run_in_place(struct __test_metadata *_metadata,
 	for (i = 0; i < ARRAY_SIZE(shapes); i++) {
 		ASSERT_EQ(0, op(self, &shapes[i]))
 			TH_LOG("shape %zu", i);
-		/* at once: what is transferred next may hide what is wrong */
+		/* at once: the next transfer may hide what is wrong */
 		check_data(_metadata, self);
 	}
 	check_in_place(_metadata, self);
@@ -378,7 +378,7 @@ TEST_F(rdma, prefetch)
 	EXPECT_EQ(0, advise(self, IBV_ADVISE_MR_ADVICE_PREFETCH));
 	EXPECT_EQ(0, advise(self, IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE));
 	check_in_place(_metadata, self);
-	/* and a transfer finds all there is to find */
+	/* and a transfer finds all pages mapped */
 	now = peer_info(self->fd);
 	EXPECT_EQ(0, put(self, &all));
 	EXPECT_EQ(now.mapped, peer_info(self->fd).mapped);
@@ -425,8 +425,8 @@ static void register_for_flush(struct __test_metadata *_metadata,
 }
 
 /*
- * What is in the device cannot be flushed, so it is brought to system memory
- * first. For GLOBAL this is what is in use by its alias, and no more.
+ * Memory in the device cannot be flushed, so it is brought to system memory
+ * first. For GLOBAL these are the pages in use by their alias, and no others.
  */
 TEST_F(rdma, flush)
 {
@@ -447,7 +447,7 @@ TEST_F(rdma, flush)
 		EXPECT_EQ(PEER_MEM_NOWHERE,
 			  peer_where(self->fd, self->buf + PAGE));
 		EXPECT_EQ(NR - 1, peer_resident(self->fd, self->buf, LEN));
-		/* also those that the list of the MR does not know */
+		/* also pages that are not in the list of the MR */
 		EXPECT_EQ(0, flush(self, 0, LEN, types[i]));
 		EXPECT_EQ(0, peer_resident(self->fd, self->buf, LEN));
 		all_in(_metadata, self);
@@ -458,7 +458,7 @@ TEST_F(rdma, flush)
 	}
 }
 
-/* Where there is no alias the memory comes back, and the counters say why. */
+/* Where there is no alias, the memory is migrated; the counters say why. */
 
 static void check_fell_back(struct __test_metadata *_metadata,
 			    FIXTURE_DATA(rdma) *self)
@@ -483,7 +483,7 @@ TEST_F(rdma, revoked)
 	check_fell_back(_metadata, self);
 }
 
-/* Also if the pages are in use, and before they are evicted. */
+/* The same if the pages are in use, and before they are evicted. */
 TEST_F(rdma, revoked_in_use)
 {
 	const struct shape all = { 0, 0, LEN };
@@ -510,7 +510,7 @@ TEST_F(rdma, no_cpu_mapping)
 	check_fell_back(_metadata, self);
 }
 
-/* The alias ends in the middle: only the pages behind the end come back. */
+/* The alias ends in the middle: only the pages after its end come back. */
 TEST_F(rdma, partly_visible)
 {
 	const struct shape all = { 0, 0, LEN };
@@ -552,7 +552,7 @@ TEST_F(rdma, fork)
 
 /*
  * The list of the MR has forgotten pages that are shared with a child, and that
- * have not moved. What was written to them is in system memory all the same.
+ * have not moved. Data written to them gets to system memory all the same.
  */
 TEST_F(rdma, flush_after_fork)
 {
@@ -673,11 +673,11 @@ TEST_F_TIMEOUT(huge, partly_unmapped, 120)
 	EXPECT_EQ(0, put_huge(self, HUGE / 2, LEN));
 	EXPECT_EQ(0, put_huge(self, HUGE - LEN, LEN));
 	check_huge(_metadata, self, HUGE / 2);
-	/* what is gone cannot be written to any more */
+	/* unmapped memory cannot be written to any more */
 	EXPECT_EQ(IBV_WC_REM_ACCESS_ERR, put_huge(self, HUGE / 2 - 64, 128));
 }
 
-/* Change the protection of one page: the entry of the whole is split. */
+/* Change the protection of one page: the entry of the huge page is split. */
 TEST_F_TIMEOUT(huge, split, 120)
 {
 	char *page = self->huge + 7 * PAGE;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * As peer_mem_fail_nth, for RDMA: each allocation in the registration of an
- * ODP memory region, and on the way of its page faults, fails once. After each
- * step the user's data must be what it was and the device must leak no page,
+ * ODP memory region, and in its page faults, fails once. After each step the
+ * user's data must be what it was and the device must leak no page,
  * and the operation must work when nothing fails.
  *
- * Wants CONFIG_FAULT_INJECTION_DEBUG_FS, CONFIG_FAILSLAB and
+ * Needs CONFIG_FAULT_INJECTION_DEBUG_FS, CONFIG_FAILSLAB and
  * CONFIG_FAIL_PAGE_ALLOC, and root. RDMA=name tests on that RDMA device instead
  * of a new soft RoCE one.
  */
@@ -63,7 +63,7 @@ FIXTURE_TEARDOWN(nth)
 	close(self->nth);
 }
 
-/* An operation: bring about what it starts from, then do it. 0 or an errno. */
+/* An operation: set up its initial state, then do it. 0 or an errno. */
 struct nth_op {
 	void (*prepare)(FIXTURE_DATA(nth) *self);
 	int (*act)(FIXTURE_DATA(nth) *self);
@@ -136,8 +136,8 @@ FIXTURE_VARIANT_ADD(nth, prefetch)
 
 /*
  * One step of the sweep. An operation may cope with a failed allocation, so
- * success is no fault; but what it left must be sound. Returns false when the
- * operation got by without the failure.
+ * success is not an error, but the state that it leaves must be sound. Returns
+ * false if the operation ended without meeting the failure.
  */
 static bool nth_step(struct __test_metadata *_metadata,
 		     FIXTURE_DATA(nth) *self, const struct nth_op *op,
@@ -167,7 +167,7 @@ TEST_F_TIMEOUT(nth, sweep, 300)
 {
 	unsigned int nth;
 
-	/* Each step starts with an alias that no failure has cost. */
+	/* Each step starts with an alias: a failure may have cost it. */
 	for (nth = 1; nth < NTH_LIMIT; nth++) {
 		if (!nth_step(_metadata, self, &variant->op, nth))
 			break;
@@ -175,7 +175,7 @@ TEST_F_TIMEOUT(nth, sweep, 300)
 	}
 	TH_LOG("%u allocations failed in turn", nth - 1);
 	EXPECT_LT(nth, NTH_LIMIT);
-	/* An operation that allocates nothing would make this test idle. */
+	/* The test would be void if an operation allocated nothing. */
 	EXPECT_LT(1, nth);
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A PCI device uses process memory by DMA mappings that last over many calls, as
- * on-demand memory regions of RDMA do: they must go, by the MMU notifier, when
- * the memory moves, is revoked, unmapped or shared, and not before.
+ * A PCI device uses process memory by DMA mappings that last over many calls,
+ * as on-demand memory regions of RDMA do: the MMU notifier must remove them
+ * when the memory is moved, revoked, unmapped or shared, and not before.
  *
  * Needs QEMU's edu and ivshmem-plain devices. TOPOLOGY is as for peer_mem_edu.
  * The engine waits for 0.1 s before each copy, so there are few of them;
@@ -18,16 +18,16 @@
 
 #define NR	4
 #define LEN	(NR * PAGE)
-#define PARTS	4		/* of HUGE: more than one walk goes */
+#define PARTS	4		/* of HUGE: more than one walk covers */
 #define LONG	(PARTS * HUGE)
 
 FIXTURE(region) {
 	int mem;
 	int edu;
-	int edu_out;		/* another file, to bring out what was read */
+	int edu_out;		/* another file, to get what was read */
 	const struct topology *topo;
-	char *buf;		/* four pages, of which */
-	char *want;		/* holds a copy */
+	char *buf;		/* four pages */
+	char *want;		/* a copy of them */
 	char *out;
 	char *huge;		/* LONG */
 	void *whole;
@@ -146,7 +146,7 @@ static uint64_t mapped(struct _test_data_region *self)
 		.flags = PEER_EDU_PREFETCH | PEER_EDU_SNAPSHOT,
 	};
 
-	/* the first page is none that a test unmaps alone */
+	/* no test unmaps the first page alone */
 	return peer_ioctl(self->edu, PEER_EDU_USE, &arg) ? ~0ULL : arg.mapped;
 }
 
@@ -157,7 +157,7 @@ static void buf_in(struct __test_metadata *_metadata,
 	ASSERT_EQ(NR, peer_to_dev_small(self->mem, self->buf, LEN));
 }
 
-/* All four pages are in the device and mapped, by alias where that can be. */
+/* All four pages are in the device and mapped, by alias where possible. */
 static void buf_mapped(struct __test_metadata *_metadata,
 		       struct _test_data_region *self)
 {
@@ -198,8 +198,8 @@ TEST_F(region, lasts)
 }
 
 /*
- * What was mapped for reading can be written later. It is one mapping, and in the
- * end none is left: the pages are unmapped as often as they were mapped.
+ * A page that was mapped for reading can be written later. It is one mapping,
+ * and in the end none is left: pages are unmapped as often as they were mapped.
  */
 TEST_F(region, read_then_written)
 {
@@ -257,7 +257,7 @@ TEST_F(region, evicted)
 	EXPECT_TRUE(peer_page_is(self->mem, 0, self->buf + PAGE, self->want));
 }
 
-/* One page goes, the others stay. */
+/* One page is migrated, the others stay. */
 TEST_F(region, touched_by_cpu)
 {
 	buf_mapped(_metadata, self);
@@ -274,7 +274,7 @@ TEST_F(region, touched_by_cpu)
 }
 
 /*
- * An alias that is revoked stays mapped until the pages are evicted, also if
+ * An alias that is revoked stays mapped until the pages are evicted, even if
  * the region is looked up again; no page is added.
  */
 TEST_F(region, revoked)
@@ -310,7 +310,7 @@ TEST_F(region, revoked)
 	EXPECT_EQ(0, memcmp(self->buf + PAGE, self->want, PAGE));
 }
 
-/* An owner that ends the access takes what is mapped, and leaves the pages. */
+/* An owner that ends the access removes the mappings, and leaves the pages. */
 TEST_F(region, ended)
 {
 	buf_mapped(_metadata, self);
@@ -390,7 +390,7 @@ TEST_F(region, snapshot)
 	EXPECT_EQ(self->before.faults, now.faults);
 }
 
-/* Either device may leave while pages are mapped. */
+/* Either device may be unbound while pages are mapped. */
 TEST_F(region, unbind)
 {
 	char name[32], client[32];
@@ -414,7 +414,7 @@ TEST_F(region, unbind)
 	EXPECT_EQ(-ENODEV, use(self, 0, PAGE, 0));
 }
 
-/* Someone who disturbs as long as a test runs. */
+/* A thread that disturbs for as long as a test runs. */
 
 static pthread_t disturb(struct _test_data_region *self, void *(*what)(void *))
 {
@@ -490,7 +490,7 @@ static void *discard_about(void *data)
 	return NULL;
 }
 
-/* A long range takes several walks; in the end all of it is there, or it says. */
+/* A long range takes several walks; in the end all is mapped, or it fails. */
 TEST_F_TIMEOUT(region, long_range, 120)
 {
 	unsigned int i, done = 0, missing = 0;
@@ -561,7 +561,7 @@ TEST_F(region, huge_by_alias)
 	EXPECT_EQ(0, memcmp(self->huge + at + PAGE, want, PAGE));
 }
 
-/* A page goes as a whole, wherever in it an invalidation begins or ends. */
+/* A page is unmapped as a whole, wherever an invalidation begins or ends. */
 TEST_F(region, huge_partly_unmapped)
 {
 	huge_in_memory(_metadata, self, 3 * HUGE);
@@ -589,7 +589,7 @@ static void *map_aligned(bool huge)
 	return addr;
 }
 
-/* Put small pages, and again a huge one, in the place of a huge one. */
+/* Put small pages, and then a huge one again, in the place of a huge one. */
 static void *replace_about(void *data)
 {
 	struct _test_data_region *self = data;
@@ -603,7 +603,7 @@ static void *replace_about(void *data)
 	return NULL;
 }
 
-/* A small page never passes for a huge one, however often they change. */
+/* A small page is never taken for a huge one, however often they change. */
 TEST_F_TIMEOUT(region, huge_replaced, 120)
 {
 	unsigned int i, small = 0, huge = 0, too_small = 0;

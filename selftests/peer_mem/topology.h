@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * How the device that has the memory and the one that transfers are connected,
- * by TOPOLOGY in the environment, and so which way the transfers must take.
+ * How the device with the memory and the one that transfers are connected, as
+ * TOPOLOGY in the environment says, and so which way the transfers must take.
  */
 #ifndef _SELFTEST_TOPOLOGY_H
 #define _SELFTEST_TOPOLOGY_H

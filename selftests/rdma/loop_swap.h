@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * A small swap device for tests: a loop device over a memfd. zram would not do
- * where a test wants clean pages that have a copy in swap: it gives up the copy as
+ * A small swap device for tests: a loop device over a memfd. zram is of no use
+ * if a test wants clean pages that have a copy in swap: it gives up the copy as
  * soon as the page is read.
  */
 #ifndef SELFTESTS_LOOP_SWAP_H
@@ -62,7 +62,7 @@ static inline int write_swap_header(int fd)
 	return 0;
 }
 
-/* A loop device over @backing that goes when the last user has closed it. */
+/* A loop device over @backing that is removed when its last user closes it. */
 static inline int open_loop(int backing, char *path, size_t size)
 {
 	struct loop_config config = {
@@ -121,8 +121,8 @@ static inline void loop_swap_close(struct loop_swap *s)
 }
 
 /*
- * Pages that were read in wait in a batch of the CPU for their place on the
- * LRU, and MADV_PAGEOUT empties only the one of the CPU that it runs on.
+ * Pages that were read in wait in a batch of a CPU to be added to the LRU, and
+ * MADV_PAGEOUT empties only the batch of the CPU that it runs on.
  */
 static inline void stay_on_this_cpu(void)
 {
@@ -144,8 +144,8 @@ static inline size_t count_swapped(const void *at, size_t size)
 }
 
 /*
- * All pages go to swap, if true. A reference that somebody has for the moment
- * keeps a page: it is asked for again.
+ * True if all pages went to swap. A temporary reference keeps a page in memory:
+ * then this tries again.
  */
 static inline bool swap_out(void *at, size_t size)
 {

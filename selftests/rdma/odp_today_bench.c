@@ -51,7 +51,7 @@ static void dereg(struct ibv_mr *mr, struct cost *cost, int round)
 	cost_stop(cost, round, 1);
 }
 
-/* @calls times @size bytes, one after the other. */
+/* Fault in @calls ranges of @size bytes, one after the other. */
 static void fault(struct rcp_dev *dev, struct ibv_mr *mr, size_t size,
 		  int calls, struct cost *cost, int round)
 {

@@ -45,7 +45,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Only a hang takes that long: a FLUSH may bring in gigabytes, under KASAN. */
+/* Only a hang takes that long: a FLUSH may fault in gigabytes, under KASAN. */
 #define RCP_TIMEOUT_MS	60000
 #define RCP_DEPTH	128
 
@@ -76,7 +76,7 @@ struct rcp_pair {
 	struct rcp_end b;
 };
 
-/* What a child process came to; 127 as in the shell if there was none. */
+/* The exit status of a child; 127, as in the shell, if it did not run. */
 static inline int rcp_exit_status(pid_t pid)
 {
 	int status;
@@ -121,9 +121,9 @@ static inline void rcp_delete_own(void)
 }
 
 /*
- * The device to test: RDMA=name in the environment, otherwise a new one of
- * the name @own over lo that goes when the process exits. NULL: there is
- * none, errno says why.
+ * The device to test: RDMA=name in the environment, otherwise a new one
+ * called @own over lo, which is deleted when the process exits. NULL if there
+ * is none, with the reason in errno.
  */
 static inline const char *rcp_device_get(const char *own)
 {
@@ -137,8 +137,8 @@ static inline const char *rcp_device_get(const char *own)
 		return NULL;
 	}
 	/*
-	 * One that was deleted a moment ago may keep lo for another one, one
-	 * that an interrupted run left has to be deleted.
+	 * A device that was deleted a moment ago may keep lo a moment longer;
+	 * one that an interrupted run left has to be deleted.
 	 */
 	for (tries = 0; rcp_link_add(own, "lo"); tries++) {
 		if (tries == 10) {
@@ -323,7 +323,7 @@ static inline int rcp_to_init(struct rcp_end *end)
 	err = ibv_modify_qp(end->qp, &reset, IBV_QP_STATE);
 	if (err)
 		return -err;
-	/* What an earlier connection left is nobody's. */
+	/* Drop completions of an earlier connection. */
 	while (ibv_poll_cq(end->cq, 1, &wc) > 0)
 		;
 	return -ibv_modify_qp(end->qp, &init,
@@ -404,10 +404,10 @@ static inline int rcp_to_connected(struct rcp_pair *pair, enum ibv_mtu mtu)
 }
 
 /*
- * From any state; whatever was posted before is forgotten. An end that has
- * refused a request goes to the error state a little after it said so, and who
- * was refused does so too. They get some time for that: it would disturb what
- * follows, or what is done here.
+ * From any state; requests posted before are forgotten. An end that has refused
+ * a request goes to the error state a little after it reported that, and so
+ * does the end that was refused. Give them time for it, as it would disturb
+ * what is done here or later.
  */
 static inline int rcp_connect(struct rcp_pair *pair, enum ibv_mtu mtu)
 {
@@ -454,8 +454,8 @@ static inline struct ibv_mr *rcp_reg(struct rcp_dev *dev, void *addr,
 }
 
 /*
- * What ibv_advise_mr() does, for rxe: rdma-core before version 58 has the
- * function but does not offer it for this device.
+ * Like ibv_advise_mr(), for rxe: rdma-core before version 58 has the function
+ * but does not offer it for this device.
  */
 static inline int rcp_advise_rxe(struct rcp_dev *dev,
 				 enum ib_uverbs_advise_mr_advice advice,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A packet that cannot be sent is lost, as one is that the network drops: it
+ * A packet that cannot be sent is lost, like one that the network drops: it
  * must not end the queue pair. The link goes down at either end, or its address
- * goes away; what is sent meanwhile is lost, and all works again afterwards.
+ * goes away; packets sent meanwhile are lost, and all works again afterwards.
  *
  * Two soft RoCE devices on a veth pair, one end in a network namespace of its
  * own. Needs root, ip and rdma.
@@ -48,7 +48,7 @@ static bool link_is_up(void)
 	return !strcmp(state, "up\n");
 }
 
-/* The kernel looks at the carrier in its own time. */
+/* The kernel notices a change of the carrier with some delay. */
 static int wait_link(bool up)
 {
 	int tries;
@@ -98,7 +98,7 @@ static int make_links(void)
 	       wait_link(true);
 }
 
-/* Also what an interrupted run left. */
+/* Also deletes links that an interrupted run left. */
 static void delete_links(void)
 {
 	system("rdma link del " A " 2>/dev/null");
@@ -212,7 +212,7 @@ static int ud_end_init(struct rcp_end *end, struct rcp_dev *dev)
 	return -err;
 }
 
-/* The way from a to b, as it is now: an address that came back is a new GID. */
+/* The current route from a to b: an address that came back is a new GID. */
 static int find_way(FIXTURE_DATA(lost) *self)
 {
 	struct ibv_ah_attr attr = {
@@ -238,7 +238,7 @@ static int find_way(FIXTURE_DATA(lost) *self)
 	return -EHOSTUNREACH;
 }
 
-/* The status of a datagram's send from @end to a QP of b. */
+/* Send a datagram from @end to a QP of b. Returns the status of the send. */
 static int ud_send_to(FIXTURE_DATA(lost) *self, struct rcp_end *end,
 		      uint32_t qpn)
 {
@@ -263,7 +263,7 @@ static int ud_send(FIXTURE_DATA(lost) *self)
 	return ud_send_to(self, &self->ud.a, self->ud.b.qp->qp_num);
 }
 
-/* What was sent now, not what may have waited from before. */
+/* The datagram sent last, not one that may have waited from before. */
 static bool ud_arrived(FIXTURE_DATA(lost) *self)
 {
 	struct ibv_wc wc;
@@ -279,7 +279,7 @@ static bool ud_arrived(FIXTURE_DATA(lost) *self)
 	return false;
 }
 
-/* One of some does: who is where has to be found out first. */
+/* One of several does: the address has to be resolved first. */
 static bool ud_arrives(FIXTURE_DATA(lost) *self, uint8_t value)
 {
 	struct ibv_sge sge = rcp_sge(self->dst_mr, self->dst, GRH + CHUNK);
@@ -316,7 +316,7 @@ TEST_F_TIMEOUT(lost, ud, 300)
 	}
 }
 
-/* So many that one packet is taken while another is queued. */
+/* Enough that one packet is taken while another is queued. */
 #define FLOODS	3
 
 struct flood {
@@ -341,8 +341,8 @@ static void *do_flood(void *arg)
 }
 
 /*
- * Datagrams are on their way to a QP that goes: KASAN sees who looks too late, and
- * rxe who wants its task when nobody has a reference.
+ * Datagrams are on their way to a QP that is destroyed: KASAN sees accesses
+ * that are too late, and rxe a task that is scheduled without a reference.
  */
 TEST_F_TIMEOUT(lost, queue_pair_goes, 300)
 {
@@ -385,7 +385,7 @@ static void fill(uint8_t *mem, unsigned int seed)
 		mem[i] = (i * 7 + i / 1024 + seed) % 251;
 }
 
-/* @op begins while the link is cut, and ends when it no longer is. */
+/* @op begins while the link is cut, and completes when it no longer is. */
 static void rc_goes_on(struct __test_metadata *_metadata,
 		       FIXTURE_DATA(lost) *self, enum cut cut,
 		       enum ibv_wr_opcode op, unsigned int seed)
@@ -419,7 +419,7 @@ TEST_F_TIMEOUT(lost, rc_goes_on, 300)
 	}
 }
 
-/* As rcp_connect(), but @pair's first end soon gives up. */
+/* As rcp_connect(), but the first end of @pair gives up soon. */
 static int connect_impatient(struct rcp_pair *pair)
 {
 	struct ibv_qp_attr attr = {
@@ -463,7 +463,7 @@ static void rc_works(struct __test_metadata *_metadata,
 	EXPECT_EQ(0, memcmp(self->src, self->dst, SIZE));
 }
 
-/* @op is not answered for longer than the queue pair has retries. */
+/* @op is not answered for longer than the queue pair retries. */
 static void rc_gives_up(struct __test_metadata *_metadata,
 			FIXTURE_DATA(lost) *self, enum cut cut,
 			enum ibv_wr_opcode op)
@@ -483,7 +483,7 @@ static void rc_gives_up(struct __test_metadata *_metadata,
 	ASSERT_EQ(0, mend_link(cut));
 }
 
-/* That queue pair has failed and no more: it works again, and so do new ones. */
+/* Only that queue pair has failed: it works again, and so do new ones. */
 TEST_F_TIMEOUT(lost, rc_gives_up, 300)
 {
 	struct rcp_pair other;
@@ -501,7 +501,7 @@ TEST_F_TIMEOUT(lost, rc_gives_up, 300)
 	}
 }
 
-/* As the header of librdmacm has them, which is not needed otherwise. */
+/* As in the header of librdmacm, which is not needed otherwise. */
 enum cm_event {
 	CM_ADDR_RESOLVED = 0,
 	CM_ROUTE_RESOLVED = 2,
@@ -540,12 +540,12 @@ static int cm_wait(struct cm *cm, int ms)
 	return err ? err : (int)event.event;
 }
 
-/* The way from a to b is known, and no message has been sent yet. */
+/* Resolve the route from a to b; no message is sent yet. */
 static int cm_open(struct cm *cm)
 {
 	struct rdma_ucm_create_id_resp made = {};
 	struct rdma_ucm_create_id create = {
-		.uid = 1,		/* no events without */
+		.uid = 1,		/* no events if it is 0 */
 		.response = (uintptr_t)&made,
 		.ps = RDMA_PS_TCP,
 		.qp_type = IBV_QPT_RC,
@@ -595,7 +595,7 @@ static int cm_connect(struct cm *cm)
 	return cm_call(cm, RDMA_USER_CM_CMD_CONNECT, &arg, sizeof(arg), 0);
 }
 
-/* The messages of connection managers go by QP1, which nobody resets. */
+/* Messages of connection managers use QP1, which nothing resets. */
 TEST_F_TIMEOUT(lost, cm_goes_on, 300)
 {
 	enum cut cut;
@@ -608,7 +608,7 @@ TEST_F_TIMEOUT(lost, cm_goes_on, 300)
 		EXPECT_EQ(-ETIMEDOUT, cm_wait(&cm, 300));
 		close(cm.fd);
 		ASSERT_EQ(0, mend_link(cut));
-		/* nobody listens there, and says so */
+		/* there is no listener, and b says so */
 		ASSERT_EQ(0, cm_open(&cm));
 		ASSERT_EQ(0, cm_connect(&cm));
 		EXPECT_EQ(CM_REJECTED, cm_wait(&cm, RCP_TIMEOUT_MS))

@@ -5,8 +5,8 @@
  * that differ from the address.
  *
  * Both ends lie in arenas filled with patterns. A test applies the same
- * transfer to copies of the arenas, then compares all of both: bytes that
- * land beside their place are found as well as bytes that do not arrive.
+ * transfer to copies of the arenas, then compares both completely: this finds
+ * bytes that land in a wrong place as well as bytes that do not arrive.
  *
  * Makes its own soft RoCE device over lo; RDMA=name takes an existing one.
  */
@@ -256,7 +256,7 @@ static void check(struct __test_metadata *_metadata,
 		ASSERT_EQ(0, rcp_connect(&self->pair, variant->mtu));
 }
 
-/* What one operation does to the copies, and how it is asked for. */
+/* What one operation does to the copies, and how to run it. */
 struct operation {
 	void (*expect)(FIXTURE_DATA(data) *self, const struct shape *s);
 	int (*run)(FIXTURE_DATA(data) *self, const struct shape *s);
@@ -415,7 +415,7 @@ TEST_F_TIMEOUT(data, read_two_sges, 120)
 	run_shapes(_metadata, self, variant, &op);
 }
 
-/* Aligned at the remote end as the architecture has it, odd at the local. */
+/* Aligned at the remote end, as the architecture requires; odd at the local. */
 static const struct {
 	size_t page;
 	struct shape shape;
@@ -423,7 +423,7 @@ static const struct {
 	{ 0, { 0, 0, 8 } },
 	{ 0, { 3, 8, 8 } },
 	{ 0, { 64, 512, 8 } },
-	{ 1, { 0, -32, 8 } },		/* the last of a page */
+	{ 1, { 0, -32, 8 } },		/* the last word of a page */
 	{ 1, { -27, -24, 8 } },		/* crosses a page; first of a page */
 	{ 3, { 100, 1000, 8 } },
 };

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * On-demand memory regions apart from their data: registration, prefetch
- * advice, access rights, and the point of it all: a user who may not pin
- * memory can transfer.
+ * advice, access rights, and their purpose: a user who may not pin memory can
+ * transfer.
  *
  * Makes its own soft RoCE device over lo; RDMA=name takes an existing one.
  */
@@ -90,7 +90,7 @@ FIXTURE_TEARDOWN(mr)
 	munmap(self->mem, PAGES * self->page);
 }
 
-/* All pages but for the first and last 16 bytes. */
+/* All pages except the first and last 16 bytes. */
 static int reg_most(FIXTURE_DATA(mr) *self, int access)
 {
 	self->iova += 16;
@@ -188,7 +188,7 @@ TEST_F(mr, prefetch_out_of_bounds)
 	EXPECT_EQ(0, present(self));
 }
 
-/* There is nothing to fault in a pinned MR, and no table to note it in. */
+/* In a pinned MR there is nothing to fault, and no table to note it in. */
 TEST_F(mr, prefetch_pinned)
 {
 	ASSERT_EQ(0, reg_most(self, RCP_ACCESS));
@@ -293,7 +293,7 @@ TEST_F_TIMEOUT(mr, huge, 120)
 	munmap(mem, size);
 }
 
-/* To flush all of it brings in all of it. */
+/* Flushing all of it brings in all of it. */
 TEST_F_TIMEOUT(mr, flush_huge, 120)
 {
 	int access = RCP_ACCESS | IBV_ACCESS_ON_DEMAND |
@@ -319,7 +319,7 @@ TEST_F_TIMEOUT(mr, flush_huge, 120)
 }
 
 /*
- * An ordinary user whose RLIMIT_MEMLOCK is zero: pinning is refused, on
+ * An ordinary user whose RLIMIT_MEMLOCK is zero: pinning is refused, but on
  * demand the same memory works.
  */
 static int become_ordinary(void)

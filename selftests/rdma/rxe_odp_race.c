@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * On-demand memory under two hands: while one thread has the page table walked
- * again and again, by prefetch advice that faults nothing, the other one drops
- * the pages and writes to the last of them by RDMA. The walk may have seen the
- * page that was dropped, or none: neither may become what a transfer that
- * faulted the page anew goes to.
+ * On-demand memory and two threads: while one has the page table walked again
+ * and again, by prefetch advice that faults nothing, the other one drops the
+ * pages and writes to the last of them by RDMA. The walk may have seen the
+ * page that was dropped, or none: neither result may replace a page that a
+ * transfer has faulted anew.
  *
  * Makes its own soft RoCE device over lo; RDMA=name takes an existing one.
  */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What a device writes to on-demand memory has to survive reclaim.
+ * Data that a device writes to on-demand memory has to survive reclaim.
  *
  * A page that came back from swap for a read is mapped writable but clean,
  * and its copy in swap stays valid. If the device then writes to the page
@@ -85,7 +85,7 @@ static uint8_t first_byte(FIXTURE_DATA(swap) *self, unsigned int page)
 	return *(volatile uint8_t *)(self->mem + page * self->page);
 }
 
-/* Read all back, and see that what the test is about has come about. */
+/* Read all back, and check that pages are clean, as the test requires. */
 static void page_in_clean(struct __test_metadata *_metadata,
 			  FIXTURE_DATA(swap) *self)
 {

@@ -85,7 +85,7 @@ extern "C" {
 #define DRM_IOCTL_AMDGPU_SDMA_BATCH	DRM_IOWR(DRM_COMMAND_BASE + \
 						 DRM_AMDGPU_SDMA_BATCH, \
 						 struct drm_amdgpu_sdma_batch)
-/* not an ioctl: what &io_uring_sqe.cmd_op is for a batch */
+/* not an ioctl: the &io_uring_sqe.cmd_op of a batch */
 #define DRM_AMDGPU_URING_SDMA_BATCH	DRM_IOW(DRM_COMMAND_BASE + \
 						DRM_AMDGPU_SDMA_BATCH, \
 						struct drm_amdgpu_sdma_uring)
@@ -1710,19 +1710,19 @@ struct drm_amdgpu_proc_options {
  * DRM_IOCTL_AMDGPU_SDMA_BATCH hands an array of descriptors to the SDMA
  * engines: copies, fills, exchanges, waits and signals on GPU virtual
  * addresses of the file's VM. A batch is checked as a whole before any of it
- * reaches an engine: if the call fails, nothing of it runs, and
- * &drm_amdgpu_sdma_batch.error_index says what is at fault.
+ * reaches an engine: if the call fails, no part of it runs, and
+ * &drm_amdgpu_sdma_batch.error_index says which element is at fault.
  *
  * Order: a batch begins after its in-fences. Inside it, descriptors run in any
- * order and in parallel, until one that has %AMDGPU_SDMA_DESC_BARRIER, or is a
- * wait or a signal: that one begins after all before it have ended. What
- * follows a wait begins after the wait. Descriptors that may run in parallel
- * must not write what another of them reads or writes.
+ * order and in parallel, up to a barrier (%AMDGPU_SDMA_DESC_BARRIER), a wait or
+ * a signal, which begins after all descriptors before it have ended.
+ * Descriptors after a wait begin after the wait. Descriptors that may run in
+ * parallel must not write what another of them reads or writes.
  *
- * Rules for extending this interface: what is reserved must be zero; structures
- * grow at their end, and what a shorter one lacks is zero; a new operation, flag
- * or placement is told by &drm_amdgpu_info_sdma_batch and a new minor version of
- * the driver.
+ * Rules for extending this interface: reserved members must be zero; structures
+ * grow at their end, and the members that a shorter one lacks count as zero;
+ * &drm_amdgpu_info_sdma_batch and a new minor version of the driver announce a
+ * new operation, flag or placement.
  */
 
 /* Copy @size bytes from @src to @dst. */
@@ -1734,23 +1734,23 @@ struct drm_amdgpu_proc_options {
 /* Exchange @size bytes at @src with those at @dst. */
 #define AMDGPU_SDMA_OP_SWAP		3
 /*
- * Wait until the 32 bits at @src, a multiple of 4, masked by @mask, compare to
- * @value, which has no other bits, as @compare says. If that is not so within
- * @timeout_ns the batch ends: what follows does not run, and its fence has the
- * error -ETIME. The wait lasts at least that long; engines count clocks, so at a
- * low clock it lasts longer.
+ * Wait until the 32 bits at @src, a multiple of 4, masked by @mask, compare
+ * with @value as @compare says; @value has no bits outside @mask. If they do
+ * not within @timeout_ns, the batch ends: the descriptors after the wait do not
+ * run, and its fence has the error -ETIME. The wait does not give up sooner;
+ * engines count clocks, so at a low clock it lasts longer.
  */
 #define AMDGPU_SDMA_OP_WAIT		4
 /* Write @value, 64 bits, to @dst, a multiple of 8. */
 #define AMDGPU_SDMA_OP_WRITE		5
 /*
- * Add @value to the 64 bits at @dst, a multiple of 8, atomically. Outside of the
- * GPU's own memory it takes a system with atomic operations over PCIe.
+ * Add @value to the 64 bits at @dst, a multiple of 8, atomically. Memory of the
+ * host needs atomic operations over PCIe, that of another device an XGMI link.
  */
 #define AMDGPU_SDMA_OP_ADD		6
 /*
- * Copy @rows rows of @size bytes each. Row n is at @src + n * @src_pitch and goes
- * to @dst + n * @dst_pitch; pitches are not below @size.
+ * Copy @rows rows of @size bytes each. Row n is copied from @src + n *
+ * @src_pitch to @dst + n * @dst_pitch; pitches are not below @size.
  */
 #define AMDGPU_SDMA_OP_COPY_RECT	7
 
@@ -1759,8 +1759,8 @@ struct drm_amdgpu_proc_options {
 /* Write a &struct drm_amdgpu_sdma_record to @record. */
 #define AMDGPU_SDMA_DESC_RECORD		(1 << 1)
 /*
- * Fault in, or migrate, SVM memory that is not where the engine reaches it, as a
- * fault of a queue would; without this it is an error.
+ * Fault in or migrate SVM memory that the engine cannot reach, as a fault of a
+ * queue would; without this flag, such memory is an error.
  */
 #define AMDGPU_SDMA_DESC_FAULT		(1 << 2)
 
@@ -1781,11 +1781,11 @@ struct drm_amdgpu_sdma_desc {
 	__u32 op;
 	/** @flags: AMDGPU_SDMA_DESC_* */
 	__u32 flags;
-	/** @dst: what is written; a multiple of 8 for WRITE and ADD */
+	/** @dst: address to write; a multiple of 8 for WRITE and ADD */
 	__u64 dst;
-	/** @src: what is read; a multiple of 4 for WAIT */
+	/** @src: address to read; a multiple of 4 for WAIT */
 	__u64 src;
-	/** @size: bytes, of COPY_RECT in a row; zero for WAIT, WRITE and ADD */
+	/** @size: bytes, per row for COPY_RECT; zero for WAIT, WRITE, ADD */
 	__u64 size;
 	/** @value: of FILL, WAIT, WRITE and ADD */
 	__u64 value;
@@ -1811,26 +1811,26 @@ struct drm_amdgpu_sdma_desc {
 	__u64 dst_more[7];
 };
 
-/* Smallest &drm_amdgpu_sdma_batch.desc_stride: up to and with @size. */
+/* Smallest &drm_amdgpu_sdma_batch.desc_stride: up to and including @size. */
 #define AMDGPU_SDMA_DESC_SIZE_MIN	32
 
 /* &drm_amdgpu_sdma_record.status */
 #define AMDGPU_SDMA_RECORD_DONE		1	/* ended */
-#define AMDGPU_SDMA_RECORD_SKIPPED	2	/* behind a wait that gave up */
+#define AMDGPU_SDMA_RECORD_SKIPPED	2	/* after a wait that gave up */
 #define AMDGPU_SDMA_RECORD_FAILED	3	/* is the wait that gave up */
 
 /**
  * struct drm_amdgpu_sdma_record - written by the engine for a descriptor
  *
- * All else is there before @status. A descriptor whose engine hung, or that was
- * never reached, leaves the record as user space left it.
+ * Everything else is written before @status. If the engine hung or did not
+ * reach the descriptor, the record stays as user space left it.
  */
 struct drm_amdgpu_sdma_record {
 	/** @start: GPU clock counter before the engine took the descriptor */
 	__u64 start;
 	/** @unused: may be overwritten */
 	__u64 unused[3];
-	/** @end: GPU clock counter when it had ended */
+	/** @end: GPU clock counter when the descriptor had ended */
 	__u64 end;
 	/** @status: AMDGPU_SDMA_RECORD_*, or as user space left it */
 	__u32 status;
@@ -1854,81 +1854,81 @@ struct drm_amdgpu_sdma_fence {
 
 /* The driver decides. */
 #define AMDGPU_SDMA_PLACE_AUTO		0
-/* All back to back on one engine. */
+/* All descriptors back to back on one engine. */
 #define AMDGPU_SDMA_PLACE_ONE_ENGINE	1
 /*
  * In shares of about equal size on all engines. Descriptors that need an order
- * are refused, but for waits in front of all others, whose @compare is
- * AMDGPU_SDMA_COMPARE_GE: each engine waits by itself, for words that only grow.
- * If one of them gives up the fence has -ETIME, though others may have run:
- * records tell.
+ * are refused, except waits before all others whose @compare is
+ * AMDGPU_SDMA_COMPARE_GE: each engine waits on its own, for words that only
+ * grow. If one of the engines gives up, the fence has -ETIME, but others may
+ * have run their shares: the records tell.
  */
 #define AMDGPU_SDMA_PLACE_FAN_OUT	2
 
 /* What a call does: &drm_amdgpu_sdma_batch.op. Check the batch and run it. */
 #define AMDGPU_SDMA_BATCH_SUBMIT	0
 /*
- * Do not run the batch: check it, build its packets, and tell @handle, by which
- * it can be run any number of times. It has no fences. It takes the engines that
- * @placement and @engine_mask say.
+ * Do not run the batch: check it, build its packets, and return @handle, with
+ * which it can be run any number of times. The call takes no fences. Runs use
+ * the engines that @placement and @engine_mask say.
  */
 #define AMDGPU_SDMA_BATCH_PREPARE	1
-/* Run the prepared batch @handle; @ctx_id and the fences are of this run. */
+/* Run the prepared batch @handle; @ctx_id and the fences are for this run. */
 #define AMDGPU_SDMA_BATCH_RUN		2
 /* Forget the prepared batch @handle. Runs that were submitted go on. */
 #define AMDGPU_SDMA_BATCH_FORGET	3
 
 /*
- * &drm_amdgpu_sdma_batch.flags. Where the call would wait for earlier batches to
- * make room (see the caps of &struct drm_amdgpu_info_sdma_batch), it fails with
- * -EAGAIN instead.
+ * &drm_amdgpu_sdma_batch.flags. Fail with -EAGAIN where the call would exceed a
+ * cap (see &struct drm_amdgpu_info_sdma_batch), or would wait for earlier
+ * batches for another reason, for example to map SVM memory.
  */
 #define AMDGPU_SDMA_BATCH_NONBLOCK	(1 << 0)
-/* Tell @vram_bytes, @system_bytes and @peer_bytes. */
+/* Return @vram_bytes, @system_bytes and @peer_bytes. */
 #define AMDGPU_SDMA_BATCH_PATH		(1 << 1)
 
-/* @error_array: what error_index is an index of */
+/* @error_array: the array that @error_index is an index of */
 #define AMDGPU_SDMA_ERROR_NONE		0
 #define AMDGPU_SDMA_ERROR_DESC		1
 #define AMDGPU_SDMA_ERROR_IN_FENCE	2
 #define AMDGPU_SDMA_ERROR_OUT_FENCE	3
 
-/* error_index of an error that no element of an array is at fault for */
+/* error_index where no element of an array is at fault */
 #define AMDGPU_SDMA_NO_INDEX		0xffffffff
 
 /**
  * struct drm_amdgpu_sdma_batch - DRM_IOCTL_AMDGPU_SDMA_BATCH
  *
- * What a call does not use must be zero: fences with
+ * Members that a call does not use must be zero: fences with
  * AMDGPU_SDMA_BATCH_PREPARE, descriptors, placement and records with
- * AMDGPU_SDMA_BATCH_RUN, all but @handle with AMDGPU_SDMA_BATCH_FORGET. Nobody
- * looks at a pointer to fences where their number is zero.
+ * AMDGPU_SDMA_BATCH_RUN, all but @handle with AMDGPU_SDMA_BATCH_FORGET. A
+ * pointer to fences is ignored where their number is zero.
  */
 struct drm_amdgpu_sdma_batch {
 	/** @op: AMDGPU_SDMA_BATCH_SUBMIT, _PREPARE, _RUN or _FORGET */
 	__u32 op;
 	/** @flags: AMDGPU_SDMA_BATCH_NONBLOCK, _PATH */
 	__u32 flags;
-	/** @ctx_id: context that the batch is charged to, sets its priority */
+	/** @ctx_id: context that is charged for the batch; sets its priority */
 	__u32 ctx_id;
 	/** @handle: of a prepared batch; out with AMDGPU_SDMA_BATCH_PREPARE */
 	__u32 handle;
 	/** @descs: pointer to the first &struct drm_amdgpu_sdma_desc */
 	__u64 descs;
-	/** @num_descs: how many */
+	/** @num_descs: number of descriptors */
 	__u32 num_descs;
 	/**
-	 * @desc_stride: bytes from one to the next, a multiple of 8. What a
-	 * smaller descriptor lacks is zero, what a larger one adds must be.
+	 * @desc_stride: bytes from one to the next, a multiple of 8; members
+	 * that a smaller one lacks are zero, those a larger one adds must be
 	 */
 	__u32 desc_stride;
 	/** @in_fences: pointer to &struct drm_amdgpu_sdma_fence */
 	__u64 in_fences;
 	/** @out_fences: pointer to &struct drm_amdgpu_sdma_fence */
 	__u64 out_fences;
-	/** @num_in_fences: how many in-fences */
+	/** @num_in_fences: number of in-fences */
 	__u32 num_in_fences;
-	/** @num_out_fences: how many out-fences; all get the same fence */
+	/** @num_out_fences: number of out-fences; all get the same fence */
 	__u32 num_out_fences;
 	/** @placement: AMDGPU_SDMA_PLACE_* */
 	__u32 placement;
@@ -1937,14 +1937,14 @@ struct drm_amdgpu_sdma_batch {
 	/**
 	 * @records: GPU address of an array of &struct drm_amdgpu_sdma_record,
 	 * or 0. Element n is written by engine n for its share of the batch:
-	 * start is before the first of it, end behind the last.
+	 * start is before the first descriptor of it, end after the last.
 	 */
 	__u64 records;
 	/** @reserved: must be zero */
 	__u64 reserved[2];
-	/** @error_index: out: what is at fault, or AMDGPU_SDMA_NO_INDEX */
+	/** @error_index: out: the element at fault, or AMDGPU_SDMA_NO_INDEX */
 	__u32 error_index;
-	/** @error_index2: out: with -EEXIST, what that overlaps; may be it */
+	/** @error_index2: out: on -EEXIST, overlaps @error_index, or is it */
 	__u32 error_index2;
 	/** @error_array: out: AMDGPU_SDMA_ERROR_* */
 	__u32 error_array;
@@ -1952,7 +1952,7 @@ struct drm_amdgpu_sdma_batch {
 	__u32 engines_used;
 	/**
 	 * @vram_bytes: out: bytes that the batch reads and writes in the GPU's
-	 * own memory, where it is when the batch is submitted
+	 * own memory, by where buffers are when the batch is submitted
 	 */
 	__u64 vram_bytes;
 	/** @system_bytes: out: the same in the host's memory */
@@ -1962,25 +1962,25 @@ struct drm_amdgpu_sdma_batch {
 };
 
 /**
- * struct drm_amdgpu_sdma_uring - what &io_uring_sqe.cmd holds for a batch
+ * struct drm_amdgpu_sdma_uring - contents of &io_uring_sqe.cmd for a batch
  *
  * With @cmd_op DRM_AMDGPU_URING_SDMA_BATCH of IORING_OP_URING_CMD on the render
- * node. The result is 0 when the batch has ended well, or the error of the call
- * or of the batch's fence.
+ * node. The result is 0 if the batch has ended without an error, or the error
+ * of the call or of the batch's fence.
  */
 struct drm_amdgpu_sdma_uring {
 	/**
-	 * @batch: pointer to &struct drm_amdgpu_sdma_batch, which like all
-	 * that it points to stays until the command has completed
+	 * @batch: pointer to &struct drm_amdgpu_sdma_batch, which must stay
+	 * valid with all it points to until the command has completed
 	 */
 	__u64 batch;
-	/** @size: of what @batch points to */
+	/** @size: of the structure that @batch points to */
 	__u32 size;
 	/** @pad: must be zero */
 	__u32 pad;
 };
 
-/* The batch ioctl has AMDGPU_SDMA_BATCH_PREPARE, _RUN and _FORGET. */
+/* The batch ioctl supports AMDGPU_SDMA_BATCH_PREPARE, _RUN and _FORGET. */
 #define AMDGPU_SDMA_FEATURE_PREPARED	(1 << 0)
 /* Batches can be submitted with io_uring. */
 #define AMDGPU_SDMA_FEATURE_URING	(1 << 1)
@@ -2015,7 +2015,7 @@ struct drm_amdgpu_info_sdma_batch {
 	__u32 max_broadcast;
 	/**
 	 * @swap_alignment: a SWAP of addresses that are equal modulo this is
-	 * made by the engine's own packet, but for what is before the first
+	 * made by the engine's own packet, except the bytes before the first
 	 * multiple; others take three copies. 0 if there is no such packet.
 	 */
 	__u32 swap_alignment;
@@ -2023,18 +2023,18 @@ struct drm_amdgpu_info_sdma_batch {
 	__u32 record_alignment;
 	/** @max_prepared: prepared batches that a file may have */
 	__u32 max_prepared;
-	/** @max_prepared_bytes: of their packets together */
+	/** @max_prepared_bytes: bytes of all their packets */
 	__u64 max_prepared_bytes;
-	/** @max_bytes: that a batch may move, counted for each destination */
+	/** @max_bytes: bytes that a batch may move; all destinations count */
 	__u64 max_bytes;
 	/**
-	 * @max_queued_bytes: that a file may have on its way on one engine; a
-	 * batch that would make them more waits in the call
+	 * @max_queued_bytes: bytes that a file may have in flight on one
+	 * engine; a batch that would exceed this waits in the call
 	 */
 	__u64 max_queued_bytes;
 	/** @max_packet_bytes: largest copy that is one packet */
 	__u64 max_packet_bytes;
-	/** @max_wait_ns: timeouts of all waits of a batch together */
+	/** @max_wait_ns: sum of the timeouts of all waits of a batch */
 	__u64 max_wait_ns;
 };
 

@@ -11,7 +11,7 @@
  * peer_edu   a PCI device that reads and writes user memory by its own DMA
  *	      engine: /dev/peer_edu0, ...
  *
- * The contract, once for all ioctls:
+ * The contract of all ioctls:
  *
  *   EINVAL	a flag that is not listed, a pad that is not zero, an address
  *		or length that is not aligned as asked, a length of zero, or
@@ -22,8 +22,8 @@
  *   ENOTTY	no such ioctl
  *   ENOMEM	no memory for the driver's own bookkeeping
  *
- * and what an ioctl lists besides. Output fields are ignored on input. They
- * are written unless the error is one of the above, so a call that stopped
+ * and the errors that each ioctl lists. Output fields are ignored on input.
+ * They are written unless the error is one of the above, so a call that stopped
  * half-way tells how far it came. Only a fatal signal ends a call early.
  */
 #ifndef _PEER_TEST_UAPI_H
@@ -70,7 +70,7 @@ struct peer_mem_migrate {
 	__u64 moved;
 };
 
-/* The first half only: the pages stay, as they do while a device is reset. */
+/* Only revoke: the pages stay, as they do while a device is reset. */
 #define PEER_MEM_REVOKE_ONLY	0x1U
 /* Peers let go of the pages that they have mapped, too; the pages stay. */
 #define PEER_MEM_REVOKE_END	0x2U
@@ -85,7 +85,7 @@ struct peer_mem_migrate {
  * process it belongs to. PEER_MEM_REVOKE first takes the alias back, so that
  * no peer can map a page any more; it succeeds if there is no alias.
  *
- *   EBUSY	pages are left: others hold on to them, or memory is short
+ *   EBUSY	pages are left: they have other references, or memory is short
  */
 struct peer_mem_evict {
 	__u32 flags;
@@ -104,10 +104,10 @@ struct peer_mem_evict {
  * @flags:	PEER_MEM_PUBLISH_NO_CPU, or 0
  * @pad:	zero
  *
- * Offers the device's memory to peers. An alias that is published already is
- * first taken back as by PEER_MEM_REVOKE, pages included, and so are pages that
- * PEER_MEM_REVOKE has left. A device is bound with all of its memory
- * published.
+ * Publishes the device's memory for peers. If an alias is published already, it
+ * is first revoked and the pages are evicted, as by PEER_MEM_REVOKE; so are
+ * pages that an earlier PEER_MEM_REVOKE has left. When a device is bound, all
+ * of its memory is published.
  *
  *   EBUSY	as for PEER_MEM_REVOKE; there is no alias now
  *   EOPNOTSUPP	the kernel has no peer-to-peer DMA for this device
@@ -133,10 +133,10 @@ struct peer_mem_publish {
  *		that could not use the alias, touched a page
  * @evicted:	4 KiB pages of @moved_out that were evicted
  * @mapped:	alias: 4 KiB pages that were mapped for a peer
- * @unreachable: alias: pages given up since the peer has no path to the BAR
- * @invisible:	alias: pages given up since they lie beyond @visible
- * @no_cpu:	alias: pages given up for want of a CPU mapping
- * @revoked:	alias: pages given up since there was no alias
+ * @unreachable: alias: pages given up because the peer has no path to the BAR
+ * @invisible:	alias: pages given up because they lie beyond @visible
+ * @no_cpu:	alias: pages given up for lack of a CPU mapping
+ * @revoked:	alias: pages given up because there was no alias
  * @map_failed:	alias: pages that were accepted and could not be mapped
  * @revokes:	alias: how often it was taken back
  */
@@ -166,7 +166,7 @@ struct peer_mem_info {
  * @len:	bytes to copy, a multiple of 8, at most PEER_MEM_MAX_RW
  * @buf:	user buffer
  *
- * Read or write the device's memory behind everybody's back, as the device's
+ * Read or write the device's memory without telling its users, as the device's
  * own engines would. Bytes already copied are not counted if @buf faults.
  *
  *   ERANGE	the end lies beyond the device
@@ -216,7 +216,7 @@ enum peer_mem_failure {
  * @kind:	enum peer_mem_failure
  * @count:	how many of the next allocations of that kind fail; 0 stops it
  *
- * Eviction tries again for want of a 2 MiB page, and takes no notice of
+ * Eviction tries again if it gets no 2 MiB page, and ignores
  * PEER_MEM_FAIL_SYS.
  */
 struct peer_mem_inject {
@@ -266,14 +266,14 @@ enum peer_edu_route {
  * @dma_addr:	out: the address that the device used for each of them
  *
  * Copies between user memory and the start of the device's buffer by the
- * device's DMA engine. The buffer keeps its content between calls, whoever
- * makes them. The device holds no page: it maps the range for the one
+ * device's DMA engine. The buffer keeps its content between calls, also of
+ * other files. The device keeps no page: it maps the range for this one
  * transfer, under a notifier that moves and unmaps wait for.
  *
  *   EBUSY	the range kept changing
  *   EIO	the DMA engine did not finish, or the pages cannot be mapped
  *   EOPNOTSUPP	the device's mappings would need bounce buffers
- *   EPERM	the device writes and the user may not
+ *   EPERM	the device writes and the user may not write
  */
 struct peer_edu_xfer {
 	__u64 addr;
@@ -285,7 +285,7 @@ struct peer_edu_xfer {
 	__u64 dma_addr[2];
 };
 
-/* The region has pages of 2 MiB, and takes no memory that is smaller. */
+/* The region has pages of 2 MiB, and takes no smaller ones. */
 #define PEER_EDU_HUGE		0x4U
 
 /**
@@ -295,7 +295,7 @@ struct peer_edu_xfer {
  * @flags:	PEER_EDU_NO_ALIAS, PEER_EDU_HUGE, or 0
  * @pad:	zero
  *
- * Makes a region for PEER_EDU_USE, one for each open file. It ends by
+ * Makes a region for PEER_EDU_USE, one for each open file. It is removed by
  * PEER_EDU_UNMAP, by the last close, or when the device is unbound.
  *
  *   EBUSY	the file has one already
@@ -308,9 +308,9 @@ struct peer_edu_map {
 	__u32 pad;
 };
 
-/* Fault and map the range, also what is mapped already, and copy nothing. */
+/* Fault and map the range, also pages that are mapped already; copy nothing. */
 #define PEER_EDU_PREFETCH	0x10U
-/* With PEER_EDU_PREFETCH: map what is there, fault nothing. */
+/* With PEER_EDU_PREFETCH: map the pages that are present, fault nothing. */
 #define PEER_EDU_SNAPSHOT	0x20U
 
 /**
@@ -319,7 +319,8 @@ struct peer_edu_map {
  * @len:	bytes, a multiple of 8, at most PEER_EDU_BUF_SIZE without
  *		PEER_EDU_PREFETCH
  * @flags:	PEER_EDU_WRITE, PEER_EDU_PREFETCH, PEER_EDU_SNAPSHOT, or 0
- * @faults:	out: 0 if all pages were mapped since an earlier call, else 1
+ * @faults:	out: 0 if all pages were still mapped from an earlier call, else
+ *		1; with PEER_EDU_PREFETCH always 1
  * @route:	out: enum peer_edu_route of the first two pages in the range
  * @dma_addr:	out: the address that the device has for each of them
  * @mapped:	out: how many pages of the region are mapped now
@@ -332,7 +333,7 @@ struct peer_edu_map {
  *   EBUSY	the range kept changing
  *   EIO	the DMA engine did not finish, or the pages cannot be mapped
  *   ENOENT	the file has no region
- *   EPERM	the device writes and the user may not
+ *   EPERM	the device writes and the user may not write
  *   EPROTO	the RDMA core gave a page that is smaller than those of the region
  */
 struct peer_edu_use {

@@ -16,12 +16,12 @@ struct dev_pagemap_alias;
 /**
  * dev_pagemap_alias_offset - where a page is in its pagemap, and in the alias
  * @range: of the pagemap
- * @pfn: of the device private page, as an entry has it, be it one of a page
- *	table, of a HMM range or of migrate_vma. It counts in the same space as
- *	@range, whatever space that is.
+ * @pfn: of the device private page, as stored in an entry of a page table, a
+ *	HMM range or migrate_vma. It is in the same number space as @range,
+ *	whatever that space is.
  *
- * Whoever has to do with an alias, its owner included, has the offset from here.
- * It does not come from page_to_pfn(): device private pages may leave the
+ * All users of an alias, its owner included, get the offset from this function.
+ * It is not derived from page_to_pfn(): device private pages may leave the
  * physical address space.
  *
  * Return: bytes from the start.
@@ -33,16 +33,16 @@ static inline u64 dev_pagemap_alias_offset(const struct range *range,
 }
 
 /**
- * struct dev_pagemap_alias_user - who keeps what it has mapped by an alias
+ * struct dev_pagemap_alias_user - a user that keeps mappings made by an alias
  * @link: entry in the list of all users
  * @end_access: let go of all device private pages that are mapped by their
- *	alias, of any owner. When it returns the device has ended its accesses
- *	and begins no other one, until it has walked the page table again.
+ *	alias, of any owner. When it returns, the device has ended its accesses
+ *	and begins no others until it has walked the page table again.
  *
  *	Runs when a device is about to be reset, in a thread that memory reclaim
- *	may wait for and that others wait for who hold fences: it takes no locks
- *	but those that the MMU notifier of the user takes as well, allocates no
- *	memory, and waits for no device but its own.
+ *	may wait for, and so may threads that hold fences. So it takes no locks
+ *	except those that the MMU notifier of the user takes as well, allocates
+ *	no memory, and waits for no device but its own.
  */
 struct dev_pagemap_alias_user {
 	struct list_head link;

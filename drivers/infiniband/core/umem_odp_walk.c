@@ -18,12 +18,12 @@
 #include <rdma/ib_umem_odp.h>
 
 /*
- * How far one walk of the page table goes, unless a page of the umem is larger.
- * What it finds fits in a page.
+ * How much one walk of the page table covers, unless a page of the umem is
+ * larger. The entries that it finds fit in a page.
  */
 #define ODP_WALK_SIZE	((unsigned long)SZ_2M)
 
-/* As many entries as most faults have are walked without an allocation. */
+/* Up to so many entries, as most faults have, are walked without allocation. */
 #define ODP_FEW_PFNS	8
 
 /**
@@ -31,13 +31,13 @@
  * @umem_odp: the umem
  * @start: first address, aligned to the pages of the umem
  * @end: address after the last one, likewise
- * @walked: up to here all parts have been walked, the present one aside
+ * @walked: all parts up to here have been walked, except the current one
  * @want: flags that all entries must have in the end; 0 if nothing is faulted
  * @unwanted: flags that no entry may have in the end
  * @found_alias: a walk has found device private pages
- * @failed: in how many parts one of them could not be mapped
+ * @failed: number of parts in which one of them could not be mapped
  * @range: the part that is walked now. The walk runs without the umem_mutex: by
- *	the time that it stores an entry the page may be gone, and others may
+ *	the time it stores an entry, the page may be gone, and other threads may
  *	have faulted it anew and be using their entry. So it stores to an array
  *	of its own, not to the list of the umem.
  * @few_pfns: that array, if it is large enough
@@ -60,7 +60,7 @@ static unsigned long odp_walk_step(const struct odp_walk *walk)
 	return max(ODP_WALK_SIZE, BIT(walk->umem_odp->page_shift));
 }
 
-/* Make the part from @start on the present one. */
+/* Make the part that begins at @start the current one. */
 static void odp_walk_from(struct odp_walk *walk, unsigned long start)
 {
 	walk->range.start = start;
@@ -68,8 +68,8 @@ static void odp_walk_from(struct odp_walk *walk, unsigned long start)
 }
 
 /*
- * Begin with the first part, and have room for the entries of one. What is left
- * in the array must not pass for flags of entries.
+ * Begin with the first part, and make room for the entries of one part. The
+ * array starts zeroed, because anything in it passes for flags of entries.
  */
 static int odp_walk_begin(struct odp_walk *walk)
 {
@@ -95,8 +95,8 @@ static void odp_walk_end(struct odp_walk *walk)
 }
 
 /*
- * Tell the walk in what way the device can use device private pages of other
- * drivers.
+ * Tell the walk how the device can use device private pages of other drivers,
+ * if it can.
  */
 static void odp_accept_alias(struct odp_walk *walk)
 {
@@ -113,8 +113,8 @@ static void odp_accept_alias(struct odp_walk *walk)
 
 /*
  * If a device private page could not be mapped, its alias may just have been
- * revoked, and the next walk will see that. If one could not be mapped twice
- * there is another reason, which the walk does not know of: then the pages are
+ * revoked, and the next walk will see that. If this happens twice, there is
+ * another reason, which the walk does not know: then the pages are
  * migrated.
  */
 static void odp_alias_failed(struct odp_walk *walk)
@@ -127,7 +127,7 @@ static void odp_alias_failed(struct odp_walk *walk)
 
 /*
  * Map a device private page by its alias, here rather than in the driver, so
- * that there is one place that knows what to do when it fails. A page that is
+ * that only one place has to know what to do when it fails. A page that is
  * mapped can be used until it is invalidated: the driver will not fail.
  */
 static bool odp_map_alias(struct ib_umem_odp *umem_odp, size_t idx)
@@ -168,7 +168,7 @@ static bool odp_store_alias(struct odp_walk *walk, size_t idx,
 	return false;
 }
 
-/* Is what is mapped at an address large enough for a page of the umem? */
+/* Is the mapping at an address large enough for a page of the umem? */
 static bool odp_order_fits(const struct ib_umem_odp *umem_odp,
 			   unsigned long pfn)
 {
@@ -190,8 +190,8 @@ static size_t odp_index(struct ib_umem_odp *umem_odp, unsigned long addr)
 
 /*
  * HMM counts the pages that a device with virtual DMA gets access to. Tell it
- * which of them the device has already. Without the umem_mutex: it is only for
- * the count.
+ * which of them the device already has. This runs without the umem_mutex: it is
+ * only for the count.
  */
 static noinline void odp_walk_load(struct odp_walk *walk)
 {
@@ -217,7 +217,7 @@ static void odp_store_page(unsigned long *entry, unsigned long pfn)
 
 /*
  * Store pages up to the first that is device private, into a list that has none
- * so far. Most often there is nothing new. Returns how many were seen to.
+ * so far. Usually there is nothing new. Returns how many were dealt with.
  */
 static size_t odp_store_pages(unsigned long *list, const unsigned long *found,
 			      size_t nr)
@@ -236,7 +236,7 @@ static size_t odp_store_pages(unsigned long *list, const unsigned long *found,
 	return i;
 }
 
-/* Store what may fail. Returns 1 if there is to be no such entry. */
+/* Store a page, which may fail. Returns 1 if its alias could not be used. */
 static noinline int odp_store_special(struct odp_walk *walk, size_t idx,
 				      unsigned long pfn)
 {
@@ -255,9 +255,9 @@ static noinline int odp_store_special(struct odp_walk *walk, size_t idx,
 
 /*
  * Take over what a walk found, with the umem_mutex held and nothing invalidated
- * since the walk began. An entry that is valid is right then, whoever stored
- * it: the only news about it can be that the page may be written. Others may
- * have faulted what this walk still found missing. What is mapped was found
+ * since the walk began. So a valid entry is right, whichever thread stored it:
+ * the walk can only add that the page may be written. Other threads may have
+ * faulted pages that this walk still found missing. A page that is mapped was
  * large enough when it was mapped, and has not been invalidated since.
  */
 static int odp_walk_store(struct odp_walk *walk)
@@ -286,7 +286,7 @@ static int odp_walk_store(struct odp_walk *walk)
 	return 0;
 }
 
-/* Walk the present part, and return with the umem_mutex held. */
+/* Walk the current part, and return with the umem_mutex held. */
 static int odp_walk_part(struct odp_walk *walk)
 {
 	unsigned long timeout = msecs_to_jiffies(HMM_RANGE_DEFAULT_TIMEOUT);
@@ -296,7 +296,7 @@ static int odp_walk_part(struct odp_walk *walk)
 	int ret;
 
 	for (;;) {
-		/* Is there something to tell, or left from another part? */
+		/* Tell what the device has; clear what another part left. */
 		if (READ_ONCE(umem_odp->nr_alias) || walk->found_alias)
 			odp_walk_load(walk);
 		ret = hmm_range_fault_unlocked_timeout(range, timeout);
@@ -320,7 +320,7 @@ static int odp_walk_part(struct odp_walk *walk)
 	return ret;
 }
 
-/* Of @nr entries, how many from @list on lack what is wanted, or do not? */
+/* How many entries in a row, from @list on, @lack what is wanted, or do not? */
 static size_t odp_walk_run(const struct odp_walk *walk,
 			   const unsigned long *list, size_t nr, bool lack)
 {
@@ -335,8 +335,8 @@ static size_t odp_walk_run(const struct odp_walk *walk,
 }
 
 /*
- * What was walked first may have been invalidated while the rest was, or could
- * not be mapped. Make the first such pages the next part, if there are any.
+ * Pages may have been invalidated while later ones were walked, or could not be
+ * mapped. Make the first such pages the next part, if there are any.
  */
 static bool odp_walk_missing(struct odp_walk *walk)
 {
@@ -358,14 +358,14 @@ static bool odp_walk_missing(struct odp_walk *walk)
 	return true;
 }
 
-/* Has the present part been all, and all of it been stored? */
+/* Was the current part the whole range, and has all of it been stored? */
 static bool odp_walk_was_all(const struct odp_walk *walk)
 {
 	return walk->range.start == walk->start &&
 	       walk->range.end == walk->end && !walk->failed;
 }
 
-/* Is there another part to be walked? The first time they follow each other. */
+/* Is there another part to walk? The first time, parts follow each other. */
 static noinline bool odp_walk_next(struct odp_walk *walk)
 {
 	walk->walked = max(walk->walked, walk->range.end);
@@ -377,9 +377,9 @@ static noinline bool odp_walk_next(struct odp_walk *walk)
 }
 
 /*
- * Walk the range part by part, so that what is allocated does not grow with it,
- * and return with the umem_mutex held. If memory is short or in use by others,
- * pages may go as fast as they come: from the second time on there is a limit.
+ * Walk the range part by part, so that the allocation does not grow with it,
+ * and return with the umem_mutex held. If memory is short or contended, pages
+ * may be lost as fast as they come: from the second pass on, time is limited.
  */
 static int odp_walk_and_lock(struct odp_walk *walk)
 {
@@ -418,7 +418,7 @@ static int odp_map_and_lock(struct ib_umem_odp *umem_odp, u64 user_virt,
 		.unwanted = unwanted,
 		.range = {
 			.notifier = &umem_odp->notifier,
-			/* What asks for a fault is what it results in. */
+			/* A fault is asked for by the flags it results in. */
 			.default_flags = want,
 		},
 	};
@@ -456,9 +456,9 @@ static int odp_map_and_lock(struct ib_umem_odp *umem_odp, u64 user_virt,
  * Upon success the ODP MR will be locked to let caller complete its device
  * page table update.
  *
- * If the device has IBK_ODP_ALIAS, device private pages are mapped already, and
- * hmm_dma_map_pfn() only tells where. Those that can't be mapped are migrated,
- * or left out if nothing is to be faulted.
+ * If the device has IBK_ODP_ALIAS, device private pages are already mapped on
+ * return, and hmm_dma_map_pfn() only tells where. Those that can't be mapped
+ * are migrated, or left out if nothing is to be faulted.
  *
  * Returns the number of pages mapped in success, negative error code
  * for failure.
@@ -487,8 +487,8 @@ EXPORT_SYMBOL(ib_umem_odp_map_dma_and_lock);
 /**
  * ib_umem_odp_map_system_and_lock - map a range without device private memory
  *
- * As ib_umem_odp_map_dma_and_lock() with faults, for what can't be done by the
- * alias of device private pages: in the range, they are migrated.
+ * As ib_umem_odp_map_dma_and_lock() with faults, for operations that can't use
+ * the alias of device private pages: such pages in the range are migrated.
  *
  * @umem_odp: the umem
  * @user_virt: the address from which we need to map

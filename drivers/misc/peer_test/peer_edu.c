@@ -5,10 +5,10 @@
  * QEMU's edu device has a DMA engine and a buffer of 4 KiB. This driver lets
  * it copy between that buffer and the memory of the caller as a device does
  * that pins nothing: hmm_range_fault() under an interval notifier, a DMA
- * mapping by the HMM helpers, the transfer, and the mapping undone before the
+ * mapping by the HMM helpers, the transfer, and unmapping before the
  * notifier's lock is dropped. Where pages are device private memory that has
- * an alias, the engine reads and writes the other device's BAR. For mappings that
- * last over many transfers see peer_edu_odp.c.
+ * an alias, the engine reads and writes the other device's BAR. For mappings
+ * that last over many transfers see peer_edu_odp.c.
  *
  * QEMU must be told that the device can address everything:
  * -device edu,dma_mask=0xffffffffffffffff
@@ -54,7 +54,7 @@ static_assert(ARRAY_SIZE(((struct peer_edu_xfer *)0)->route) == EDU_MAX_PAGES);
 /**
  * struct peer_edu_op - one transfer
  * @edu:	device
- * @arg:	what the user wants and gets
+ * @arg:	what the user asks for, and the results
  * @notifier:	watches the range
  * @range:	the range
  * @map:	DMA mapping of its pages
@@ -101,7 +101,7 @@ int peer_edu_run(struct peer_edu *edu, dma_addr_t addr, u32 offset, u32 len,
 				edu->regs + EDU_DMA_CMD);
 	if (!err)
 		return 0;
-	/* the pages are going to be unmapped: it must not wake up later */
+	/* the pages will be unmapped: the engine must not resume later */
 	pci_clear_master(edu->pdev);
 	edu->dead = true;
 	return -EIO;
@@ -139,7 +139,7 @@ u32 peer_edu_route(unsigned long pfn)
 	return PEER_EDU_RAM;
 }
 
-/* The pages are mapped in the page table still, which keeps them alive. */
+/* The pages are still mapped in the page table, which keeps them alive. */
 static void peer_edu_unmap(struct peer_edu_op *op, unsigned int nr, bool dirty)
 {
 	struct page *page;
@@ -209,7 +209,7 @@ static const struct mmu_interval_notifier_ops peer_edu_notifier_ops = {
 	.invalidate = peer_edu_invalidate,
 };
 
-/* -EAGAIN: the range changed meanwhile. */
+/* Returns -EAGAIN if the range has changed meanwhile. */
 static int peer_edu_try(struct peer_edu_op *op)
 {
 	int err;
@@ -307,7 +307,7 @@ static int peer_edu_xfer(struct peer_edu *edu, struct peer_edu_xfer *arg)
 	return peer_edu_notify_and_copy(&op);
 }
 
-/* What an ioctl takes and gives. */
+/* Input and output of the ioctls. */
 union peer_edu_arg {
 	struct peer_edu_xfer xfer;
 	struct peer_edu_map map;
@@ -361,7 +361,7 @@ static long peer_edu_ioctl(struct file *filp, unsigned int cmd,
 	return err;
 }
 
-/* Under the mutex of misc_deregister(): the driver's reference is there. */
+/* Called under the mutex of misc_deregister(): the driver has a reference. */
 static int peer_edu_open(struct inode *inode, struct file *filp)
 {
 	struct peer_edu_file *file = kzalloc_obj(*file);
@@ -464,7 +464,7 @@ static int peer_edu_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 	return peer_edu_register(edu);
 }
 
-/* The engine is idle without the lock, and stays so. */
+/* The engine only runs under the lock: it is idle, and stays so. */
 static void peer_edu_remove(struct pci_dev *pdev)
 {
 	struct peer_edu *edu = pci_get_drvdata(pdev);
@@ -477,7 +477,7 @@ static void peer_edu_remove(struct pci_dev *pdev)
 	pci_clear_master(pdev);
 }
 
-/* As with peer_mem: never loaded because a device is there. */
+/* As with peer_mem: not loaded because a machine happens to have the device. */
 static const struct pci_device_id peer_edu_table[] = {
 	{ PCI_DEVICE(0x1234, 0x11e8) },
 	{ }

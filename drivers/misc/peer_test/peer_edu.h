@@ -25,7 +25,7 @@ struct peer_edu_region;
  *		allocated under it
  * @gone:	the driver is unbound
  * @dead:	the engine got stuck
- * @regions:	what PEER_EDU_MAP has made, of all files
+ * @regions:	regions that PEER_EDU_MAP has made, of all files
  * @pdev:	not valid once @gone is set
  * @misc:	the character device
  * @name:	its name
@@ -49,7 +49,7 @@ struct peer_edu {
 /**
  * struct peer_edu_file - one open file
  * @edu:	device, with a reference held
- * @region:	what PEER_EDU_MAP has made; under &peer_edu.lock
+ * @region:	region that PEER_EDU_MAP has made; under &peer_edu.lock
  */
 struct peer_edu_file {
 	struct peer_edu *edu;
@@ -60,7 +60,7 @@ int peer_edu_run(struct peer_edu *edu, dma_addr_t addr, u32 offset, u32 len,
 		 bool write);
 u32 peer_edu_route(unsigned long pfn);
 
-/* All with &peer_edu.lock held and the device there. */
+/* Called with &peer_edu.lock held; the first two only while bound. */
 int peer_edu_map_region(struct peer_edu_file *file,
 			const struct peer_edu_map *arg);
 int peer_edu_use_region(struct peer_edu_file *file, struct peer_edu_use *arg);

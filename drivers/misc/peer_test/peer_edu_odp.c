@@ -3,11 +3,11 @@
  * Peer memory DMA client test driver: mappings that last.
  *
  * A region is to the edu device what an on-demand memory region is to an RDMA
- * NIC, with the same code of the RDMA core below it: its pages are mapped for DMA
- * when they are first used, stay mapped over any number of calls, and are
- * unmapped by the MMU notifier. The table here stands for the one that a NIC has
- * in its memory: transfers go by it, and nothing else. RDMA's notion of a device
- * is needed for that, but it is never registered.
+ * NIC, with the same code of the RDMA core below it: its pages are mapped for
+ * DMA when they are first used, stay mapped over any number of calls, and are
+ * unmapped by the MMU notifier. The table here stands for the one that a NIC
+ * has in its memory: transfers use nothing else. All this needs an RDMA device,
+ * but that device is never registered.
  */
 #include <linux/hmm-dma.h>
 #include <linux/hmm.h>
@@ -25,7 +25,7 @@
 
 /**
  * struct peer_edu_ib - an RDMA device, as far as ODP umems need one
- * @ibdev:	it
+ * @ibdev:	the device
  */
 struct peer_edu_ib {
 	struct ib_device ibdev;
@@ -33,9 +33,9 @@ struct peer_edu_ib {
 
 /**
  * struct peer_edu_region - what PEER_EDU_MAP makes
- * @file:	whose
+ * @file:	file that has it
  * @link:	entry in &peer_edu.regions
- * @ib:		its own device, since some take aliases and some do not
+ * @ib:		its own device, since some regions take aliases and some do not
  * @umem_odp:	user range, pages and DMA mapping; its umem_mutex protects the
  *		following
  * @table:	for each page its DMA address, or PEER_EDU_ABSENT
@@ -93,7 +93,7 @@ static bool peer_edu_region_invalidate(struct mmu_interval_notifier *notifier,
 	return true;
 }
 
-/* For the owner of device private memory, with the umem_mutex held. */
+/* Called for the owner of device private memory, with the umem_mutex held. */
 static void peer_edu_zap(struct ib_umem_odp *umem_odp)
 {
 	peer_edu_forget(umem_odp->private, ib_umem_start(umem_odp),
@@ -105,8 +105,8 @@ static const struct mmu_interval_notifier_ops peer_edu_region_ops = {
 };
 
 /*
- * Fill the table from the list. A NIC would take what it gets; here it is seen
- * if the memory is smaller than what is mapped of it.
+ * Fill the table from the list. A NIC would take the pages as they are; here a
+ * page that is smaller than what is mapped of it gets noticed.
  */
 static int peer_edu_populate(struct peer_edu_region *region, size_t first,
 			     size_t nr)
@@ -135,7 +135,7 @@ static int peer_edu_populate(struct peer_edu_region *region, size_t first,
 	return 0;
 }
 
-/* Returns with the umem_mutex held, if 0. */
+/* If this returns 0, the umem_mutex is held. */
 static int peer_edu_fault(struct peer_edu_region *region,
 			  struct peer_edu_use *arg)
 {
@@ -173,7 +173,7 @@ static bool peer_edu_present(struct peer_edu_region *region,
 	return true;
 }
 
-/* What the device has of the first two pages in the range. */
+/* Report how the device has mapped the first two pages in the range. */
 static void peer_edu_report(struct peer_edu_region *region,
 			    struct peer_edu_use *arg)
 {
@@ -217,7 +217,7 @@ static int peer_edu_copy_region(struct peer_edu_region *region,
 	return 0;
 }
 
-/* There is nothing to unmap without the lock, so invalidations wait. */
+/* Locks the umem_mutex: while it is held, invalidations wait. */
 static int peer_edu_lock_region(struct peer_edu_region *region,
 				struct peer_edu_use *arg)
 {
@@ -296,7 +296,7 @@ static int peer_edu_region_init(struct peer_edu_region *region,
 		return -ENOMEM;
 	for (i = 0; i < nr; i++)
 		region->table[i] = PEER_EDU_ABSENT;
-	/* Nothing is in the list of the umem before this. */
+	/* The list of the umem is empty before this. */
 	mutex_lock(&region->umem_odp->umem_mutex);
 	region->umem_odp->private = region;
 	region->umem_odp->zap = peer_edu_zap;
@@ -304,7 +304,7 @@ static int peer_edu_region_init(struct peer_edu_region *region,
 	return 0;
 }
 
-/* The engine is idle: it works with &peer_edu.lock held. */
+/* The engine is idle: it runs under &peer_edu.lock, which is held here. */
 static void peer_edu_region_free(struct peer_edu_region *region)
 {
 	if (!IS_ERR_OR_NULL(region->umem_odp))

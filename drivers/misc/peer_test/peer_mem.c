@@ -7,10 +7,10 @@
  * the BAR to processes as device private memory and to other devices as a DMA
  * alias of that memory.
  *
- * Lifetimes: devres undoes the probe in reverse order, so the pages go before
- * the BAR's mapping and the P2PDMA provider, and struct peer_mem goes last or
- * with the last open file. remove() first empties the device; memunmap_pages()
- * in devres then waits for whoever still has a reference to a page.
+ * Lifetimes: devres undoes the probe in reverse order, so the pages are removed
+ * before the BAR's mapping and the P2PDMA provider, and struct peer_mem is
+ * freed last or with the last open file. remove() first empties the device;
+ * memunmap_pages() in devres then waits for all remaining references to pages.
  */
 #include <linux/bitmap.h>
 #include <linux/compat.h>
@@ -60,7 +60,7 @@ static void peer_mem_leave(struct peer_mem *pm)
 	up_read(&pm->lock);
 }
 
-/* As peer_mem_enter(), and keep everybody else out. */
+/* Like peer_mem_enter(), and keep all other callers out. */
 static int peer_mem_enter_alone(struct peer_mem *pm)
 {
 	if (down_write_killable(&pm->lock))
@@ -89,8 +89,8 @@ static void peer_mem_revoke(struct peer_mem *pm)
 }
 
 /*
- * Only ever called without an alias: peers that used a longer one must have
- * been sent away by the eviction that follows peer_mem_revoke().
+ * Only called while there is no alias: the eviction that follows
+ * peer_mem_revoke() must have ended the access of peers that used a longer one.
  */
 static int peer_mem_publish(struct peer_mem *pm, u64 visible, bool cpu)
 {
@@ -178,7 +178,7 @@ static int peer_mem_ioctl_to_sys(struct peer_mem *pm, void *arg)
 	return peer_mem_ioctl_migrate(pm, arg, false);
 }
 
-/* When all pages have left, nobody has any of them mapped. */
+/* When all pages have left, no peer has any of them mapped. */
 static int peer_mem_empty(struct peer_mem *pm, u64 *moved)
 {
 	int err;
@@ -210,7 +210,7 @@ static int peer_mem_ioctl_revoke(struct peer_mem *pm, void *data)
 	struct peer_mem_evict *arg = data;
 	int err;
 
-	/* one of the two, or none */
+	/* one of the two flags, or none */
 	if (arg->flags > PEER_MEM_REVOKE_END || arg->pad)
 		return -EINVAL;
 	err = peer_mem_enter_alone(pm);
@@ -258,7 +258,7 @@ static int peer_mem_check_rw(struct peer_mem *pm, const struct peer_mem_rw *arg)
 }
 
 /*
- * User memory is touched outside of the lock: a fault may take for ever, and
+ * User memory is accessed outside of the lock: a fault may take forever, and
  * unbinding waits for the lock.
  */
 static int peer_mem_ioctl_peek(struct peer_mem *pm, void *data)
@@ -395,7 +395,7 @@ static long peer_mem_ioctl(struct file *file, unsigned int cmd,
 
 /*
  * misc_open() calls this under the mutex that misc_deregister() takes: the
- * bound driver's reference is there.
+ * driver is bound and has a reference.
  */
 static int peer_mem_open(struct inode *inode, struct file *file)
 {
@@ -463,7 +463,7 @@ static int peer_mem_map_pages(struct peer_mem *pm)
 	res = devm_request_free_mem_region(dev, &iomem_resource, pm->size);
 	if (IS_ERR(res))
 		return PTR_ERR(res);
-	/* the region is rounded up to a memory section: take what there is */
+	/* the region is rounded up to a memory section: use pm->size of it */
 	pm->pgmap.range.start = res->start;
 	pm->pgmap.range.end = res->start + pm->size - 1;
 	pm->pgmap.nr_range = 1;
@@ -511,7 +511,7 @@ static int peer_mem_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 	init_rwsem(&pm->lock);
 	spin_lock_init(&pm->alloc_lock);
 	pm->pdev = pdev;
-	/* first, so that it is last: the pagemap is part of it */
+	/* added first, to be undone last: the pagemap is part of it */
 	err = devm_add_action_or_reset(&pdev->dev, peer_mem_put, pm);
 	if (err)
 		return err;
@@ -532,9 +532,9 @@ static int peer_mem_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 }
 
 /*
- * Nobody opens the device any more, and once the lock is ours every ioctl is
- * over and the next one fails. Pages cannot come in then; whoever has one in
- * passing will let go of it, so there is no reason to give up.
+ * The device cannot be opened any more. Once the lock is taken, every ioctl has
+ * ended and the next one fails, so pages cannot come in. A thread that holds a
+ * page briefly will let go of it, so there is no reason to give up.
  */
 static void peer_mem_remove(struct pci_dev *pdev)
 {

@@ -36,15 +36,15 @@ struct pci_dev;
  * @size:	bytes in the BAR and in the pagemap
  * @pgmap:	one device private page for each page of the BAR
  * @visible:	bytes of the published alias, 0 without one; under @lock
- * @stale:	an alias was revoked, and not all pages were evicted since; under
- *		@lock
+ * @stale:	an alias was revoked, and not all pages have been evicted since;
+ *		under @lock
  * @evict_src:	a block's worth of pfns for eviction; under @lock for writing,
  *		as is @evict_dst
- * @evict_dst:	where they go
+ * @evict_dst:	pfns of the pages that take their place
  * @alloc_lock:	protects @used and @nr_used. Innermost
  * @used:	a bit for each page that is handed out
- * @nr_used:	how many
- * @nr_huge:	how many 2 MiB folios
+ * @nr_used:	number of these bits that are set
+ * @nr_huge:	number of 2 MiB folios
  * @inject:	failures still to be injected, by enum peer_mem_failure
  * @moved_in:	see struct peer_mem_info, for this and the following ones
  * @moved_out:	.

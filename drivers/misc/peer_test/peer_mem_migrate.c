@@ -2,8 +2,8 @@
 /*
  * Peer memory test driver: the device's pages, and how they move.
  *
- * Page i of the pagemap stands for page i of the BAR. That is all the state a
- * page needs, so neither a split nor a merge has anything to update but the
+ * Page i of the pagemap stands for page i of the BAR. A page needs no other
+ * state, so neither a split nor a merge has anything to update except the
  * counters.
  */
 #include <linux/bitmap.h>
@@ -91,7 +91,7 @@ static void peer_mem_folio_free(struct folio *folio)
 	spin_unlock(&pm->alloc_lock);
 }
 
-/* Called for each new folio of a split, and at its end with none. */
+/* Called for each new folio of a split, and at the end with NULL. */
 static void peer_mem_folio_split(struct folio *folio, struct folio *new)
 {
 	if (!new) {
@@ -151,8 +151,8 @@ static void peer_mem_put_new(unsigned long *dst, unsigned long nr)
 }
 
 /*
- * Small pages for @nr entries of @dst. All or nothing: the core inserts every
- * one of the small pages that take the place of a huge one.
+ * Allocate small pages for @nr entries of @dst, all or none: the core inserts
+ * every one of the small pages that take the place of a huge one.
  */
 static bool peer_mem_alloc_small(struct peer_mem *pm, unsigned long *dst,
 				 unsigned long nr)
@@ -218,7 +218,7 @@ static void peer_mem_copy_in(struct peer_mem *pm, struct migrate_vma *args)
 		peer_mem_fill_entry(pm, src, dst, nr);
 	}
 	/*
-	 * The BAR is mapped write-combining. Nobody may find the pages before
+	 * The BAR is mapped write-combining. The pages must not be found before
 	 * the data is in the device.
 	 */
 	wmb();
@@ -234,7 +234,7 @@ static struct folio *peer_mem_alloc_sys(struct peer_mem *pm,
 
 	if (order && peer_mem_fail(pm, PEER_MEM_FAIL_SYS_HUGE))
 		return NULL;
-	/* no address: eviction, which must not fail in the end */
+	/* no VMA: an eviction, which must not fail in the end */
 	if (!args->vma)
 		return folio_alloc(order ? gfp : gfp | __GFP_NOFAIL, order);
 	if (peer_mem_fail(pm, PEER_MEM_FAIL_SYS))
@@ -267,9 +267,9 @@ static bool peer_mem_drain_one(struct peer_mem *pm, struct migrate_vma *args,
 }
 
 /*
- * A huge page for which there is no huge page. Where it is mapped once and
- * nobody else holds it, the core splits it as it takes the small ones; those
- * for which there is no memory either stay in the device.
+ * Copy a huge page to small ones, for lack of a huge one. If it is mapped once
+ * and has no other users, the core splits it when it takes the small ones.
+ * Pages for which there is no small one either stay in the device.
  */
 static void peer_mem_drain_small(struct peer_mem *pm, struct migrate_vma *args,
 				 unsigned long i, struct page *from)
@@ -400,7 +400,7 @@ static vm_fault_t peer_mem_fault_out(struct peer_mem *pm,
 		return 0;
 
 	/*
-	 * A huge page takes a huge page: the core cannot split a folio to
+	 * A huge page needs a huge page: the core cannot split a folio to
 	 * which the fault has a reference of its own.
 	 */
 	peer_mem_copy_out(pm, args, false);
@@ -472,10 +472,10 @@ static unsigned long peer_mem_list_used(struct peer_mem *pm,
 }
 
 /*
- * Not migrate_device_range(), which looks at free pages, too: they are what
- * was left of a folio that may have been large, and it would skip by its size.
- * In the list a large folio has its block for itself. Nothing is allocated
- * meanwhile; a page that is freed just fails.
+ * Does not use migrate_device_range(), which also looks at free pages: they may
+ * be left from a large folio, and it would skip pages by the size of that
+ * folio. In this list, a large folio has its block for itself. Nothing is
+ * allocated meanwhile; a page that is freed just does not migrate.
  */
 static unsigned long peer_mem_evict_block(struct peer_mem *pm,
 					  unsigned long first)
@@ -513,7 +513,7 @@ static unsigned long peer_mem_evict_pass(struct peer_mem *pm)
  * peer_mem_evict() - move every page of the device to system memory
  * @pm:		device, locked for writing, so that no page comes in
  * @timeout:	how long to try, in jiffies
- * @moved:	out: how many pages went
+ * @moved:	out: how many pages were moved
  *
  * A page that is being faulted, split or unmapped at the moment is locked or
  * has an extra reference, and a huge page for which there is no huge page
@@ -542,7 +542,7 @@ int peer_mem_evict(struct peer_mem *pm, unsigned long timeout, u64 *moved)
 	}
 }
 
-/* Looking */
+/* Lookup */
 
 static bool peer_mem_lookup_invalidate(struct mmu_interval_notifier *mni,
 				       const struct mmu_notifier_range *range,
@@ -556,7 +556,7 @@ static const struct mmu_interval_notifier_ops peer_mem_lookup_ops = {
 	.invalidate = peer_mem_lookup_invalidate,
 };
 
-/* The offset of a page, told by its pfn alone: it may be gone by now. */
+/* The offset of a page, from its pfn alone: the page may be gone by now. */
 static u64 peer_mem_offset(struct peer_mem *pm, unsigned long hmm_pfn)
 {
 	unsigned long pfn = hmm_pfn & ~HMM_PFN_FLAGS;
@@ -594,11 +594,11 @@ static int peer_mem_snapshot(struct hmm_range *range)
 }
 
 /**
- * peer_mem_lookup() - where the pages of a range of the caller's memory are
+ * peer_mem_lookup() - find where the pages of the caller's memory are
  * @pm:		device, locked for reading
  * @addr:	start of the range, page aligned
  * @nr:		number of pages
- * @offsets:	out: what PEER_MEM_LOOKUP promises
+ * @offsets:	out: as described for PEER_MEM_LOOKUP
  *
  * Returns: 0, -EBUSY, or an error of the notifier or of hmm_range_fault().
  */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Tests of what HMM and the alias of device private memory compute, and of who
- * waits for whom: no page table, no device and no memory of a device is needed.
+ * Tests of what HMM and the alias of device private memory compute, and of what
+ * waits for what. They need no page table, no device and no device memory.
  */
 #include <kunit/test.h>
 #include <linux/delay.h>
@@ -70,7 +70,7 @@ static void hmm_order_is_packed(struct kunit *test)
 
 /*
  * A page that may not be used any more: an entry that is mapped for DMA keeps
- * what unmapping needs, no other gets the page.
+ * what unmapping needs, no other entry gets the page.
  */
 static void hmm_skip_keeps_mappings(struct kunit *test)
 {
@@ -111,7 +111,7 @@ static void alias_valid(struct kunit *test)
 	alias.size = TEST_RANGE_SIZE + PAGE_SIZE;
 	KUNIT_EXPECT_FALSE(test, pgmap_alias_valid(&test_range, NULL, &alias));
 
-	/* Not of whole pages, not at a page. */
+	/* Not a multiple of the page size, not page aligned. */
 	alias.size = PAGE_SIZE + 1;
 	KUNIT_EXPECT_FALSE(test, pgmap_alias_valid(&test_range, NULL, &alias));
 	alias.size = PAGE_SIZE;
@@ -124,13 +124,13 @@ static void alias_valid(struct kunit *test)
 	alias.size = 3 * PAGE_SIZE;
 	KUNIT_EXPECT_FALSE(test, pgmap_alias_valid(&test_range, NULL, &alias));
 
-	/* Of use to nobody. */
+	/* Neither a BAR nor a CPU mapping. */
 	alias = test_alias(PAGE_SIZE);
 	alias.kaddr = NULL;
 	KUNIT_EXPECT_FALSE(test, pgmap_alias_valid(&test_range, NULL, &alias));
 }
 
-/* The BAR has a page that is no memory at either end. */
+/* The BAR has one page at either end that is not memory. */
 static void alias_in_bar(struct kunit *test)
 {
 	const struct range bar = {
@@ -187,26 +187,26 @@ static void alias_shows_pages(struct kunit *test)
 {
 	unsigned long last = (TEST_RANGE_SIZE >> PAGE_SHIFT) - 1;
 
-	/* All is visible: the first and the last page, nothing around them. */
+	/* All of it is visible: first and last page, nothing around them. */
 	expect_shown(test, TEST_RANGE_SIZE, 0, PAGE_SIZE);
 	expect_shown(test, TEST_RANGE_SIZE, last, PAGE_SIZE);
 	expect_hidden(test, TEST_RANGE_SIZE, -1, PAGE_SIZE);
 	expect_hidden(test, TEST_RANGE_SIZE, last + 1, PAGE_SIZE);
 
-	/* A part is. */
+	/* A part is visible. */
 	expect_shown(test, 3 * PAGE_SIZE, 2, PAGE_SIZE);
 	expect_hidden(test, 3 * PAGE_SIZE, 3, PAGE_SIZE);
 	expect_hidden(test, 3 * PAGE_SIZE, last, PAGE_SIZE);
 
-	/* Nothing is. */
+	/* Nothing is visible. */
 	expect_hidden(test, 0, 0, PAGE_SIZE);
 	expect_hidden(test, 0, -1, PAGE_SIZE);
 	expect_hidden(test, 0, last, PAGE_SIZE);
 }
 
 /*
- * PFNs that count in a space of their own: page 0 of the pagemap is not where
- * a struct page of that PFN is, if there is one.
+ * PFNs in a number space of their own: page 0 of the pagemap is not where a
+ * struct page of that PFN is, if there is one.
  */
 static void alias_offset_of_any_space(struct kunit *test)
 {
@@ -241,13 +241,13 @@ static void alias_shows_huge_pages(struct kunit *test)
 	expect_shown(test, 2 * PMD_SIZE, nr, PMD_SIZE);
 	expect_hidden(test, 2 * PMD_SIZE, 2 * nr, PMD_SIZE);
 
-	/* All but the last page is visible, or only the first. */
+	/* All but the last page are visible, or only the first. */
 	expect_shown(test, 2 * PMD_SIZE - PAGE_SIZE, 0, PMD_SIZE);
 	expect_hidden(test, 2 * PMD_SIZE - PAGE_SIZE, nr, PMD_SIZE);
 	expect_hidden(test, PMD_SIZE + PAGE_SIZE, nr, PMD_SIZE);
 	expect_shown(test, PMD_SIZE + PAGE_SIZE, nr, PAGE_SIZE);
 
-	/* Longer than the alias, than any alias, than all there is. */
+	/* Longer than the alias, than any alias, past the address space. */
 	expect_hidden(test, PAGE_SIZE, 0, PMD_SIZE);
 	expect_hidden(test, TEST_RANGE_SIZE, 0, TEST_RANGE_SIZE + PAGE_SIZE);
 	expect_hidden(test, TEST_RANGE_SIZE, 1, -PAGE_SIZE);
@@ -275,7 +275,7 @@ static struct p2pdma_provider *test_provider(struct kunit *test)
 #endif
 
 #ifdef CONFIG_DEVICE_PRIVATE
-/* Device private pages with no device behind them. */
+/* Device private pages without a device. */
 struct test_pgmap {
 	struct dev_pagemap pgmap;
 	struct resource *res;
@@ -353,7 +353,7 @@ static void alias_publish(struct kunit *test)
 	dev_pagemap_revoke_alias(pgmap);
 	KUNIT_EXPECT_FALSE(test, pgmap_alias_read(pgmap, &got));
 
-	/* Who has mapped a page by it maps it again the same way. */
+	/* A page that was mapped by it is mapped again the same way. */
 	memset(&got, 0, sizeof(got));
 	KUNIT_EXPECT_TRUE(test, pgmap_alias_read_mapped(pgmap, &got));
 	KUNIT_EXPECT_EQ(test, got.start, alias.start);
@@ -372,7 +372,7 @@ static unsigned long alias_bit(const struct dev_pagemap *pgmap,
 	return BIT(PHYS_PFN(dev_pagemap_alias_offset(&pgmap->range, pfn)));
 }
 
-/* Of the first pages, those that the owner gives to peers. */
+/* The owner gives peers some of the first pages. */
 static void alias_of_some_pages(struct kunit *test)
 {
 	struct dev_pagemap_alias alias = test_alias(4 * PAGE_SIZE), got;
@@ -404,11 +404,11 @@ static void alias_of_some_pages(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, hmm_pfn_alias_live((pfn + 2) | live | two));
 	KUNIT_EXPECT_TRUE(test, hmm_pfn_alias_live((pfn + 3) | live | two));
 
-	/* What the alias does not show has no bit, whatever is there. */
+	/* Bits of pages that the alias does not show do not matter. */
 	pages[0] |= alias_bit(pgmap, pfn + 4);
 	KUNIT_EXPECT_FALSE(test, hmm_pfn_alias_live((pfn + 4) | live));
 
-	/* Who does not say which means all. */
+	/* Without a bitmap, all pages are given. */
 	dev_pagemap_revoke_alias(pgmap);
 	KUNIT_ASSERT_EQ(test, 0, dev_pagemap_publish_alias(pgmap, &alias));
 	KUNIT_EXPECT_TRUE(test, pgmap_alias_gives(pgmap, pfn, 4));
@@ -416,7 +416,7 @@ static void alias_of_some_pages(struct kunit *test)
 }
 
 #ifdef CONFIG_PCI_P2PDMA
-/* Of pages that the owner does not give, only what is mapped is mapped again. */
+/* Pages that the owner does not give are only mapped if they were before. */
 static void alias_maps_some_pages(struct kunit *test)
 {
 	struct dev_pagemap_alias alias = test_alias(2 * PAGE_SIZE);
@@ -441,7 +441,7 @@ static void alias_maps_some_pages(struct kunit *test)
 	pages[0] = BIT(0);
 	KUNIT_ASSERT_EQ(test, 0,
 			dev_pagemap_publish_alias_of(pgmap, &alias, pages));
-	/* No BAR stands behind it, which publishing would mind. */
+	/* Publishing would refuse a provider without a BAR. */
 	pgmap->alias->copy.provider = provider;
 
 	KUNIT_EXPECT_EQ(test, hmm_dma_map_pfn(NULL, &map, 0, &state),
@@ -452,7 +452,7 @@ static void alias_maps_some_pages(struct kunit *test)
 			DMA_MAPPING_ERROR);
 	KUNIT_EXPECT_EQ(test, list[1], entry + 1);
 
-	/* What is mapped stays so until it is invalidated. */
+	/* A mapped page stays mapped until it is invalidated. */
 	clear_bit(0, pages);
 	KUNIT_EXPECT_EQ(test, hmm_dma_map_pfn(NULL, &map, 0, &state),
 			TEST_ALIAS_START + SZ_1G);
@@ -487,7 +487,7 @@ static void alias_publish_refused(struct kunit *test)
 	alias.size += PAGE_SIZE;
 	KUNIT_EXPECT_EQ(test, dev_pagemap_publish_alias(pgmap, &alias),
 			-EINVAL);
-	/* No BAR stands behind this provider. */
+	/* This provider has no BAR. */
 	alias = test_alias(TEST_RANGE_SIZE);
 	alias.provider = test_provider(test);
 	KUNIT_ASSERT_NOT_NULL(test, alias.provider);
@@ -502,13 +502,13 @@ static void alias_counts_revokes(struct kunit *test)
 	struct dev_pagemap *pgmap = &test_pgmap(test)->pgmap;
 	struct dev_pagemap_alias_stats stats;
 
-	/* Without an alias there is no revoke. */
+	/* Without an alias, a revoke does not count. */
 	dev_pagemap_revoke_alias(pgmap);
 	memset(&stats, 0xff, sizeof(stats));
 	dev_pagemap_alias_stats(pgmap, &stats);
 	KUNIT_EXPECT_TRUE(test, mem_is_zero(&stats, sizeof(stats)));
 
-	/* Counts outlive a revoke; the second has nothing to take away. */
+	/* Counts outlive a revoke; a second one has nothing to take away. */
 	KUNIT_ASSERT_EQ(test, dev_pagemap_publish_alias(pgmap, &alias), 0);
 	dev_pagemap_revoke_alias(pgmap);
 	dev_pagemap_revoke_alias(pgmap);
@@ -524,7 +524,7 @@ static void test_publish_again(struct work_struct *work)
 	tp->err = dev_pagemap_publish_alias(&tp->pgmap, &tp->alias);
 }
 
-/* Who may be copying what was revoked gets nothing of what follows. */
+/* A reader that may be copying a revoked alias sees nothing of the next one. */
 static void alias_publish_waits_for_readers(struct kunit *test)
 {
 	struct dev_pagemap_alias got;
@@ -567,8 +567,8 @@ static void test_unmap_work(struct work_struct *work)
 }
 
 /*
- * A walk finds a page in a page table. Before it is done the page is freed, the
- * last one that the end of its pagemap has waited for.
+ * A walk finds a page in a page table. Before it is done, the page is freed:
+ * the last one that the removal of its pagemap has waited for.
  */
 static void pgmap_waits_for_walks(struct kunit *test)
 {
@@ -585,7 +585,7 @@ static void pgmap_waits_for_walks(struct kunit *test)
 	INIT_WORK(&tp->work, test_unmap_work);
 	kunit_remove_action(test, test_unmap, pgmap);
 	queue_work(system_dfl_wq, &tp->work);
-	/* The kill of the reference takes a grace period for itself. */
+	/* Killing the reference takes a grace period of its own. */
 	while (!percpu_ref_is_dying(&pgmap->ref))
 		msleep(20);
 	msleep(20);
@@ -604,7 +604,7 @@ static void pgmap_waits_for_walks(struct kunit *test)
 #endif /* CONFIG_DEVICE_PRIVATE */
 
 #ifdef CONFIG_PCI_P2PDMA
-/* No device, a device that is not PCI, a provider that is none: no transfer. */
+/* No device, no PCI device, or no provider of a device: no transfer. */
 static void provider_map_type(struct kunit *test)
 {
 	struct p2pdma_provider *provider = test_provider(test);
@@ -635,7 +635,7 @@ static void provider_state(struct kunit *test)
 			PCI_P2PDMA_MAP_NOT_SUPPORTED);
 	KUNIT_EXPECT_PTR_EQ(test, state.mem, provider);
 
-	/* The same provider is not asked about again, another one is. */
+	/* The state of the same provider is kept, another one is looked up. */
 	state.map = PCI_P2PDMA_MAP_BUS_ADDR;
 	KUNIT_EXPECT_EQ(test, pci_p2pdma_provider_state(&state, NULL, provider),
 			PCI_P2PDMA_MAP_BUS_ADDR);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Jobs that never end, as no engine understands them or as they wait for what is
- * not there: the driver resets the GPU, charges the context that has sent the
- * job, and no other, and goes on.
+ * Jobs that never end, because no engine understands them or because they wait
+ * for memory that is not mapped: the driver resets the GPU, marks only the
+ * context that sent the job as guilty, and goes on.
  */
 #include "../../../kselftest_harness.h"
 #include "amdgpu_test.h"
@@ -22,7 +22,7 @@ FIXTURE(bad_job) {
 
 FIXTURE_VARIANT(bad_job) {
 	bool illegal;		/* the engine refuses it */
-	bool emulated;		/* what a real one does nobody has written */
+	bool emulated;		/* what a real one does is undocumented */
 	bool faults;
 	uint32_t words[WORDS];
 };
@@ -32,21 +32,21 @@ FIXTURE_VARIANT_ADD(bad_job, unknown_packet) {
 	.words = { 0xff },
 };
 
-/* A copy of which the buffer holds but two words */
+/* A copy packet of which the buffer holds only the first two words */
 FIXTURE_VARIANT_ADD(bad_job, packet_cut_off) {
 	.illegal = true,
 	.emulated = true,
 	.words = { [14] = 1, [15] = 4095 },
 };
 
-/* A swap, which takes whole lines of 64 bytes */
+/* A swap at an unaligned address: swaps work on whole lines of 64 bytes */
 FIXTURE_VARIANT_ADD(bad_job, swap_unaligned) {
 	.illegal = true,
 	.emulated = true,
 	.words = { 0x901, 63, 0, 0x1000020, 0, 0x1001000, 0 },
 };
 
-/* Poll, until it is 1, a word that nothing is mapped at. */
+/* Poll a word that is not mapped until it becomes 1. */
 FIXTURE_VARIANT_ADD(bad_job, waits_for_nothing) {
 	.faults = true,
 	.words = {
@@ -113,7 +113,7 @@ TEST_F_TIMEOUT(bad_job, is_charged_alone, 120)
 		EXPECT_TRUE(kmsg_comes(self->faults, self->gpus[0],
 				       "page fault"));
 
-	/* the context stays refused, a new one of the process works */
+	/* the context is still refused, a new one of the process works */
 	EXPECT_GT(0, write_word(&self->gpu, &self->ib, 2));
 	EXPECT_EQ(0, works_again(&self->gpu, &self->ib));
 	state = context_state(&self->gpu, bad);
@@ -121,7 +121,7 @@ TEST_F_TIMEOUT(bad_job, is_charged_alone, 120)
 		  AMDGPU_CTX_QUERY2_FLAGS_GUILTY,
 		  state & (AMDGPU_CTX_QUERY2_FLAGS_RESET |
 			   AMDGPU_CTX_QUERY2_FLAGS_GUILTY));
-	/* jobs run again before the reset is said to have ended */
+	/* jobs run again before the driver reports the end of the reset */
 	state = context_state(&self->gpu, self->gpu.context);
 	EXPECT_EQ(0, state & ~AMDGPU_CTX_QUERY2_FLAGS_RESET_IN_PROGRESS);
 }

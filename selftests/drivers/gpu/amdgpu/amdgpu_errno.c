@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What the driver does not support it must say with a number that user space
- * knows. Those of the kernel's own begin at 512.
+ * For what it does not support, the driver must return an errno that user space
+ * knows. The numbers that only the kernel uses begin at 512.
  */
 #include "../../../kselftest_harness.h"
 #include "amdgpu_test.h"
@@ -27,7 +27,7 @@ FIXTURE_TEARDOWN(user_queues)
 	close(self->fd);
 }
 
-/* Unless they are on, and then an empty request is refused otherwise. */
+/* If user queues are enabled, an empty request fails for another reason. */
 TEST_F(user_queues, create)
 {
 	union drm_amdgpu_userq arg = { .in.op = AMDGPU_USERQ_OP_CREATE };

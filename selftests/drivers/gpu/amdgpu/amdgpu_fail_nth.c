@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Each allocation of a submission, and of a change of mappings, fails once. What
- * fails has done nothing or is done later, and leaves nothing behind. Needs
- * CONFIG_FAULT_INJECTION with failslab and fail_page_alloc.
+ * Each allocation of a submission, and of a change of mappings, fails once. An
+ * operation that fails has no effect or is completed later, and leaks nothing.
+ * Needs CONFIG_FAULT_INJECTION with failslab and fail_page_alloc.
  */
 #include "../../../kselftest_harness.h"
 #include "../../../kselftest_fail_nth.h"
@@ -12,7 +12,7 @@
 #define FIRST_VA	(1024 * MIB)
 #define STRIDE		(1024 * MIB)	/* page tables of its own each time */
 #define MAX_NTH		1000
-#define WORD		2048		/* where the job that waits looks */
+#define WORD		2048		/* where the job of hold() polls */
 
 FIXTURE(fail) {
 	char gpus[MAX_GPUS][32];
@@ -24,8 +24,8 @@ FIXTURE(fail) {
 };
 
 /*
- * Pieces of the pools for commands that belong to no fence: those of jobs that
- * are being made. When nothing is going on there are always as many.
+ * Pieces of the command pools that no fence protects: those of jobs under
+ * construction. When the GPU is idle their number is always the same.
  */
 static long unfenced(const char *gpu)
 {
@@ -77,7 +77,7 @@ FIXTURE_TEARDOWN(fail)
 	close(self->kmsg);
 }
 
-/* A job that waits until release(), so that others have to wait for it. */
+/* A job that waits until release(), so that other jobs wait for it. */
 static int hold(FIXTURE_DATA(fail) *self, uint64_t *fence)
 {
 	struct buffer *all = &self->wait;
@@ -111,7 +111,7 @@ static int change(FIXTURE_DATA(fail) *self, uint32_t operation)
 	return ioctl(self->gpu.fd, DRM_IOCTL_AMDGPU_GEM_VA, &arg) ? -errno : 0;
 }
 
-/* Let the GPU write to the buffer where it is mapped now. */
+/* Have the GPU write to the buffer where it is mapped now. */
 static int use(FIXTURE_DATA(fail) *self, uint32_t value)
 {
 	struct buffer *all[] = { &self->ib, &self->b };
@@ -130,15 +130,15 @@ static int use(FIXTURE_DATA(fail) *self, uint32_t value)
 		0 : -EIO;
 }
 
-/* An allocation has failed, or to copy the arguments, before anything was done. */
+/* An allocation or a copy of the arguments failed before anything was done. */
 static bool is_injected(int ret)
 {
 	return ret == -ENOMEM || ret == -EFAULT;
 }
 
 /*
- * A mapping with page tables of its own. If the call fails there is none; what
- * it could not write is written by the next submission.
+ * A mapping with page tables of its own. A call that fails makes none; entries
+ * that it could not write are written by the next submission.
  */
 TEST_F_TIMEOUT(fail, map, 280)
 {
@@ -165,8 +165,8 @@ TEST_F_TIMEOUT(fail, map, 280)
 }
 
 /*
- * Jobs read and write another page where nothing is mapped. The update of the
- * page tables runs beside the first of them.
+ * Where nothing is mapped, jobs access a dummy page. The update of the page
+ * tables runs beside the first of these jobs.
  */
 static bool gets_out_of_reach(FIXTURE_DATA(fail) *self, uint32_t value)
 {
@@ -182,7 +182,7 @@ static bool gets_out_of_reach(FIXTURE_DATA(fail) *self, uint32_t value)
 	return false;
 }
 
-/* Whatever fails: what is unmapped gets out of reach of jobs. */
+/* Whatever fails, unmapped memory gets out of reach of jobs. */
 TEST_F_TIMEOUT(fail, unmap, 280)
 {
 	bool more = true;
@@ -209,7 +209,7 @@ TEST_F_TIMEOUT(fail, unmap, 280)
 	EXPECT_LT(2, nth);
 }
 
-/* A submission that comes with a mapping to be written, and with one to clear */
+/* A submission that has one mapping to write and one to clear */
 TEST_F_TIMEOUT(fail, submit, 280)
 {
 	struct buffer *all[] = { &self->ib, &self->b };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A job that reads what is not mapped, or writes to what it may only read, gets
- * nothing: the driver reports the fault, the job ends, nobody is punished.
+ * A job that reads unmapped memory or writes to read-only memory has no effect
+ * there: the driver reports the fault, the job ends, no context is guilty.
  */
 #include "../../../kselftest_harness.h"
 #include "amdgpu_test.h"
@@ -45,7 +45,7 @@ FIXTURE_TEARDOWN(fault)
 	close(self->faults);
 }
 
-/* The job names a buffer, or none. */
+/* The job names the buffer @named, unless that is NULL. */
 static int send_words(FIXTURE_DATA(fault) *self, const uint32_t *words,
 		      unsigned int count, struct buffer *named, uint64_t *fence)
 {
@@ -84,7 +84,7 @@ static int new_filled_buffer(struct gpu *gpu, struct buffer *b)
 	return ret;
 }
 
-/* A job writes to @at, which is not for it, and to memory of its own. */
+/* A job writes to @at, which it must not reach, and to memory of its own. */
 static int write_astray(FIXTURE_DATA(fault) *self, uint32_t at,
 			struct buffer *named)
 {
@@ -113,7 +113,7 @@ TEST_F_TIMEOUT(fault, writes_read_only, 60)
 	EXPECT_EQ(0, context_state(&self->gpu, self->gpu.context));
 }
 
-/* Page tables are cleared behind the job that has the driver clear them. */
+/* Page tables are cleared after the job that makes the driver clear them. */
 static bool faults_at(FIXTURE_DATA(fault) *self, uint32_t at)
 {
 	for (int i = 0; i < 3; i++)
@@ -125,9 +125,9 @@ static bool faults_at(FIXTURE_DATA(fault) *self, uint32_t at)
 }
 
 /*
- * A page of a mapping is unmapped, then the other one, or its buffer is closed: before
- * the driver has looked at page tables. 0 if nobody reaches the buffer in the end. The
- * CPU's mapping keeps it.
+ * One page of a mapping is unmapped, then the other one, or its buffer is
+ * closed, before the driver has updated page tables. Returns 0 if no job
+ * reaches the buffer in the end. The CPU's mapping keeps the buffer.
  */
 static int leave(FIXTURE_DATA(fault) *self, uint32_t gone, bool close)
 {

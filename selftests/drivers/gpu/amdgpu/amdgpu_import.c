@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Buffers of one GPU that two files of another GPU have imported. One moves between
- * video and system memory: the driver locks the VM of each file to clear its page
- * tables, with the ticket of the job that wants the buffer moved, and does without
- * those that it is refused. A kernel with CONFIG_DEBUG_WW_MUTEX_SLOWPATH refuses
- * some locks of a ticket by itself, and the number of the ticket says which; on
- * another kernel this tests only that the data are right. Jobs that name a buffer
- * wait for those of the other GPU, or not, as its flags say.
+ * Buffers of one GPU that two files of another GPU have imported. A buffer
+ * moves between video and system memory: the driver locks the VM of each file
+ * to clear its page tables, with the ticket of the job that wants the buffer
+ * moved, and skips the VMs whose lock it is refused. A kernel with
+ * CONFIG_DEBUG_WW_MUTEX_SLOWPATH refuses some locks, depending on the number of
+ * the ticket; on other kernels only the data are checked. Jobs that name a
+ * buffer wait for those of the other GPU, or not, depending on its flags.
  */
 #include "../../../kselftest_harness.h"
 #include "amdgpu_import.h"
@@ -65,14 +65,14 @@ static int move(FIXTURE_DATA(import) *self, uint64_t domain, int tickets)
 {
 	int ret = 0;
 
-	/* each takes a ticket, so the job's has another number each time */
+	/* each takes a ticket, so the number of the job's ticket varies */
 	while (!ret && tickets--)
 		ret = wants_in(&self->gpu, &self->shared, domain);
 	return ret ? ret : move_buffer(&self->gpu, &self->ib, &self->shared,
 				       domain);
 }
 
-/* What the other GPU reads there, wherever it is now. */
+/* Have the other GPU copy the buffer, wherever it is now. */
 static int read_there(struct importer *to)
 {
 	struct buffer *all[] = { &to->ib, &to->shared, &to->out };
@@ -115,9 +115,9 @@ static int new_shared(struct gpu *gpu, struct buffer *b, uint64_t flags)
 }
 
 /*
- * A job of the first GPU that names the buffer waits for a word. Is a job of the
- * other GPU that names it still busy after some seconds? 1: it is; 0: it has ended,
- * while the first one waited.
+ * A job of the first GPU that names the buffer waits for a word. Returns 1 if a
+ * job of the other GPU that names it is still busy after @seconds, or 0 if that
+ * job has ended while the first one waited.
  */
 static int busy_meanwhile(FIXTURE_DATA(import) *self, struct buffer *shared,
 			  struct buffer *theirs, double seconds)
@@ -137,7 +137,7 @@ static int busy_meanwhile(FIXTURE_DATA(import) *self, struct buffer *shared,
 	if (ret)
 		return ret;
 	busy = wait_fence(&to->gpu, fence, seconds);
-	/* It may have ended as the first one was given up. */
+	/* It may have ended because the first job was given up. */
 	ret = wait_fence(&self->gpu, held, 0) == 1 ? 0 : -ESTALE;
 	__atomic_store_n(word, 1, __ATOMIC_RELEASE);
 	if (!ret)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Buffers that one GPU exports and another one imports, and what moves them.
+ * Buffers that one GPU exports and another one imports, and how to move them.
  */
 #ifndef _SELFTEST_AMDGPU_IMPORT_H
 #define _SELFTEST_AMDGPU_IMPORT_H
@@ -44,7 +44,7 @@ static inline int ask(struct gpu *gpu, uint32_t query, void *answer,
 	return do_ioctl(gpu->fd, DRM_IOCTL_AMDGPU_INFO, &arg);
 }
 
-/* To an APU's driver, system memory is as good: it moves nothing back. */
+/* On an APU, system memory is as good: the driver moves nothing back. */
 static inline bool is_apu(struct gpu *gpu)
 {
 	struct drm_amdgpu_info_device dev = {};
@@ -61,7 +61,7 @@ static inline uint64_t bytes_moved(struct gpu *gpu)
 	return bytes;
 }
 
-/* The next job that has it in its list has it moved there. */
+/* The next job that has @b in its list moves it to @domain. */
 static inline int wants_in(struct gpu *gpu, struct buffer *b, uint64_t domain)
 {
 	struct drm_amdgpu_gem_op arg = {
@@ -81,7 +81,7 @@ static inline int run(struct gpu *gpu, struct buffer **all, unsigned int count)
 	return ret ? ret : wait_fence(gpu, fence, 30);
 }
 
-/* Have a job of @gpu that does nothing move @b; @ib is a page for its packets. */
+/* Have an empty job of @gpu move @b; @ib is a page for its packets. */
 static inline int move_buffer(struct gpu *gpu, struct buffer *ib,
 			      struct buffer *b, uint64_t domain)
 {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A buffer of one GPU that a process of the compute driver imports into the VM that
- * its queues on another GPU have. Another file owns the buffer and moves it, again
- * and again: the queues see it wherever it is, and never what is in its old place.
+ * A process of the compute driver imports a buffer of one GPU into the VM of
+ * its queues on another GPU. Another file owns the buffer and moves it
+ * repeatedly: the queues see it wherever it is, never its old place.
  */
 #include "../../../kselftest_harness.h"
 #include "amdgpu_import.h"
@@ -96,7 +96,7 @@ static int use_by_queue(FIXTURE_DATA(import_kfd) *self, uint32_t seed)
 
 TEST_F_TIMEOUT(import_kfd, moves_under_queues, 300)
 {
-	/* Jobs bring it to where they want it, and update the page tables. */
+	/* Jobs move the buffer to their place and update the page tables. */
 	ASSERT_EQ(0, use_by_job(self));
 	ASSERT_EQ(-1, use_by_queue(self, 1));
 	for (int round = 0; round < 6; round++) {
@@ -116,7 +116,7 @@ TEST_F(import_kfd, stays_where_xgmi_reaches_it)
 	EXPECT_EQ(self->moved, bytes_moved(&self->owner));
 }
 
-/* It is in system memory when it is imported. */
+/* The buffer is in system memory when it is imported. */
 TEST_F(import_kfd, placed_later)
 {
 	ASSERT_EQ(0, new_mapped_buffer(&self->owner, &self->shared, SIZE,
@@ -130,7 +130,7 @@ TEST_F(import_kfd, placed_later)
 	ASSERT_EQ(-1, use_by_queue(self, 2));
 }
 
-/* Video memory of amdkfd, which its own process imports, and then frees. */
+/* Video memory of amdkfd that its own process imports and then frees. */
 TEST_F_TIMEOUT(import_kfd, freed_by_its_owner, 120)
 {
 	struct kfd_ioctl_free_memory_of_gpu_args free = {};

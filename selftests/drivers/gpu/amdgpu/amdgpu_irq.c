@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Interrupts that are lost, come twice or late. Jobs end all the same, each
- * once and with its data, and the driver complains of nothing.
+ * Interrupts that are lost, duplicated or late. Jobs end all the same, each
+ * once and with its data, and the driver does not complain.
  */
 #include "../../../kselftest_harness.h"
 #include "amdgpu_test.h"
@@ -48,7 +48,7 @@ static double time_job(FIXTURE_DATA(irq) *self, uint32_t value)
 }
 
 /*
- * All of them, for a while: a timer of the driver's, of half a second, looks
+ * All interrupts, for a while: a timer of the driver, of half a second, looks
  * for fences that have signalled.
  */
 TEST_F_TIMEOUT(irq, lost, 60)
@@ -57,14 +57,14 @@ TEST_F_TIMEOUT(irq, lost, 60)
 	for (uint32_t i = 2; i < 4; i++) {
 		double s = time_job(self, i);
 
-		EXPECT_LE(0.1, s);	/* they were lost indeed */
+		EXPECT_LE(0.1, s);	/* the interrupts were indeed lost */
 		EXPECT_GE(20, s);
 	}
 	ASSERT_EQ(0, emulator_all(self->port, "irq drop 0"));
 	EXPECT_EQ(0, write_word(&self->gpu, &self->ib, 4));
 }
 
-/* One now and then, of whatever a job needs. */
+/* Each job loses one of the interrupts that it needs. */
 TEST_F_TIMEOUT(irq, one_lost, 60)
 {
 	for (uint32_t i = 2; i < 6; i++) {
@@ -84,9 +84,9 @@ TEST_F_TIMEOUT(irq, twice, 60)
 }
 
 /*
- * How long the longest of some jobs takes; negative if one fails. One of them
- * may end early: any interrupt of the engine tells of all of its fences, and
- * one of a job of the kernel's may come first.
+ * How long the longest of some jobs takes; negative if one fails. A job may end
+ * early: any interrupt of the engine reports all of its fences, and that of a
+ * kernel job may come first.
  */
 static double time_longest(FIXTURE_DATA(irq) *self, uint32_t value,
 			   unsigned int jobs)
@@ -103,7 +103,7 @@ static double time_longest(FIXTURE_DATA(irq) *self, uint32_t value,
 	return longest;
 }
 
-/* Later than the driver's timer, and so many at once. */
+/* Later than the driver's timer, so that many arrive at once. */
 TEST_F_TIMEOUT(irq, late, 60)
 {
 	ASSERT_EQ(0, emulator_all(self->port, "irq delay 50000"));
@@ -113,7 +113,7 @@ TEST_F_TIMEOUT(irq, late, 60)
 	ASSERT_EQ(0, emulator_all(self->port, "irq delay 0"));
 	for (uint32_t i = 10; i < 20; i++)
 		ASSERT_EQ(0, write_word(&self->gpu, &self->ib, i));
-	/* what is still on its way comes to a driver that has seen it all */
+	/* interrupts still in flight reach a driver that has seen all fences */
 	usleep(1600000);
 	EXPECT_EQ(0, write_word(&self->gpu, &self->ib, 20));
 }

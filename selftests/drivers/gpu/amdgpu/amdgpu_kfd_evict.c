@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Queues of a process are evicted and restored on all GPUs, those included on
+ * Queues of a process are evicted and restored on all GPUs, including those on
  * which the process has no VM.
  */
 #include "../../../kselftest_harness.h"
@@ -37,9 +37,9 @@ FIXTURE_TEARDOWN(kfd_evict)
 }
 
 /*
- * To touch a page that is on the GPU evicts the process's queues; a worker
- * maps the range anew and restores them. That the GPU takes the range again
- * shows that the worker lives.
+ * Touching a page that is on the GPU evicts the queues of the process; a worker
+ * maps the range again and restores them. If the GPU takes the range again, the
+ * worker is alive.
  */
 static void evict_and_restore(struct __test_metadata *_metadata,
 			      FIXTURE_DATA(kfd_evict) *self, uint32_t gpu_id)
@@ -52,7 +52,7 @@ static void evict_and_restore(struct __test_metadata *_metadata,
 		ASSERT_TRUE(is_swapped(self->range));
 		for (size_t i = 0; i < SIZE / 4; i += 256)
 			ASSERT_EQ(i ^ round, self->range[i]);
-		/* its delay is a millisecond; nothing tells when it is done */
+		/* the worker starts after 1 ms; nothing tells when it ends */
 		usleep(100000);
 	}
 	EXPECT_EQ(0, kmsg_complaints(self->kmsg));

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Buffers keep their data: moved by SDMA between system and video memory, seen
- * by the CPU and by the GPU, mapped anew, evicted because video memory is full.
- * And they go while others are evicted.
+ * Buffers keep their data when SDMA moves them between system and video memory,
+ * the CPU and the GPU access them, they are mapped again, or full video memory
+ * evicts them. And they are freed while others are evicted.
  */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -52,7 +52,7 @@ static void fill(void *at, uint64_t size, uint32_t seed)
 		p[i] = (uint32_t)(i * 2654435761U) ^ seed;
 }
 
-/* Let SDMA copy, and wait for it. */
+/* Have SDMA copy, and wait for it. */
 static int copy(FIXTURE_DATA(memory) *self, uint64_t from, uint64_t to)
 {
 	struct buffer *all[] = {
@@ -79,7 +79,7 @@ TEST_F(memory, to_video_memory_and_back)
 	EXPECT_EQ(0, memcmp(self->sys.cpu, self->out.cpu, SIZE));
 }
 
-/* What the CPU writes to video memory the next job reads. */
+/* The next job reads what the CPU writes to video memory. */
 TEST_F(memory, cpu_writes)
 {
 	for (uint32_t round = 0; round < 10; round++) {
@@ -94,7 +94,7 @@ static int map_at(struct gpu *gpu, struct buffer *b, uint64_t va, uint32_t op)
 	return gem_va(gpu, b, op, PAGE_RW, va, b->size);
 }
 
-/* One address shows the one buffer, then the other. */
+/* One address maps the one buffer, then the other. */
 TEST_F(memory, map_anew)
 {
 	struct buffer *b[] = { &self->sys, &self->vram };
@@ -111,7 +111,7 @@ TEST_F(memory, map_anew)
 	}
 }
 
-/* A page in 4096 has its number and the buffer's; or it is checked. */
+/* Mark one word of each page with its place and @number, or check that. */
 static int mark(struct gpu *gpu, struct buffer *b, uint32_t number, bool check)
 {
 	int ret = map_cpu(gpu, b, NULL);
@@ -127,7 +127,7 @@ static int mark(struct gpu *gpu, struct buffer *b, uint32_t number, bool check)
 	return ret;
 }
 
-/* A quarter more than there is of it: all moves out, and in again. */
+/* A quarter more than the video memory: every buffer moves out and in again. */
 TEST_F_TIMEOUT(memory, eviction, 200)
 {
 	const uint64_t each = 64 * MIB, total = video_memory(&self->gpu);
@@ -168,7 +168,7 @@ static void *evict(void *arg)
 	return NULL;
 }
 
-/* Who evicts comes upon buffers that are about to go, and leaves them alone. */
+/* Eviction comes upon buffers that are being freed, and leaves them alone. */
 TEST_F_TIMEOUT(memory, go_beside_eviction, 200)
 {
 	const uint64_t tenth = video_memory(&self->gpu) / 10 & -MIB;
@@ -180,8 +180,8 @@ TEST_F_TIMEOUT(memory, go_beside_eviction, 200)
 	int ret = 0;
 
 	/*
-	 * They do not fit beside each other. There is room left, or else the
-	 * driver would not look for more, as it has moved so much already.
+	 * The two do not fit beside each other. Some room is left; otherwise
+	 * the driver, having moved so much already, would not look for more.
 	 */
 	ASSERT_EQ(0, new_buffer(&self->gpu, &away, 7 * tenth,
 				AMDGPU_GEM_DOMAIN_VRAM));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Probe fails half-way, here because no engine answers: the driver undoes what
- * it did and nothing else, and takes the device when it is well again.
+ * it did and nothing else, and takes the device once it works again.
  */
 #include "../../../kselftest_harness.h"
 #include "amdgpu_test.h"
@@ -28,7 +28,7 @@ TEST(engines_hang)
 	ASSERT_EQ(0, new_mapped_buffer(&gpu, &b, 65536,
 				       AMDGPU_GEM_DOMAIN_VRAM));
 	EXPECT_EQ(0, write_word(&gpu, &b, 1));
-	/* it has taken no other's lock away */
+	/* it has not released a lock of KFD that was not its own */
 	out = access("/dev/kfd", F_OK) ? -ENOENT : reset_keeps_out(gpus[0]);
 	if (out != -ENOENT)
 		EXPECT_EQ(1, out);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * SDMA queues of a process on an engine of its choice: they copy, and the
- * process may end without a word. See kfd_svm.h for GPU=.
+ * process may exit without destroying them. See kfd_svm.h for GPU=.
  */
 #include <sys/wait.h>
 
@@ -77,7 +77,7 @@ TEST_F(queue, no_such_engine)
 					     BY_ENGINE, self->engines));
 }
 
-/* An engine has some queues. When they are taken, other engines have theirs. */
+/* Each engine has its own queues: when one has none left, others still do. */
 TEST_F(queue, engine_is_full)
 {
 	struct svm_queue q[MAX_QUEUES], other;
@@ -107,8 +107,8 @@ TEST_F(queue, engine_is_full)
 }
 
 /*
- * A page that goes has the queues of the process stopped, and restored some time
- * later. What comes to the queue at any time meanwhile is not lost.
+ * When a page is freed, the queues of the process are stopped, and restored
+ * some time later. Packets that arrive at any time meanwhile are not lost.
  */
 TEST_F_TIMEOUT(queue, rings_while_it_is_restored, 200)
 {
@@ -139,7 +139,7 @@ static int leave_one(unsigned int engine)
 	return svm_queue_open_on(&svm, &svm.gpu[0], &q, BY_ENGINE, engine);
 }
 
-/* The kernel takes the queue down when the process has gone. */
+/* The kernel destroys the queue when the process has exited. */
 TEST_F(queue, left_behind)
 {
 	unsigned int i;

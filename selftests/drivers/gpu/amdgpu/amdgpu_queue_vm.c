@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * SDMA queues of a process do not reach what was unmapped, whoever unmapped it: the
- * VM that they run in is that of a DRM file, too. See kfd_svm.h for GPU=.
+ * SDMA queues of a process do not reach unmapped memory, whichever driver
+ * unmapped it: their VM is that of a DRM file, too. See kfd_svm.h for GPU=.
  */
 #include "../../../kselftest_harness.h"
 #include "amdgpu_import.h"
@@ -9,7 +9,7 @@
 
 #define LEN	(4 * SVM_PAGE)
 
-/* Of how many seconds the driver tells some faults only; 0: it tells of all */
+/* Interval, in seconds, of the limit on fault messages; 0: no limit */
 #define RATELIMIT	"/proc/sys/kernel/printk_ratelimit"
 
 FIXTURE(queue_vm) {
@@ -32,7 +32,7 @@ FIXTURE_SETUP(queue_vm)
 	if (self->kmsg < 0)
 		SKIP(return, "the kernel's log is not readable");
 	ASSERT_EQ(0, write_file(RATELIMIT, "0"));
-	/* amdkfd tells of faults by this signal, if nobody waits for its events */
+	/* amdkfd reports faults by this signal if no thread waits for events */
 	signal(SIGSEGV, SIG_IGN);
 	self->at = &self->svm.gpu[0];
 	ASSERT_EQ(0, open_gpu(&self->gpu, self->at->pci));
@@ -61,7 +61,7 @@ static int copy(FIXTURE_DATA(queue_vm) *self)
 	return svm_queue_copy(&self->queue, (void *)self->b.va, self->to, LEN);
 }
 
-/* The queue reads the buffer, and TLBs have it then. */
+/* The queue reads the buffer, so that TLBs have its translations. */
 static bool is_copied(FIXTURE_DATA(queue_vm) *self)
 {
 	pattern_fill(self->b.cpu, LEN, 1);
@@ -110,7 +110,7 @@ TEST_F_TIMEOUT(queue_vm, unmapped_later, 60)
 	EXPECT_TRUE(queue_faults(self));
 }
 
-/* The CPU's mapping keeps the buffer. */
+/* The CPU's mapping keeps the buffer alive. */
 TEST_F_TIMEOUT(queue_vm, closed, 60)
 {
 	ASSERT_TRUE(new_buffer_is_copied(self));
@@ -119,8 +119,8 @@ TEST_F_TIMEOUT(queue_vm, closed, 60)
 }
 
 /*
- * Page tables are evicted, so the queue is stopped. Nobody looks at them until it is
- * restored, a tenth of a second later or more.
+ * Page tables are evicted, so the queue is stopped. The driver does not update
+ * them until it restores the queue, a tenth of a second later or more.
  */
 TEST_F_TIMEOUT(queue_vm, closed_while_evicted, 60)
 {
@@ -131,8 +131,8 @@ TEST_F_TIMEOUT(queue_vm, closed_while_evicted, 60)
 }
 
 /*
- * amdkfd's own memory, which the file of DRM maps elsewhere, too. The file closes it
- * first: what it has mapped goes when amdkfd frees the memory.
+ * Memory of amdkfd that the DRM file maps at another address, too. The file
+ * closes it first: its mapping is removed when amdkfd frees the memory.
  */
 TEST_F_TIMEOUT(queue_vm, freed, 60)
 {

@@ -20,7 +20,7 @@ FIXTURE(recovery) {
 FIXTURE_VARIANT(recovery) {
 	bool valid;	/* the GPU has the user's pages when the job hangs */
 	bool reuse;	/* a mapping of the driver's is at their addresses */
-	bool unmap;	/* the process unmaps them while it hangs */
+	bool unmap;	/* the process unmaps them while the job hangs */
 };
 
 FIXTURE_VARIANT_ADD(recovery, plain) {};
@@ -116,7 +116,7 @@ FIXTURE_TEARDOWN(two_devices)
 	close(self->first.kmsg);
 }
 
-/* A job of one GPU, as a syncobj of another. */
+/* Import the fence of a job of one GPU as a syncobj of another. */
 static int import_fence(struct gpu *from, uint64_t fence, struct gpu *to,
 			uint32_t *syncobj)
 {
@@ -146,8 +146,8 @@ static int import_fence(struct gpu *from, uint64_t fence, struct gpu *to,
 }
 
 /*
- * A mapping of the first GPU is where memory was that the second used. The job of
- * the second that waits is in the file that had the memory.
+ * A mapping of the first GPU replaces memory that the second one used. The job
+ * of the second GPU that waits belongs to the file that had the memory.
  */
 TEST_F_TIMEOUT(two_devices, endless_job, 120)
 {
@@ -174,7 +174,7 @@ TEST_F_TIMEOUT(two_devices, endless_job, 120)
 #define CLEARED		16
 #define CLEARED_SIZE	(8 * MIB)
 
-/* Buffers in video memory; returns how many words of them are not zero. */
+/* Allocate buffers in video memory; returns how many words are not zero. */
 static long words_of_new_buffers(const char *name)
 {
 	struct buffer b[CLEARED];
@@ -193,7 +193,7 @@ static long words_of_new_buffers(const char *name)
 	for (i = 0; i < CLEARED; i++) {
 		for (at = 0; at < CLEARED_SIZE; at += 4)
 			count += !!*(uint32_t *)(b[i].cpu + at);
-		/* it is cleared as it goes */
+		/* the driver clears it when it is freed */
 		memset(b[i].cpu, 1, CLEARED_SIZE);
 		munmap(b[i].cpu, CLEARED_SIZE);
 	}
@@ -201,7 +201,7 @@ static long words_of_new_buffers(const char *name)
 	return count;
 }
 
-/* Buffers begin with zeroes, though a reset has filled free memory with garbage. */
+/* New buffers are zeroed though a reset has filled free memory with garbage. */
 TEST(cleared_before_the_reset)
 {
 	char gpus[MAX_GPUS][32];
@@ -209,7 +209,7 @@ TEST(cleared_before_the_reset)
 	if (!find_gpus(gpus))
 		SKIP(return, "no GPU");
 	ASSERT_EQ(0, words_of_new_buffers(gpus[0]));
-	/* they go when they have been cleared */
+	/* the buffers are freed once they have been cleared */
 	sleep(1);
 	ASSERT_EQ(0, reset_gpu(gpus[0]));
 	EXPECT_EQ(0, words_of_new_buffers(gpus[0]));
@@ -253,7 +253,7 @@ static void *kill_engines(void *arg)
 
 #define QUEUED		8
 
-/* Jobs, until the first has failed. How many are busy when all had their time. */
+/* Submit jobs until one is refused; returns how many are busy in the end. */
 static int count_busy(struct _test_data_failing *self)
 {
 	struct buffer *ib = &self->ib;
@@ -268,7 +268,7 @@ static int count_busy(struct _test_data_failing *self)
 	return busy;
 }
 
-/* Jobs that are queued behind a reset that has failed come to an end. */
+/* Jobs that are queued after a reset that has failed come to an end. */
 TEST_F_TIMEOUT(failing, queued_jobs, 400)
 {
 	pthread_t thread;
@@ -285,7 +285,7 @@ TEST_F_TIMEOUT(failing, queued_jobs, 400)
 	ASSERT_EQ(0, emulator_all(self->emu, "engine all resume"));
 	EXPECT_EQ(0, reset_gpu(self->gpus[0]));
 	EXPECT_EQ(0, works_again(&self->gpu, &self->ib));
-	/* nor does the compute driver wait for the end of the first one */
+	/* nor does the compute driver wait for the end of the first reset */
 	if (access("/dev/kfd", F_OK))
 		return;
 	kfd = open("/dev/kfd", O_RDWR | O_CLOEXEC);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A GPU is pulled out of its slot while it works: all that one reads from it is
- * ones, then the slot is empty. Jobs and files of it end with an error, another
- * GPU goes on, the kernel neither hangs nor complains. The GPUs do not come
- * back: each test takes the first of those that are left. Run this last.
+ * A GPU is pulled out of its slot while it works: reads from it return all
+ * ones, then the slot is empty. Its jobs and files end with an error, another
+ * GPU goes on, and the kernel neither hangs nor complains. The GPUs do not come
+ * back: each test takes the first of those that are left. Run this test last.
  */
 #include <signal.h>
 
@@ -24,7 +24,7 @@ FIXTURE(removal) {
 	int kmsg, port, pulled;
 };
 
-/* The emulator counts those that are gone, too. */
+/* The emulator still counts the GPUs that are gone. */
 static int count_pulled(int port, int left)
 {
 	char text[64];
@@ -34,7 +34,7 @@ static int count_pulled(int port, int left)
 	return atoi(text) - left;
 }
 
-/* To the GPU that this test has */
+/* Send a command to the GPU of this test. */
 static int tell(FIXTURE_DATA(removal) *self, const char *command)
 {
 	char text[64];
@@ -75,7 +75,7 @@ FIXTURE_TEARDOWN(removal)
 	close(self->port);
 }
 
-/* Jobs of another process, until one fails. */
+/* Another process that runs jobs until one fails. */
 static pid_t start_jobs(const char *name)
 {
 	pid_t child = fork();
@@ -102,8 +102,8 @@ static bool leaves(const char *path, double seconds)
 }
 
 /*
- * The slot is empty. Where nothing tells the kernel, as its port cannot, do what
- * an administrator would.
+ * Empty the slot. If its port cannot tell the kernel, do what an administrator
+ * would do.
  */
 static int empty_slot(FIXTURE_DATA(removal) *self)
 {
@@ -122,8 +122,8 @@ static int empty_slot(FIXTURE_DATA(removal) *self)
 }
 
 /*
- * A process that waits for a job of a dead GPU must not wait for ever. It does so
- * for 30 seconds.
+ * A process that waits for a job of a dead GPU must not wait for ever. It has
+ * 20 seconds to end; its own timeout is 30 seconds.
  */
 static bool ends(pid_t child)
 {
@@ -147,11 +147,11 @@ TEST_F_TIMEOUT(removal, while_jobs_run, 200)
 	ASSERT_LE(0, jobs);
 	usleep(300000);
 	ASSERT_EQ(0, tell(self, "vanish"));
-	/* jobs time out, though nobody has told the kernel that the device is gone */
+	/* jobs time out, though the kernel is not told that the GPU is gone */
 	EXPECT_TRUE(ends(jobs));
 	EXPECT_EQ(0, empty_slot(self));
 
-	/* what is left of it: a dead file and a mapping of nothing */
+	/* what is left: a dead file, and mappings without memory */
 	EXPECT_GT(0, write_word(&self->gpu, &self->ib, 2));
 	EXPECT_GT(0, new_buffer(&self->gpu, &b, 4096, AMDGPU_GEM_DOMAIN_VRAM));
 	munmap(self->vram.cpu, self->vram.size);
@@ -159,7 +159,7 @@ TEST_F_TIMEOUT(removal, while_jobs_run, 200)
 	EXPECT_EQ(0, close(self->gpu.fd));
 }
 
-/* A process that has memory on the GPU; says so, and waits for its end. */
+/* A process with memory on the GPU; reports that, and waits to be killed. */
 static void have_svm_memory(const char *gpu, int ready)
 {
 	struct svm svm;
@@ -178,9 +178,9 @@ static void have_svm_memory(const char *gpu, int ready)
 }
 
 /*
- * The memory is lost. The driver ends the processes that use its compute part,
- * and does not wait for a copy that will never be done. This one must not have
- * it open, as the driver waits for those that have.
+ * The memory is lost. The driver kills the processes that use its compute part,
+ * and does not wait for a copy that will never be done. This process must not
+ * have KFD open, because the driver waits for those that have.
  */
 TEST_F_TIMEOUT(removal, with_svm_memory, 200)
 {
@@ -207,7 +207,7 @@ TEST_F_TIMEOUT(removal, with_svm_memory, 200)
 	close(self->gpu.fd);
 }
 
-/* Behind the tests that pull GPUs out, which the harness runs in this order. */
+/* After the tests that pull GPUs out: the harness runs tests in this order. */
 FIXTURE(left) {
 	char gpus[MAX_GPUS][32];
 };
@@ -225,7 +225,7 @@ FIXTURE_TEARDOWN(left)
 {
 }
 
-/* KFD counts those that keep processes out, and the lost GPUs count no more. */
+/* KFD counts GPUs that keep processes out, and lost GPUs no longer count. */
 TEST_F(left, keeps_out_during_reset)
 {
 	int out = access("/dev/kfd", F_OK) ? -ENOENT :

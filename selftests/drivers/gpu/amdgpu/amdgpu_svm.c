@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Memory of the process, moved to the device-private pages of one GPU or another
- * and brought back by the CPU's first touch. See kfd_svm.h for GPU=.
+ * Memory of the process that is moved to the device-private pages of one GPU or
+ * another and brought back by the CPU's first touch. See kfd_svm.h for GPU=.
  */
 #include "../../../kselftest_harness.h"
 #include "amdgpu_test.h"
@@ -27,7 +27,7 @@ static uint32_t *new_range(uint32_t seed)
 	return fill(svm_map(LEN), seed);
 }
 
-/* What the driver maps by one entry of a page directory each. */
+/* A range whose huge pages the driver maps by one page directory entry each. */
 static uint32_t *new_huge_range(uint32_t seed)
 {
 	uint32_t *p = svm_map(LEN);
@@ -77,7 +77,7 @@ TEST_F(svm, there_and_back)
 	}
 }
 
-/* All GPUs have a range each before the CPU touches the first. */
+/* Each GPU has a range before the CPU touches the first one. */
 TEST_F(svm, on_all_at_once)
 {
 	const int nr = self->svm.nr;
@@ -101,7 +101,7 @@ TEST_F(svm, on_all_at_once)
 }
 
 /*
- * From each GPU to each other. Without retry faults a range that two GPUs map
+ * From each GPU to every other. Without retry faults a range that two GPUs map
  * stays in system memory.
  */
 TEST_F_TIMEOUT(svm, from_gpu_to_gpu, 200)
@@ -128,8 +128,8 @@ TEST_F_TIMEOUT(svm, from_gpu_to_gpu, 200)
 }
 
 /*
- * What the process has discarded is gone, for itself and for the GPU: also where
- * the range keeps its video memory, as there are other pages in it.
+ * Pages that the process has discarded are gone, for itself and for the GPU,
+ * even where the range keeps its video memory because of other pages.
  */
 TEST_F_TIMEOUT(svm, discarded, 200)
 {
@@ -157,7 +157,7 @@ TEST_F_TIMEOUT(svm, discarded, 200)
 	free(zeroes);
 }
 
-/* A discarded page does not keep the rest of its range from another GPU. */
+/* A discarded page does not keep the rest of its range from moving on. */
 TEST_F_TIMEOUT(svm, discarded_before_it_moves_on, 120)
 {
 	struct svm_gpu *gpu = self->svm.gpu;
@@ -183,8 +183,8 @@ TEST_F_TIMEOUT(svm, discarded_before_it_moves_on, 120)
 }
 
 /*
- * Pages are replaced, and before the driver has mapped the range again, it is
- * split: the GPU reads the new pages all the same.
+ * Pages are replaced, and the range is split before the driver has mapped it
+ * again: the GPU reads the new pages all the same.
  */
 TEST_F_TIMEOUT(svm, split_before_it_is_mapped_again, 120)
 {
@@ -206,7 +206,7 @@ TEST_F_TIMEOUT(svm, split_before_it_is_mapped_again, 120)
 		ASSERT_EQ(0, madvise(p, LEN, MADV_NOHUGEPAGE));
 		ASSERT_EQ(0, svm_access(&self->svm, p, LEN, gpu));
 		ASSERT_EQ(0, madvise(p, SVM_PAGE, MADV_DONTNEED));
-		/* takes the page, which would else be the new one, too */
+		/* takes the freed page, which could be the new one otherwise */
 		other = mmap(NULL, 64 * SVM_PAGE, PROT_READ | PROT_WRITE,
 			     MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
 		ASSERT_NE(MAP_FAILED, other);
@@ -224,8 +224,8 @@ TEST_F_TIMEOUT(svm, split_before_it_is_mapped_again, 120)
 }
 
 /*
- * What one entry of a page directory maps is split where nothing else ends, and
- * what is left on both sides stays mapped.
+ * A huge page that one page directory entry maps is split inside, and what is
+ * left on both sides stays mapped.
  */
 TEST_F(svm, split_inside_a_huge_page)
 {
@@ -253,7 +253,7 @@ TEST_F(svm, split_inside_a_huge_page)
 	svm_queue_close(&self->svm, &q);
 }
 
-/* What the process may not touch the GPU may not either. */
+/* The GPU may not access what the process may not. */
 TEST_F(svm, no_access)
 {
 	struct svm_gpu *gpu = &self->svm.gpu[0];
@@ -268,13 +268,13 @@ TEST_F(svm, no_access)
 	ASSERT_EQ(0, svm_queue_copy(&q, p, out, SVM_PAGE));
 
 	ASSERT_EQ(0, mprotect(p, LEN, PROT_NONE));
-	/* the driver may look at it now, or later */
+	/* the driver may notice that now, or later */
 	usleep(10000);
 	ASSERT_EQ(0, mprotect(p, LEN, PROT_READ | PROT_WRITE));
 	ASSERT_EQ(0, svm_queue_copy(&q, out, p, SVM_PAGE));
 
 	ASSERT_EQ(0, mprotect(p, LEN, PROT_NONE));
-	/* a queue that faults need not go on; others take a few milliseconds */
+	/* a queue that faults may stop; others take a few milliseconds */
 	svm_queue_start_copy(&q, out, p, LEN);
 	sleep(1);
 	svm_queue_close(&self->svm, &q);
@@ -284,7 +284,7 @@ TEST_F(svm, no_access)
 
 /*
  * The child has the data as well, and brings it back while the driver maps the
- * parent's range anew: neither may wait for the other.
+ * parent's range again: neither may wait for the other.
  */
 TEST_F(svm, fork)
 {
@@ -304,7 +304,7 @@ TEST_F(svm, fork)
 	EXPECT_EQ(0, wrong_words(p, 6));
 }
 
-/* A child of a child, which tells 'r' when all is ready and 'y' if it has its data. */
+/* A child says 'r' when all is ready, its own child 'y' if data are right. */
 struct heir {
 	int go[2];
 	int says[2];
@@ -323,7 +323,7 @@ static char heir_asked(struct heir *heir)
 	return read(heir->says[0], &c, 1) == 1 ? c : 0;
 }
 
-/* Until the test closes its end. */
+/* Wait until the test closes its end of the pipe. */
 static void heir_wait(struct heir *heir)
 {
 	char c;
@@ -333,7 +333,7 @@ static void heir_wait(struct heir *heir)
 		_exit(2);
 }
 
-/* Its pages are in video memory; then only its own child has them. */
+/* The child has pages in video memory, which then only its own child has. */
 static void leave_to_heir(struct heir *heir)
 {
 	uint32_t *p = new_range(8);
@@ -358,9 +358,9 @@ static void leave_to_heir(struct heir *heir)
 }
 
 /*
- * A child has pages in video memory that its parent has given up: however scarce
- * that gets, it is not for others. The child may get SIGBUS: amdkfd brings pages
- * back by the ranges of the parent.
+ * A child has pages in video memory that its parent has given up: however
+ * scarce video memory gets, others must not get those. The child may get
+ * SIGBUS, because amdkfd brings pages back by the ranges of the parent.
  */
 TEST_F_TIMEOUT(svm, child_has_the_only_pages, 200)
 {

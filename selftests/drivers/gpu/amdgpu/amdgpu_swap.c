@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Memory of the process that the GPU writes to and that reclaim takes: what was
- * written is there when it comes back.
+ * The GPU writes to memory of the process, and reclaim takes it: the data are
+ * there when it comes back.
  *
- * A page that came back from swap for a read can be writable and clean, with a
- * copy in swap. If the GPU writes to it, nothing but the driver can say so.
+ * A page that a read brought back from swap can be writable and clean, with a
+ * copy in swap. If the GPU writes to it, only the driver can mark it dirty.
  */
 #include "../../../kselftest_harness.h"
 #include "../../../rdma/loop_swap.h"
@@ -41,7 +41,7 @@ static size_t count(const uint8_t *p, uint8_t value)
 	return n;
 }
 
-/* What was there before, in swap and, clean, in memory. */
+/* The old data, in swap and, clean, in memory. */
 static bool make_clean(uint8_t *p)
 {
 	memset(p, OLD, SIZE);

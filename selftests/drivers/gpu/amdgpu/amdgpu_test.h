@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What the tests of amdgpu and amdkfd share: devices and their places in
- * sysfs, buffers, submissions to an SDMA ring, the compute driver, and the
- * kernel's log. Functions return 0 or a negative errno unless they say else.
- * See gpus.h for GPU= in the environment.
+ * What the tests of amdgpu and amdkfd share: devices and their places in sysfs,
+ * buffers, submissions to an SDMA ring, the compute driver, and the kernel's
+ * log. Functions return 0 or a negative errno unless stated otherwise. See
+ * gpus.h for GPU= in the environment.
  */
 #ifndef AMDGPU_TEST_H
 #define AMDGPU_TEST_H
@@ -159,7 +159,7 @@ static inline int new_buffer(struct gpu *gpu, struct buffer *b, uint64_t size,
 			       AMDGPU_GEM_CREATE_CPU_ACCESS_REQUIRED : 0);
 }
 
-/* A buffer that the CPU does not map. */
+/* Close the handle. A mapping of the CPU stays, and keeps the buffer. */
 static inline int free_buffer(struct gpu *gpu, const struct buffer *b)
 {
 	struct drm_gem_close arg = { .handle = b->handle };
@@ -171,8 +171,8 @@ static inline int free_buffer(struct gpu *gpu, const struct buffer *b)
 #define FILL_SIZE	(64 * MIB)
 
 /*
- * More than an emulated GPU has, for as long as @gpu is open; what does not fit goes
- * to system memory. Returns how many of FILL_BUFFERS could be had.
+ * Allocate more than an emulated GPU has, for as long as @gpu is open; the rest
+ * moves to system memory. Returns how many of FILL_BUFFERS were allocated.
  */
 static inline int fill_video_memory(struct gpu *gpu)
 {
@@ -183,13 +183,13 @@ static inline int fill_video_memory(struct gpu *gpu)
 		if (new_buffer(gpu, &b, FILL_SIZE, AMDGPU_GEM_DOMAIN_VRAM) ||
 		    map_cpu(gpu, &b, NULL))
 			break;
-		/* it is there, and has been cleared */
+		/* the buffer is in place, and has been cleared */
 		*(volatile uint32_t *)b.cpu = i;
 	}
 	return i;
 }
 
-/* For the GPU and the CPU. */
+/* A buffer that the GPU and the CPU map. */
 static inline int new_mapped_buffer(struct gpu *gpu, struct buffer *b,
 				    uint64_t size, uint64_t domain)
 {
@@ -200,7 +200,7 @@ static inline int new_mapped_buffer(struct gpu *gpu, struct buffer *b,
 	return ret ? ret : map_cpu(gpu, b, NULL);
 }
 
-/* Memory of the process, as a buffer that the GPU could be shown. */
+/* Memory of the process, as a buffer that the GPU can map. */
 static inline int new_user_buffer(struct gpu *gpu, struct buffer *b,
 				  uint64_t size)
 {
@@ -253,8 +253,8 @@ static inline void drop_list(struct gpu *gpu, uint32_t handle)
 }
 
 /*
- * Run packets of SDMA, which the first buffer holds, on the first ring. They wait for
- * a syncobj, if that is not 0.
+ * Run SDMA packets, which the first buffer holds, on the first ring. They wait
+ * for @syncobj, if that is not 0.
  */
 static inline int submit_after(struct gpu *gpu, uint32_t syncobj,
 			       struct buffer **all, unsigned int count,
@@ -316,7 +316,7 @@ static inline int wait_fence(struct gpu *gpu, uint64_t fence, double seconds)
 	return ret ? ret : (int)arg.out.status;
 }
 
-/* Let the GPU write a word; b holds the packet and, at 1024, the word. */
+/* Have the GPU write a word; b holds the packet and, at 1024, the word. */
 static inline int write_word(struct gpu *gpu, struct buffer *b, uint32_t value)
 {
 	uint32_t *word = (uint32_t *)b->cpu + 256;
@@ -336,7 +336,7 @@ static inline int write_word(struct gpu *gpu, struct buffer *b, uint32_t value)
 	return __atomic_load_n(word, __ATOMIC_ACQUIRE) == value ? 0 : -EIO;
 }
 
-/* Wait for a word of the first buffer to become 1, which nothing ever writes. */
+/* Have the GPU wait until a word of the first buffer, at 2048, becomes 1. */
 static inline int submit_endless(struct gpu *gpu, struct buffer **all,
 				 unsigned int count, uint64_t *fence)
 {
@@ -351,7 +351,7 @@ static inline int submit_endless(struct gpu *gpu, struct buffer **all,
 	return submit(gpu, all, count, 8, fence);
 }
 
-/* What has become of a context: AMDGPU_CTX_QUERY2_FLAGS_*, or -errno. */
+/* The state of a context: AMDGPU_CTX_QUERY2_FLAGS_*, or -errno. */
 static inline long context_state(struct gpu *gpu, uint32_t context)
 {
 	union drm_amdgpu_ctx arg = {
@@ -364,8 +364,8 @@ static inline long context_state(struct gpu *gpu, uint32_t context)
 }
 
 /*
- * After a reset: a new context, whose jobs run once the device is up. b as for
- * write_word().
+ * After a reset: a new context, whose jobs run once the device is up. @b is as
+ * for write_word().
  */
 static inline int works_again(struct gpu *gpu, struct buffer *b)
 {
@@ -391,7 +391,7 @@ struct kfd_node {
 	int drm;
 };
 
-/* Those of find_gpus(); each holds an open file of its render node. */
+/* The nodes of find_gpus(), each with an open file of its render node. */
 static inline int kfd_nodes(struct kfd_node nodes[MAX_GPUS])
 {
 	char gpus[MAX_GPUS][32], path[64];
@@ -419,8 +419,8 @@ static inline bool kfd_opens(void)
 }
 
 /*
- * Whether KFD lets nobody in at some moment of a reset of a GPU, as it should, but
- * before and after it; or -ENOENT if nobody can ask for a reset.
+ * Whether, as intended, KFD cannot be opened at some moment of a reset of a GPU
+ * but can be before and after it; or -ENOENT if a reset cannot be requested.
  */
 static inline int reset_keeps_out(const char *gpu)
 {

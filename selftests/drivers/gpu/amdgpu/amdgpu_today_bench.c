@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * amdgpu_today_bench [rounds]: what programs do that know nothing of SDMA
- * batches, and what that costs, see kselftest_cost.h. It needs no patch, so that
- * a kernel with the series can be compared with one without.
+ * amdgpu_today_bench [rounds]: what operations of programs that know nothing of
+ * SDMA batches cost, see kselftest_cost.h. It needs no patch, so that a kernel
+ * with the series can be compared with one without it.
  *
  *	cs	one AMDGPU_CS of one copy
  *	map	a buffer of 1 MiB is mapped in the VM
  *	unmap	and unmapped
  *	svm	1 MiB of ordinary memory is prefetched to the GPU
- *	back	and comes back, as the CPU touches it
- *	prot	1 MiB of registered memory is protected, and is not any more
- *	userptr	the same of memory that is a user pointer of the compute driver
+ *	back	and comes back when the CPU touches it
+ *	prot	1 MiB of registered memory is protected and unprotected
+ *	userptr	the same for a user pointer of the compute driver
  */
 #include <sched.h>
 
@@ -28,7 +28,7 @@ static void check(const char *what, int ret)
 	exit(1);
 }
 
-/* The same list each time: making that is not what is measured. */
+/* The same list each time: creating it is not what is measured. */
 static int send(struct gpu *gpu, struct buffer *ib, uint32_t list,
 		uint64_t *fence)
 {
@@ -109,7 +109,7 @@ static void bench_map(struct gpu *gpu, int rounds)
 	cost_print(&unmap, rounds);
 }
 
-/* To the GPU by a call, and back by faults of the CPU. */
+/* To the GPU by a call, and back by page faults of the CPU. */
 static void bench_svm(int kfd, const struct kfd_node *node, int rounds)
 {
 	static struct cost there = { "svm" }, back = { "back" };
@@ -135,7 +135,7 @@ static void bench_svm(int kfd, const struct kfd_node *node, int rounds)
 	cost_print(&back, rounds);
 }
 
-/* The GPU has it mapped where it is. */
+/* Have the GPU map the memory where it is. */
 static int kfd_register(int kfd, void *at, uint64_t size, uint32_t gpu_id)
 {
 	struct {
@@ -183,7 +183,7 @@ static int set_rights(void *p, int prot)
 	return mprotect(p, SIZE, prot) ? -errno : 0;
 }
 
-/* Memory that is there, of a VMA and a page table of its own, wherever that is. */
+/* Populated memory with a VMA and a page table of its own, wherever it is. */
 static void *touched(void)
 {
 	uint8_t *p = mmap(NULL, 4 * SIZE, PROT_NONE,
@@ -198,7 +198,7 @@ static void *touched(void)
 	return p;
 }
 
-/* The driver's notifier is called for both; its worker runs in between. */
+/* Both calls invoke the driver's notifier; its worker runs between rounds. */
 static void protect(struct cost *cost, void *p, int rounds)
 {
 	int i;
@@ -253,7 +253,7 @@ int main(int argc, char **argv)
 
 	if (find_gpus(names) < 1)
 		return 4;
-	/* what a call wakes runs after it has returned */
+	/* a thread that a call wakes runs after the call has returned */
 	if (sched_setscheduler(0, SCHED_FIFO, &param))
 		puts("# not SCHED_FIFO, the figures vary");
 	check("open", open_gpu(&gpu, names[0]));

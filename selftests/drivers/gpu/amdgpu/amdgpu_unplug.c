@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The driver leaves a device that a process still holds open: the process
- * keeps a dead file, the kernel does not complain, and the driver can take
- * the device again at once.
+ * The driver is unbound from a device that a process still holds open: the
+ * process keeps a dead file, the kernel does not complain, and the driver can
+ * be bound to the device again at once.
  */
 #include <dirent.h>
 #include <pthread.h>
@@ -66,7 +66,7 @@ static void works(struct __test_metadata *_metadata, const char *name)
 	close(gpu.fd);
 }
 
-/* What the process does with its dead file must fail and no more. */
+/* Operations of the process on its dead file must fail and do no more. */
 static void let_go(struct __test_metadata *_metadata,
 		   FIXTURE_DATA(unplug) *self)
 {
@@ -77,7 +77,7 @@ static void let_go(struct __test_metadata *_metadata,
 	close(self->gpu.fd);
 }
 
-/* The threads of the schedulers of SDMA rings. */
+/* Count the scheduler threads of the SDMA rings. */
 static int count_threads(void)
 {
 	DIR *proc = opendir("/proc");
@@ -101,7 +101,7 @@ static int count_threads(void)
 	return n;
 }
 
-/* The file is closed between the two. Nothing is left of the first life. */
+/* The file is closed between unbind and bind. Nothing is left from before. */
 TEST_F(unplug, unbind_close_bind)
 {
 	const int threads = count_threads();
@@ -116,7 +116,7 @@ TEST_F(unplug, unbind_close_bind)
 	EXPECT_EQ(0, kmsg_complaints(self->kmsg));
 }
 
-/* The file outlives the second life's beginning. */
+/* The file is closed only after the driver is bound again. */
 TEST_F(unplug, unbind_bind_close)
 {
 	ASSERT_EQ(0, unbind_gpu(self->gpus[0]));
@@ -131,7 +131,7 @@ static void *do_reset(void *gpu)
 	return (void *)(intptr_t)reset_gpu(gpu);
 }
 
-/* How a reset ended, in *result, or a negative errno if nobody makes one. */
+/* How a reset ended, in *result, or a negative errno if none can be made. */
 static int reset_ends(const char *gpu, int *result)
 {
 	char path[128], text[32];
@@ -153,8 +153,8 @@ static int reset_ends(const char *gpu, int *result)
 }
 
 /*
- * Until there is no file any more to ask for one. Returns the error of a reset
- * that has failed: one that does not begin has not.
+ * Resets until the file that requests them is gone. Returns the error of a
+ * reset that failed; one that did not begin (-ENODEV) has not failed.
  */
 static void *do_resets(void *arg)
 {
@@ -167,7 +167,7 @@ static void *do_resets(void *arg)
 	return (void *)failed;
 }
 
-/* When one has ended the next one is there, whenever the driver leaves. */
+/* The next reset begins when one has ended, whenever the driver is unbound. */
 TEST_F_TIMEOUT(unplug, resets_go_on, 200)
 {
 	pthread_t thread;
@@ -190,7 +190,7 @@ TEST_F_TIMEOUT(unplug, resets_go_on, 200)
 	EXPECT_EQ(0, kmsg_complaints(self->kmsg));
 }
 
-/* A reset that has begun ends first, wherever it is when the driver leaves. */
+/* Unbinding waits for a reset that has begun, however far that is. */
 TEST_F_TIMEOUT(unplug, unbind_during_reset, 200)
 {
 	unsigned int after;
@@ -214,8 +214,8 @@ TEST_F_TIMEOUT(unplug, unbind_during_reset, 200)
 }
 
 /*
- * A job hangs, and a buffer that it has goes once it has ended. The driver begins
- * to leave before the job times out, and there are no resets any more from then on.
+ * A job hangs, and a buffer that it uses is freed once it has ended. Unbinding
+ * begins before the job times out, and from then on there are no more resets.
  */
 TEST_F_TIMEOUT(unplug, unbind_with_a_hung_job, 120)
 {
@@ -233,7 +233,7 @@ TEST_F_TIMEOUT(unplug, unbind_with_a_hung_job, 120)
 	EXPECT_EQ(0, kmsg_complaints(self->kmsg));
 }
 
-/* Attributes of the first life must not show a device that is gone. */
+/* Attributes from before the unbind must not show a device that is gone. */
 TEST_F(unplug, unbind_read_attributes)
 {
 	static const char * const names[] = {
@@ -254,7 +254,7 @@ TEST_F(unplug, unbind_read_attributes)
 	EXPECT_EQ(0, kmsg_complaints(self->kmsg));
 }
 
-/* The PCI device goes, and with it its directory in sysfs. */
+/* The PCI device is removed, and with it its directory in sysfs. */
 TEST_F(unplug, remove_close_rescan)
 {
 	char path[300];

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A user pointer whose process has exited, and whose file has not been closed:
- * its pages are somebody else's by now. Nobody reaches them by it.
+ * A user pointer whose process has exited while its file is still open: by now
+ * its pages may be in use elsewhere, and must not be reached through it.
  */
 #include <sys/wait.h>
 

@@ -2,9 +2,9 @@
 /*
  * A process that has nothing to do with what a test does to the first GPU. It
  * keeps sending jobs, to that GPU and to another if there is one. A reset may
- * cancel those on the first, as it takes all the queues, but charges the process
- * with nothing; its memory keeps its data; the other GPU does not notice, unless
- * XGMI links the two: then they are reset together.
+ * cancel its jobs on the first GPU, as it resets all queues, but its context
+ * must not be marked as guilty. Its memory keeps its data. The other GPU does
+ * not notice, unless XGMI links the two: then they are reset together.
  */
 #ifndef SELFTESTS_AMDGPU_BYSTANDER_H
 #define SELFTESTS_AMDGPU_BYSTANDER_H
@@ -18,11 +18,11 @@
 
 struct bystander {
 	pid_t pid;
-	int up;		/* it has started: a byte to read */
-	int stop;	/* closed: it shall check and end */
+	int up;		/* a byte to read: it has started */
+	int stop;	/* closed: it checks its data and ends */
 };
 
-/* What it has on a GPU. */
+/* What the bystander has on a GPU. */
 struct bystander_side {
 	struct gpu gpu;
 	struct buffer ib, data, copy;
@@ -30,7 +30,7 @@ struct bystander_side {
 	unsigned int jobs, lost;
 };
 
-/* Says what is wrong, as the process has no test to fail. */
+/* Print what is wrong, as the process has no test to fail. */
 #define BYSTANDER_OK(cond)	bystander_ok(cond, #cond)
 
 static inline bool bystander_ok(bool ok, const char *what)
@@ -70,7 +70,7 @@ static inline bool bystander_open(struct bystander_side *s, const char *gpu)
 	return BYSTANDER_OK(!write_word(&s->gpu, &s->ib, 1));
 }
 
-/* One job. Those that a reset cancels are counted. */
+/* Run one job. Jobs that a reset cancels are counted. */
 static inline bool bystander_job(struct bystander_side *s)
 {
 	int ret = write_word(&s->gpu, &s->ib, ++s->jobs);
@@ -95,7 +95,7 @@ static inline bool bystander_compare(const uint32_t *p)
 	return true;
 }
 
-/* The data are there, for the CPU and for the GPU. */
+/* Check the data, as the CPU and the GPU see it. */
 static inline bool bystander_data(struct bystander_side *s)
 {
 	struct buffer *all[] = { &s->ib, &s->data, &s->copy };
@@ -149,8 +149,8 @@ static inline bool bystander_run(const char *first, const char *other, int up,
 }
 
 /*
- * Returns when its first jobs are done. Either GPU may be NULL: it leaves that
- * one alone.
+ * Returns when the first jobs are done. Either GPU may be NULL: the bystander
+ * leaves that one alone.
  */
 static inline int bystander_start(struct bystander *by, const char *first,
 				  const char *other)
@@ -176,7 +176,7 @@ static inline int bystander_start(struct bystander *by, const char *first,
 	return read(by->up, &byte, 1) == 1 ? 0 : -EIO;
 }
 
-/* 0 if all was well with it. */
+/* 0 if all checks of the bystander passed. */
 static inline int bystander_end(struct bystander *by)
 {
 	int status;

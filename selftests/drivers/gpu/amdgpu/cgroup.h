@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* A memory cgroup for one test, which puts itself there. */
+/* A memory cgroup for one test, which moves itself there. */
 #ifndef SELFTESTS_AMDGPU_CGROUP_H
 #define SELFTESTS_AMDGPU_CGROUP_H
 
@@ -16,7 +16,7 @@
 #define CGROUPS		"/sys/fs/cgroup/"
 #define CGROUP		CGROUPS "sdma_test/"
 
-/* The first number behind @key, or in the file if that is NULL. */
+/* The first number after @key, or in the file if that is NULL. */
 static inline long cgroup_read(const char *path, const char *key)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -33,11 +33,11 @@ static inline long cgroup_charged(void)
 	return cgroup_read(CGROUP "memory.current", NULL);
 }
 
-/* -errno where there are no memory cgroups. */
+/* -errno if there are no memory cgroups. */
 static inline int cgroup_make(void)
 {
 	write_file(CGROUPS "cgroup.subtree_control", "+memory");
-	/* that of a test that was killed */
+	/* what a test left that was killed */
 	rmdir(CGROUP);
 	if (mkdir(CGROUP, 0755))
 		return -errno;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Emulated GPUs, as the tests disturb and watch them. */
+/* How tests disturb and watch emulated GPUs. */
 #ifndef SELFTESTS_AMDGPU_EMULATOR_H
 #define SELFTESTS_AMDGPU_EMULATOR_H
 
@@ -13,8 +13,8 @@
 
 /*
  * An emulated GPU's control socket is a virtio port of this name: a test that
- * has to break the device is skipped where there is none. Returns a file
- * descriptor.
+ * has to break the device is skipped if there is none. emulator_open() returns
+ * a file descriptor.
  */
 #define EMULATOR_PORT "sluice.emu"
 
@@ -45,8 +45,8 @@ static inline int emulator_open(void)
 }
 
 /*
- * One command, to the first GPU unless it begins with another's name; its
- * answer ends with "ok" or has "error: " in it.
+ * Send one command, to the first GPU unless it begins with the name of another.
+ * The answer ends with "ok" or contains "error: ".
  */
 static inline int emulator_ask(int fd, const char *command, char *text,
 			       size_t size)
@@ -77,7 +77,7 @@ static inline int emulator(int fd, const char *command)
 	return emulator_ask(fd, command, text, sizeof(text));
 }
 
-/* One command to all GPUs: which is the driver's first, none of them knows. */
+/* One command to all GPUs: the emulator does not know the driver's order. */
 static inline int emulator_all(int fd, const char *command)
 {
 	char to_one[96];
@@ -92,7 +92,7 @@ static inline int emulator_all(int fd, const char *command)
 
 /*
  * Engines of all GPUs, by their instance: "hang", or "resume" before the driver
- * takes them for dead.
+ * considers them dead.
  */
 static inline int emulator_engines(int fd, unsigned int mask, const char *what)
 {
@@ -110,8 +110,8 @@ static inline int emulator_engines(int fd, unsigned int mask, const char *what)
 }
 
 /*
- * What all GPUs have counted under this name: the driver may know them in
- * another order than the emulator.
+ * The sum of this counter over all GPUs: the driver may have them in another
+ * order than the emulator.
  */
 static inline long emulator_count(int fd, const char *name)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Which GPUs the tests use, what the compute driver calls them, and what the driver
- * does with them when it is told to.
+ * Which GPUs the tests use, what the compute driver calls them, and how to have
+ * the driver bind, reset or evict them.
  *
  * GPU= in the environment names them, in this order, by their PCI addresses:
- * GPU=0000:03:00.0,0000:83:00.0. Default: all that there are.
+ * GPU=0000:03:00.0,0000:83:00.0. Default: all GPUs.
  */
 #ifndef SELFTESTS_AMDGPU_GPUS_H
 #define SELFTESTS_AMDGPU_GPUS_H
@@ -20,7 +20,7 @@
 
 #define MAX_GPUS	8
 
-/* Does XGMI link a GPU to the others? Then they reach each other's memory by it. */
+/* Does XGMI link a GPU to others? Then they reach each other's memory by it. */
 static inline bool gpu_linked(const char *pci)
 {
 	char path[96];
@@ -35,7 +35,7 @@ static inline int by_name(const void *a, const void *b)
 	return strcmp(a, b);
 }
 
-/* Those that GPU= wants and that are among the found. */
+/* Those of the GPUs found that GPU= names, in its order. */
 static inline int choose_gpus(char names[MAX_GPUS][32], int found)
 {
 	const char *want = getenv("GPU");
@@ -94,7 +94,7 @@ static inline int open_render_node(const char *gpu)
 	return fd;
 }
 
-/* What sysfs tells of a node of the compute driver. */
+/* A number that sysfs has for a node of the compute driver. */
 static inline long kfd_property(int node, const char *file, const char *key)
 {
 	char path[128], name[64];
@@ -115,7 +115,7 @@ static inline long kfd_property(int node, const char *file, const char *key)
 	return value;
 }
 
-/* The node of this PCI function; -1 if KFD does not have it. */
+/* The node of this PCI function; -1 if KFD has none. */
 static inline int kfd_node_of(const char *gpu)
 {
 	unsigned int domain, bus, slot, function;
@@ -144,7 +144,7 @@ static inline int write_file(const char *path, const char *text)
 	return ret;
 }
 
-/* The driver takes a GPU, and leaves it. */
+/* Bind the driver to a GPU, and unbind it. */
 static inline int bind_gpu(const char *gpu)
 {
 	return write_file("/sys/bus/pci/drivers/amdgpu/bind", gpu);
@@ -155,7 +155,7 @@ static inline int unbind_gpu(const char *gpu)
 	return write_file("/sys/bus/pci/drivers/amdgpu/unbind", gpu);
 }
 
-/* Have the driver do what it does when this file of its debugfs is read. */
+/* Read a file of the driver's debugfs, which makes the driver do something. */
 static inline int gpu_debugfs(const char *gpu, const char *file)
 {
 	char path[128], text[64];
@@ -171,13 +171,13 @@ static inline int gpu_debugfs(const char *gpu, const char *file)
 	return n < 0 ? -errno : 0;
 }
 
-/* Reset a GPU as a whole, and wait for it. How it went the kernel's log says. */
+/* Reset a whole GPU, and wait for it. The kernel's log tells how it ended. */
 static inline int reset_gpu(const char *gpu)
 {
 	return gpu_debugfs(gpu, "amdgpu_gpu_recover");
 }
 
-/* Drive all out of video memory. */
+/* Evict everything from video memory. */
 static inline int evict_vram(const char *gpu)
 {
 	return gpu_debugfs(gpu, "amdgpu_evict_vram");

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Shared virtual memory of amdkfd, for tests: which GPUs there are, ranges that
- * are moved to one, where their pages are, what became of the alias.
+ * are moved to one, where their pages are, and the state of the alias.
  *
  * GPU= in the environment names the GPUs to use, in this order, by their PCI
  * addresses: GPU=0000:03:00.0,0000:83:00.0. Default: all that KFD has.
  *
- * Functions return 0 or a negative errno unless they say otherwise.
+ * Functions return 0 or a negative errno unless stated otherwise.
  */
 #ifndef SELFTESTS_AMDGPU_KFD_SVM_H
 #define SELFTESTS_AMDGPU_KFD_SVM_H
@@ -79,7 +79,7 @@ static inline int svm_find_gpus(struct svm_gpu found[SVM_MAX_GPUS])
 	return nr;
 }
 
-/* Those that GPU= wants, else all. */
+/* The GPUs that GPU= names, or else all. */
 static inline int svm_choose_gpus(struct svm *svm)
 {
 	struct svm_gpu found[SVM_MAX_GPUS];
@@ -103,7 +103,7 @@ static inline int svm_choose_gpus(struct svm *svm)
 	return svm->nr;
 }
 
-/* Open the GPU, unless that was done. */
+/* Open the GPU, unless it is open, and give its VM to KFD. */
 static inline int svm_acquire(struct svm *svm, struct svm_gpu *gpu)
 {
 	struct kfd_ioctl_acquire_vm_args arg = { .gpu_id = gpu->id };
@@ -134,7 +134,7 @@ static inline void svm_close(struct svm *svm)
 	svm->pagemap = -1;
 }
 
-/* Without the GPUs' memory. */
+/* Like svm_open(), but without giving the VMs of the GPUs to KFD. */
 static inline int svm_find(struct svm *svm)
 {
 	memset(svm, 0, sizeof(*svm));
@@ -146,7 +146,7 @@ static inline int svm_find(struct svm *svm)
 	return -ENODEV;
 }
 
-/* -ENODEV: no GPU; -EOPNOTSUPP: none that has device private memory */
+/* -ENODEV: no GPU; or the error of svm_acquire() */
 static inline int svm_open(struct svm *svm)
 {
 	int i, err = svm_find(svm);
@@ -158,7 +158,7 @@ static inline int svm_open(struct svm *svm)
 	return err;
 }
 
-/* Anonymous memory at a multiple of a power of two. */
+/* Anonymous memory, aligned to @align, a power of two. */
 static inline void *svm_map_aligned(size_t len, size_t align)
 {
 	char *p = mmap(NULL, len + align, PROT_READ | PROT_WRITE,
@@ -174,7 +174,7 @@ static inline void *svm_map_aligned(size_t len, size_t align)
 	return p + head;
 }
 
-/* Aligned so that nothing else shares KFD's range of it. */
+/* Aligned so that no other memory shares its range in KFD. */
 static inline void *svm_map(size_t len)
 {
 	return svm_map_aligned(len, SVM_ALIGN);
@@ -257,7 +257,7 @@ struct svm_alias {
 	unsigned long long cpu;
 	unsigned long long mapped;
 	unsigned long long fallback;	/* all reasons */
-	unsigned long long revoked;	/* this one of them */
+	unsigned long long revoked;	/* for this reason */
 	unsigned long long revokes;
 };
 
@@ -297,7 +297,7 @@ static inline struct svm_alias svm_alias(const struct svm_gpu *gpu)
 	return alias;
 }
 
-/* Have queues try again what faults; there is none yet. -errno: the GPUs cannot. */
+/* Enable retry faults while there are no queues. -errno: the GPUs cannot. */
 static inline int svm_enable_xnack(int kfd)
 {
 	struct kfd_ioctl_set_xnack_mode_args xnack = { .xnack_enabled = 1 };
@@ -310,7 +310,7 @@ static inline int svm_reset(const struct svm_gpu *gpu)
 	return reset_gpu(gpu->pci);
 }
 
-/* Every word tells its place and the seed. */
+/* Every word depends on its place and on the seed. */
 static inline void pattern_fill(void *at, size_t len, uint32_t seed)
 {
 	uint32_t *p = at;
@@ -339,7 +339,7 @@ static inline void svm_sigbus(int sig)
 	siglongjmp(svm_on_sigbus, 1);
 }
 
-/* All of the range as the CPU sees it. 1: right, 0: SIGBUS, -1: wrong */
+/* Check the range as the CPU sees it. 1: right, 0: SIGBUS, -1: wrong */
 static inline int svm_look(const void *at, size_t len, uint32_t seed)
 {
 	struct sigaction act = { .sa_handler = svm_sigbus }, old;
@@ -352,7 +352,7 @@ static inline int svm_look(const void *at, size_t len, uint32_t seed)
 	return result;
 }
 
-/* Migrations that KFD reports for one GPU, from now on: a file, or -errno. */
+/* Report migrations of KFD for one GPU from now on: a file, or -errno. */
 static inline int svm_watch(struct svm *svm, struct svm_gpu *gpu)
 {
 	uint64_t mask = KFD_SMI_EVENT_MASK_FROM_INDEX(KFD_SMI_EVENT_MIGRATE_START);
@@ -366,7 +366,7 @@ static inline int svm_watch(struct svm *svm, struct svm_gpu *gpu)
 	return -EIO;
 }
 
-/* How many since the last call */
+/* How many migrations there were since the last call */
 static inline int svm_migrations(int watch)
 {
 	struct pollfd pfd = { .fd = watch, .events = POLLIN };
@@ -384,7 +384,7 @@ static inline int svm_migrations(int watch)
 	return nr;
 }
 
-/* Video memory of amdkfd, for others to import: a dma-buf, or -errno. */
+/* Video memory of amdkfd, for other files to import: a dma-buf, or -errno. */
 static inline int svm_export_vram(struct svm *svm, struct svm_gpu *gpu,
 				  size_t len, uint64_t *handle)
 {
@@ -407,7 +407,7 @@ static inline int svm_export_vram(struct svm *svm, struct svm_gpu *gpu,
 	return export.dmabuf_fd;
 }
 
-/* An SDMA queue of the process: copies among its addresses. */
+/* An SDMA queue of the process: copies within its address space. */
 struct svm_queue {
 	uint32_t *ring;
 	uint64_t *rptr;
@@ -462,7 +462,7 @@ static inline int svm_queue_doorbell(struct svm *svm, struct svm_queue *q,
 	return 0;
 }
 
-/* Of a type, KFD_IOC_QUEUE_TYPE_SDMA*; @engine is for the type by engine. */
+/* @type: KFD_IOC_QUEUE_TYPE_SDMA*; @engine: only for the type by engine. */
 static inline int svm_queue_open_on(struct svm *svm, struct svm_gpu *gpu,
 				    struct svm_queue *q, uint32_t type,
 				    uint32_t engine)
@@ -517,8 +517,8 @@ static inline void svm_queue_close(struct svm *svm, struct svm_queue *q)
 }
 
 /*
- * Have the GPU copy: COPY_LINEAR, up to 4 MiB, and FENCE of SDMA 4 and later. The
- * GPU has to have access to both ranges. Returns what the fence is to become.
+ * Have the GPU copy: COPY_LINEAR, up to 4 MiB, and FENCE of SDMA 4 and later.
+ * The GPU must have access to both ranges. Returns the fence's next value.
  */
 static inline uint32_t svm_queue_start_copy(struct svm_queue *q,
 					    const void *from, void *to,
@@ -559,7 +559,7 @@ static inline int svm_queue_wait(struct svm_queue *q, uint32_t value)
 	return -ETIMEDOUT;
 }
 
-/* Start, and wait. */
+/* Start a copy, and wait for it. */
 static inline int svm_queue_copy(struct svm_queue *q, const void *from,
 				 void *to, uint32_t len)
 {

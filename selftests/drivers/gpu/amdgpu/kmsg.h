@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * The kernel's log: a test of the driver fails if the kernel complains.
- * KMSG_ALLOW= in the environment names a complaint that is no news, by a part
- * of its line: KMSG_ALLOW=amdgpu_device_skip_hw_access.
+ * KMSG_ALLOW= in the environment names a complaint to ignore, by a part of its
+ * line: KMSG_ALLOW=amdgpu_device_skip_hw_access.
  */
 #ifndef KMSG_H
 #define KMSG_H
@@ -18,7 +18,7 @@
 
 #include "../../../kselftest.h"
 
-/* From here on; -1 if one may not read it. */
+/* The log from here on; -1 if it is not readable. */
 static inline int kmsg_open(void)
 {
 	int fd = open("/dev/kmsg", O_RDONLY | O_NONBLOCK | O_CLOEXEC);
@@ -28,7 +28,7 @@ static inline int kmsg_open(void)
 	return fd;
 }
 
-/* How many warnings and worse have come since; each is shown. */
+/* How many warnings and worse have come since; each is printed. */
 static inline int kmsg_complaints(int fd)
 {
 	static const char * const bad[] = {
@@ -56,7 +56,7 @@ static inline int kmsg_complaints(int fd)
 	return count;
 }
 
-/* Whether a line with all of these words has come since. */
+/* Whether a line that contains both texts has come since. */
 static inline bool kmsg_has(int fd, const char *one, const char *other)
 {
 	char line[8192];
@@ -72,7 +72,7 @@ static inline bool kmsg_has(int fd, const char *one, const char *other)
 	return found;
 }
 
-/* The same within ten seconds, for what the kernel may say behind a fence. */
+/* The same within ten seconds: the kernel may log it after a fence signals. */
 static inline bool kmsg_comes(int fd, const char *one, const char *other)
 {
 	int tries;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What DRM_IOCTL_AMDGPU_SDMA_BATCH refuses: the fixture of tests that spoil one
- * member of a good batch each. They check the errno, what is said to be at
- * fault, and that nothing of the batch ran.
+ * What DRM_IOCTL_AMDGPU_SDMA_BATCH refuses: the fixture of tests that each
+ * spoil one member of a good batch. They check the errno, what is reported to
+ * be at fault, and that nothing of the batch ran.
  */
 #ifndef _SELFTEST_SDMA_ARGS_H
 #define _SELFTEST_SDMA_ARGS_H
@@ -27,7 +27,7 @@ FIXTURE(args)
 	struct drm_amdgpu_sdma_batch batch;
 };
 
-/* A batch of three good descriptors, of which tests spoil something. */
+/* A batch of three good descriptors, for tests to spoil. */
 FIXTURE_SETUP(args)
 {
 	int i;
@@ -56,7 +56,7 @@ static bool untouched(struct _test_data_args *self)
 {
 	size_t i;
 
-	/* What ran by mistake has ended when a good batch has. */
+	/* Anything that ran by mistake has ended when a good batch has. */
 	struct drm_amdgpu_sdma_desc d = {
 		.op = AMDGPU_SDMA_OP_FILL, .dst = VA, .size = 1, .value = BYTE,
 	};
@@ -79,7 +79,7 @@ static bool untouched(struct _test_data_args *self)
 		EXPECT_TRUE(untouched(self));				\
 	} while (0)
 
-/* Descriptor @index is at fault, or NONE. */
+/* Descriptor @index is at fault, or none if that is NONE. */
 #define EXPECT_REFUSED(error, index)					\
 	do {								\
 		const uint32_t _index = (index);			\

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * SDMA batches of amdgpu: what each operation leaves in memory, compared with
- * what the CPU makes of the same descriptors.
+ * what the CPU computes from the same descriptors.
  */
 #include "sdma_hold.h"
 #include "sdma_model.h"
@@ -26,7 +26,7 @@ TEST_F(sdma, info)
 	EXPECT_LE(2, info->max_broadcast);
 	EXPECT_GE(8, info->max_broadcast);
 	EXPECT_NE(0, info->max_wait_ns);
-	/* what a batch may move has room, once others have ended */
+	/* the largest batch has room once others have ended */
 	EXPECT_LE(info->max_bytes, info->max_queued_bytes);
 	EXPECT_EQ(info->wait_engine_mask,
 		  info->wait_engine_mask & info->engine_mask);
@@ -102,7 +102,7 @@ TEST_F(sdma, broadcast)
 	}
 }
 
-/* To as many as there may be, at all alignments: in pairs and alone. */
+/* To as many destinations as allowed, aligned or not: in pairs and alone. */
 TEST_F(sdma, broadcast_to_all)
 {
 	const unsigned int max = self->gpu.info.max_broadcast;
@@ -132,7 +132,7 @@ TEST_F(sdma, broadcast_to_all)
 	}
 }
 
-/* Both sides aligned for the engine's packet, equal modulo 64, neither. */
+/* Both sides aligned for the engine's packet, equal modulo 64, or neither. */
 TEST_F(sdma, swap)
 {
 	static const unsigned int skew[][2] = {
@@ -221,8 +221,8 @@ static int large_new(struct _test_data_sdma *self, unsigned int i,
 }
 
 /*
- * The memory before the tail: as much as one packet may move, unless a batch
- * may not move that to @times places.
+ * The size of the memory before the tail: as much as one packet may move, or
+ * less if a batch may not move that to @times places.
  */
 static uint64_t large_body(struct _test_data_sdma *self, unsigned int times)
 {
@@ -300,7 +300,7 @@ TEST_F(sdma, large_broadcast)
 	EXPECT_TRUE(same_large(&from, &to[1]));
 }
 
-/* What is shown many times is exchanged as many times: look at the tail. */
+/* The body is mapped many times, so it is swapped as often: check the tail. */
 TEST_F(sdma, large_swap)
 {
 	const uint64_t body = large_body(self, 2);
@@ -385,7 +385,7 @@ TEST_F(sdma, stride)
 	EXPECT_EQ(1, batch.error_index);
 }
 
-/* As many as there may be: pages of one buffer in a random order. */
+/* As many as allowed: pieces of one buffer in a scrambled order. */
 TEST_F(sdma, many)
 {
 	const uint32_t n = 65536;
@@ -403,7 +403,7 @@ TEST_F(sdma, many)
 	free(d);
 }
 
-/* Neighbours become one packet; what they copy must not change. */
+/* Neighbours become one packet; that must not change what they copy. */
 TEST_F(sdma, neighbours)
 {
 	struct drm_amdgpu_sdma_desc d[512];
@@ -416,7 +416,7 @@ TEST_F(sdma, neighbours)
 	EXPECT_EQ(-1, differs(self));
 }
 
-/* Random batches of everything that needs no order, in random placements. */
+/* Random batches of all operations that need no order, placed at random. */
 TEST_F(sdma, random)
 {
 	const uint64_t slot = 32 * KIB, slots = SIZE / slot / 2;

@@ -44,7 +44,7 @@ struct buffer {
 	uint8_t *cpu;
 };
 
-/* 0 or a negative errno; an interrupted call is made again. */
+/* 0 or a negative errno; an interrupted call is repeated. */
 static inline int gpu_ioctl(struct gpu *gpu, unsigned long cmd, void *arg)
 {
 	int ret;
@@ -87,13 +87,13 @@ static inline uint64_t gpu_info_number(struct gpu *gpu, uint32_t query)
 	return gpu_ioctl(gpu, DRM_IOCTL_AMDGPU_INFO, &arg) ? 0 : value;
 }
 
-/* Buffers that have left video memory since the driver was loaded. */
+/* How many buffers have left video memory since the driver was loaded. */
 static inline uint64_t gpu_evictions(struct gpu *gpu)
 {
 	return gpu_info_number(gpu, AMDGPU_INFO_NUM_EVICTIONS);
 }
 
-/* Some more buffers of @size than video memory can hold. */
+/* A few more than the number of buffers of @size that fit in video memory. */
 static inline unsigned int gpu_too_many(struct gpu *gpu, uint64_t size)
 {
 	struct drm_amdgpu_info_vram_gtt memory = { };
@@ -108,7 +108,7 @@ static inline unsigned int gpu_too_many(struct gpu *gpu, uint64_t size)
 	return memory.vram_size / size + 3;
 }
 
-/* The @index-th GPU of find_gpus() that has batches: 0 or -ENODEV. */
+/* Open the @index-th GPU of find_gpus() that has batches: 0 or -errno. */
 static inline int gpu_open(struct gpu *gpu, int index)
 {
 	char names[MAX_GPUS][32];
@@ -172,7 +172,7 @@ static inline int buffer_new(struct gpu *gpu, struct buffer *b, uint64_t size,
 	return ret;
 }
 
-/* A buffer for GPU, at @va, and CPU. */
+/* A buffer that the GPU, at @va, and the CPU map. */
 static inline int buffer_map(struct gpu *gpu, struct buffer *b, uint64_t size,
 			     uint32_t domain, uint64_t va)
 {
@@ -184,7 +184,7 @@ static inline int buffer_map(struct gpu *gpu, struct buffer *b, uint64_t size,
 	return ret ? ret : buffer_cpu(gpu, b);
 }
 
-/* A user pointer: memory of the process, at b->cpu, or new memory if that is 0. */
+/* A user pointer: memory of the process at b->cpu, or new memory if 0. */
 static inline int buffer_user(struct gpu *gpu, struct buffer *b, uint64_t size,
 			      uint64_t va, uint32_t flags)
 {
@@ -262,7 +262,7 @@ static inline int syncobj_file(struct gpu *gpu, uint32_t handle)
 	return ret ? ret : arg.fd;
 }
 
-/* How the fence of a binary syncobj ended: 1 well, 0 not yet, or an error. */
+/* The state of a binary syncobj's fence: 1 done, 0 pending, or an error. */
 static inline int syncobj_status(struct gpu *gpu, uint32_t handle)
 {
 	struct sync_file_info info = { 0 };
@@ -276,7 +276,7 @@ static inline int syncobj_status(struct gpu *gpu, uint32_t handle)
 	return info.status;
 }
 
-/* Engines of a mask, by their order in it; 0 if there are not so many. */
+/* The @n-th engine of a mask, from 0 on; 0 if there are not so many. */
 static inline uint32_t nth_engine(uint32_t mask, unsigned int n)
 {
 	while (mask && n--)
@@ -284,7 +284,7 @@ static inline uint32_t nth_engine(uint32_t mask, unsigned int n)
 	return mask & -mask;
 }
 
-/* A time of a thousandth of what the waits of a batch may take, @parts times. */
+/* @parts thousandths of the time that the waits of a batch may take. */
 static inline uint64_t wait_ns(const struct gpu *gpu, unsigned int parts)
 {
 	return gpu->info.max_wait_ns / 1000 * parts;
@@ -301,14 +301,14 @@ batch_of(struct gpu *gpu, const struct drm_amdgpu_sdma_desc *descs, uint32_t n)
 	};
 }
 
-/* One call, not made again: a signal ends it. */
+/* One call, not repeated: a signal ends it. */
 static inline int batch_call(struct gpu *gpu,
 			     struct drm_amdgpu_sdma_batch *batch)
 {
 	return ioctl(gpu->fd, DRM_IOCTL_AMDGPU_SDMA_BATCH, batch) ? -errno : 0;
 }
 
-/* -EAGAIN is an answer: that of AMDGPU_SDMA_BATCH_NONBLOCK. */
+/* -EAGAIN is a result: that of AMDGPU_SDMA_BATCH_NONBLOCK. */
 static inline int batch_submit(struct gpu *gpu,
 			       struct drm_amdgpu_sdma_batch *batch)
 {
@@ -320,7 +320,7 @@ static inline int batch_submit(struct gpu *gpu,
 	return ret;
 }
 
-/* Its end is this point of a timeline, or with 0 a binary syncobj. */
+/* Its end signals this point of a timeline, or with 0 a binary syncobj. */
 static inline int batch_submit_to(struct gpu *gpu,
 				  struct drm_amdgpu_sdma_batch *batch,
 				  uint32_t syncobj, uint64_t point)
@@ -334,7 +334,7 @@ static inline int batch_submit_to(struct gpu *gpu,
 	return batch_submit(gpu, batch);
 }
 
-/* Submits and waits. 0, or how the call or the batch failed. */
+/* Submit and wait. Returns 0, or how the call or the batch failed. */
 static inline int batch_run(struct gpu *gpu,
 			    struct drm_amdgpu_sdma_batch *batch)
 {

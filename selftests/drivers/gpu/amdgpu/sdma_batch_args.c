@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What of the arguments of an SDMA batch is refused: one test for each reason.
+ * Arguments of an SDMA batch that are refused: one test for each reason.
  */
 #include "sdma_args.h"
 
@@ -84,8 +84,9 @@ TEST_F(args, batch_kernel_descs)
 }
 
 /*
- * A part of the second descriptor is not there. Those of the kernel's own size
- * are read together, others one by one: then it is known which one it was.
+ * A part of the second descriptor is not mapped. Descriptors of up to the
+ * kernel's size are read together, longer ones one by one: only then is the
+ * index known.
  */
 static void cut_descs(struct __test_metadata *_metadata,
 		      struct _test_data_args *self, size_t stride, size_t there)
@@ -111,7 +112,7 @@ TEST_F(args, batch_descs_cut)
 
 TEST_F(args, batch_short_descs_cut)
 {
-	/* what is shorter has no value: a copy */
+	/* a shorter descriptor has no value: make it a copy */
 	self->d[0].op = AMDGPU_SDMA_OP_COPY;
 	self->d[0].src = VA + 512 * KIB;
 	cut_descs(_metadata, self, AMDGPU_SDMA_DESC_SIZE_MIN, 16);
@@ -150,7 +151,7 @@ TEST_F(args, batch_stride_huge)
 	EXPECT_BATCH_REFUSED(-EINVAL, desc_stride = 8192);
 }
 
-/* A larger descriptor with something where this kernel knows nothing. */
+/* A larger descriptor that is not zero where this kernel knows no member. */
 TEST_F(args, batch_stride_tail)
 {
 	struct {
@@ -180,7 +181,7 @@ TEST_F(args, batch_in_fences_null)
 	EXPECT_FAULT(-EFAULT, AMDGPU_SDMA_ERROR_IN_FENCE, 0);
 }
 
-/* Nobody looks where the fences are if there are none. */
+/* Pointers to fences are ignored if there are no fences. */
 TEST_F(args, batch_fences_of_none)
 {
 	self->batch.in_fences = 8;
@@ -194,7 +195,7 @@ TEST_F(args, batch_engine)
 	EXPECT_REFUSED(-EINVAL, NONE);
 }
 
-/* The engine is there, but no wait may run on it. */
+/* The engine exists, but no wait may run on it. */
 TEST_F(args, batch_engine_for_waits)
 {
 	const struct drm_amdgpu_info_sdma_batch *info = &self->gpu.info;
@@ -206,7 +207,7 @@ TEST_F(args, batch_engine_for_waits)
 	EXPECT_REFUSED(-EINVAL, 1);
 }
 
-/* What a record of the batch must be: aligned, mapped, to be written. */
+/* Records of a batch must be aligned, mapped and writable. */
 TEST_F(args, batch_records)
 {
 	EXPECT_BATCH_REFUSED(-EINVAL, records = VA + 512 * KIB + 8);
@@ -215,7 +216,7 @@ TEST_F(args, batch_records)
 	EXPECT_BATCH_REFUSED(-ERANGE, records = -32ULL);
 }
 
-/* Those of the last engine are past the end, of the first are not. */
+/* The records of the last engine are past the end, of the first are not. */
 TEST_F(args, batch_records_past_the_end)
 {
 	const uint32_t engines = self->gpu.info.engine_mask;
@@ -230,7 +231,7 @@ TEST_F(args, batch_records_past_the_end)
 	EXPECT_EQ(0, batch_run(&self->gpu, &self->batch));
 }
 
-/* The helper submits with out-fences of its own: not here. */
+/* batch_run() submits with an out-fence of its own: not used here. */
 static int submit_out(struct _test_data_args *self,
 		      const struct drm_amdgpu_sdma_fence *out, uint32_t n)
 {
@@ -257,7 +258,7 @@ TEST_F(args, batch_out_fences)
 	EXPECT_OUT_REFUSED(-EFAULT, AMDGPU_SDMA_ERROR_OUT_FENCE, 0, NULL, 1);
 }
 
-/* The one at fault is named, and none of the others has got a fence. */
+/* The fence at fault is reported, and no other syncobj has got a fence. */
 TEST_F(args, batch_out_fence)
 {
 	struct drm_amdgpu_sdma_fence out[3] = { };
@@ -278,7 +279,7 @@ TEST_F(args, batch_out_fence)
 	EXPECT_EQ(NONE, self->batch.error_index);
 }
 
-/* Unknown, with something in its pad, or without a fence yet. */
+/* In-fences that are unknown, have a pad, or have no fence yet. */
 TEST_F(args, batch_in_fence)
 {
 	struct drm_amdgpu_sdma_fence in[2] = { { .handle = 0xdead } };
@@ -316,9 +317,9 @@ TEST_F(args, batch_second_in_fence)
 }
 
 /*
- * The DRM core takes shorter and longer arguments: what is missing is zero,
- * what is more is not looked at. A call cut behind its pointer has no
- * descriptors; one cut before the out-fences is complete.
+ * The DRM core takes shorter and longer arguments: missing members are zero,
+ * additional ones are ignored. A call that is cut after @descs has no
+ * descriptors; one that is cut before the in-fences is complete.
  */
 TEST_F(args, length)
 {
@@ -372,7 +373,7 @@ TEST_F(args, overlap_itself)
 	EXPECT_OVERLAP(1, 1);
 }
 
-/* With the second destination, of one that comes later. */
+/* Each further destination overlaps a fill, then the broadcast's first one. */
 TEST_F(args, overlap_broadcast)
 {
 	struct drm_amdgpu_sdma_desc *d = &self->d[2];
@@ -392,7 +393,7 @@ TEST_F(args, overlap_broadcast)
 	}
 }
 
-/* What one writes while another waits for it, is no overlap: it is an order. */
+/* Records must not overlap each other, nor what another descriptor writes. */
 TEST_F(args, overlap_records)
 {
 	self->d[0] = recorded(self->d[0], VA + 256 * KIB);
@@ -402,7 +403,7 @@ TEST_F(args, overlap_records)
 	EXPECT_OVERLAP(1, 2);
 }
 
-/* Reads may overlap, and what a barrier separates. */
+/* Reads may overlap, and so may accesses that a barrier separates. */
 TEST_F(args, no_overlap)
 {
 	struct drm_amdgpu_sdma_desc *d = &self->d[1];
@@ -423,7 +424,7 @@ TEST_F(args, fan_out_with_order)
 	EXPECT_REFUSED(-EINVAL, 2);
 }
 
-/* Every engine would write the one record. */
+/* Every engine would write the same record. */
 TEST_F(args, fan_out_with_record_of_wait)
 {
 	self->batch.placement = AMDGPU_SDMA_PLACE_FAN_OUT;
@@ -433,7 +434,7 @@ TEST_F(args, fan_out_with_record_of_wait)
 	EXPECT_REFUSED(-EINVAL, 0);
 }
 
-/* Each engine looks by itself: only at what can but grow. */
+/* Each engine polls by itself, so only a value that grows may be awaited. */
 TEST_F(args, fan_out_with_wait)
 {
 	static const uint32_t compare[] = {
@@ -450,7 +451,7 @@ TEST_F(args, fan_out_with_wait)
 	}
 }
 
-/* In front of all others, not between them. */
+/* Waits come before all other descriptors, not between them. */
 TEST_F(args, fan_out_with_wait_behind)
 {
 	self->batch.placement = AMDGPU_SDMA_PLACE_FAN_OUT;

@@ -1,34 +1,35 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * sdma_batch_bench [rounds]: CPU time of the process to submit N copies, in
- * nanoseconds a copy: medians, one line for each size of a copy, N and way.
+ * sdma_batch_bench [rounds]: CPU time that the process takes to submit N
+ * copies, in nanoseconds per copy. The figures are medians, one line for each
+ * size of a copy, N and way.
  *
  *	cs	one AMDGPU_CS for each copy
  *	ib	one AMDGPU_CS with all copies in one buffer
  *	batch	one DRM_IOCTL_AMDGPU_SDMA_BATCH
  *	prep	one run of a prepared batch
- *	fan	as batch, on all engines
+ *	fan	like batch, on all engines
  *
  * and until the end is known
  *
  *	wait	of "batch" and a wait for its syncobj
- *	uring	of one batch by io_uring, its worker's included, if it was built
+ *	uring	of one batch by io_uring, including its worker, if it was built
  *		with liburing
  *
- * Descriptors are as short as they may be, which is enough for a copy. Building
- * the buffer of "ib" and the descriptors of "batch" is counted, what
- * prepares a batch is not, nor, in the first five, the wait for the end. Not the
- * process's are the scheduler's worker and the interrupt, once for each job: of
- * "cs" for each copy. In a guest whose clock counts instructions (QEMU's -icount
- * shift=0) the figures are instructions; the driver then wants
- * lockup_timeout=-1.
+ * Descriptors have the minimum size, which is enough for a copy. Building the
+ * buffer of "ib" and the descriptors of "batch" is counted; preparing a batch
+ * is not, nor, in the first five ways, the wait for the end. The time of the
+ * scheduler's worker and of the interrupt does not count as the process's: both
+ * run once for each job, which in "cs" is once for each copy. In a guest whose
+ * clock counts instructions (QEMU's -icount shift=0) the figures are
+ * instructions; the driver then needs lockup_timeout=-1.
  *
- * What is user space's comes from a second measurement of the same code without
- * the system calls; the rest is the kernel's. liburing makes its call by itself,
- * so its few instructions around that count as the kernel's.
+ * User space's share comes from a second measurement of the same code without
+ * the system calls; the rest is the kernel's. liburing makes its system call
+ * itself, so the few instructions around it count as the kernel's.
  *
- * Beside it stands what all N copies take together: system calls, fences that
- * engines write, and doorbells and interrupts, if the device is one that tells.
+ * Further columns tell what all N copies take together: system calls, fences
+ * that engines write, and doorbells and interrupts, if the device reports them.
  *
  * Exits with 1 if the figures miss a goal, and says which.
  */
@@ -45,7 +46,7 @@
 #define TO_VA		(2048 * MIB)
 #define IB_VA		(512 * MIB)
 #define IB_SIZE		(2 * MIB)
-/* What one AMDGPU_CS costs does not depend on how many there are. */
+/* The cost of one AMDGPU_CS does not depend on how many there are. */
 #define MAX_CS		4096
 
 /* What a plain copy needs of a descriptor: AMDGPU_SDMA_DESC_SIZE_MIN bytes. */
@@ -75,7 +76,7 @@ static void check(const char *what, int ret)
 	exit(1);
 }
 
-/* Of all threads of the process, also of those that io_uring makes. */
+/* Of all threads of the process, including those of io_uring. */
 static uint64_t now(void)
 {
 	struct timespec t;
@@ -84,7 +85,7 @@ static uint64_t now(void)
 	return t.tv_sec * 1000000000ULL + t.tv_nsec;
 }
 
-/* Without what it costs to look at the clock. */
+/* Without the cost of reading the clock. */
 static uint64_t since(uint64_t start)
 {
 	static bool measured;
@@ -127,7 +128,7 @@ static void make_list(struct bench *b)
 	b->list = arg.out.list_handle;
 }
 
-/* Copies do not continue each other, or the driver would merge them. */
+/* Copies are not contiguous, or the driver would merge them. */
 static uint64_t offset(const struct bench *b, uint32_t i)
 {
 	return (uint64_t)(i * 2 % (b->from.size / b->size)) * b->size;
@@ -213,7 +214,7 @@ static uint64_t by_cs(struct bench *b, uint32_t n)
 		p = put_copy(b, (uint32_t *)(b->ib.cpu + i % 1024 * 32), i);
 		*p = 0;
 		handle = submit_ib(b, IB_VA + i % 1024 * 32, 8);
-		/* the context takes no more at once without waiting */
+		/* with more at once, the context would wait */
 		if (i % 16 == 15) {
 			spent += since(start);
 			wait_cs(b, handle);
@@ -372,7 +373,7 @@ static double median(struct bench *b, uint32_t n, int rounds,
 	return (double)samples[rounds / 2] / n;
 }
 
-/* What was done for a submission, or negative where nobody tells. */
+/* The work for a submission, or negative where it is not reported. */
 struct work {
 	double calls, fences, doorbells, interrupts;
 };
@@ -404,7 +405,7 @@ static double fences(struct bench *b)
 	return sum;
 }
 
-/* Once the device has come to rest. */
+/* The work so far, once the device is idle. */
 static struct work work_done(struct bench *b)
 {
 	struct work last, now = { -1, -1, -1, -1 };
@@ -446,7 +447,7 @@ static struct work work_since(struct bench *b, const struct work *before,
 }
 
 struct result {
-	double user, all; /* a copy */
+	double user, all; /* per copy */
 	struct work work; /* of all copies together */
 };
 
@@ -456,7 +457,7 @@ static struct result measure(struct bench *b, uint32_t n, int rounds,
 	struct result result;
 	struct work before;
 
-	way(b, n); /* memory that is allocated once */
+	way(b, n); /* allocates memory that is kept */
 	before = work_done(b);
 	result.all = median(b, n, rounds, way);
 	result.work = work_since(b, &before, rounds);
@@ -488,12 +489,12 @@ static const uint32_t counts[] = { 1, 8, 64, 512, 4096, 65536 };
 
 #define SIZES	2
 #define COUNTS	6
-/* Where the goals are; what 512 copies cost is the measure for more. */
+/* Counts that goals use; the cost of 512 copies is the reference for more. */
 #define AT_64	2
 #define AT_512	3
 #define AT_4096	4
 
-/* Ways that were not measured have no time. */
+/* Ways that were not measured have a time of 0. */
 static struct result results[SIZES][COUNTS][WAYS];
 
 static void print_work(double count)
@@ -549,7 +550,7 @@ static void measure_all(struct bench *b, int rounds)
 	}
 }
 
-/* Whether a goal is missed, which is said either way. */
+/* Whether a goal is missed; the result is printed either way. */
 static bool missed(const char *what, double figure, const char *limit, bool met)
 {
 	printf("%-6s %s: %.3f, goal: %s\n", met ? "met" : "MISSED", what, figure,
@@ -576,7 +577,7 @@ static int ratio_goals(int size)
 			    ib <= 4);
 }
 
-/* No cliff: a copy of many costs no more than one of 512, but for a fifth. */
+/* No cliff: with more copies, each costs at most a fifth more than with 512. */
 static int cliff_goals(int size)
 {
 	const struct result (*r)[WAYS] = results[size];
@@ -599,7 +600,7 @@ static int cliff_goals(int size)
 	return bad;
 }
 
-/* However many copies. What nobody counted is no goal. */
+/* For any number of copies. Work that was not counted has no goal. */
 static int work_goal(int size, int way, const char *name, size_t member,
 		     double limit)
 {
@@ -648,7 +649,7 @@ static int goals(void)
 }
 
 /*
- * Else it depends on the scheduler's mood whether what a submission wakes, the
+ * Otherwise it depends on the scheduler whether what a submission wakes, the
  * driver's worker and then the interrupt, runs before or after it has returned.
  */
 static void be_undisturbed(void)

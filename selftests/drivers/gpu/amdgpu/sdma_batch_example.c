@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The examples of the documentation, run: a batch that waits for a flag, copies,
- * and adds to a counter; and the same, prepared.
+ * Run the examples of the documentation: a batch that waits for a flag, copies,
+ * and adds to a counter; and a prepared batch.
  */
 #include "../../../kselftest.h"
 #include "sdma_batch.h"
@@ -81,7 +81,7 @@ static int prepared(int fd, uint32_t context, uint32_t syncobj,
 
 #define VA	(1024 * MIB)
 
-/* The counter, once all has ended. */
+/* The counter, once everything has ended. */
 static uint64_t ended(struct gpu *gpu, struct buffer *buffer, uint32_t syncobj)
 {
 	uint64_t sum;

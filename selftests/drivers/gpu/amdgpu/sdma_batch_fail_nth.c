@@ -5,7 +5,7 @@
  * and the next one works. Needs CONFIG_FAULT_INJECTION with failslab and
  * fail_page_alloc.
  *
- * By io_uring the call is made at once, by the task that submits it.
+ * By io_uring, the task that submits makes the call at once.
  */
 #include "../../../kselftest_harness.h"
 #include "../../../kselftest_fail_nth.h"
@@ -17,7 +17,7 @@
 #define USER_VA		(VA + SIZE)
 #define USER_SIZE	(64 * KIB)
 #define MAX_NTH		1000
-/* A worker may do what allocates: so many calls in a row without a failure. */
+/* A worker may allocate instead: end after so many calls without a failure. */
 #define LAST_CALLS	3
 #define MAX_DESCS	64
 
@@ -26,9 +26,10 @@ enum kind {
 };
 
 /*
- * What the call reads, user pointers of GEM and of the compute driver, or SVM
- * memory: without retry faults; with them; of a file, whose pages have to be
- * faulted in. MIGRATE is what it writes, and has pages brought to the GPU for.
+ * The memory that the call reads: buffers, user pointers of GEM and of the
+ * compute driver, or SVM memory: without retry faults; with them; of a file,
+ * whose pages have to be faulted in. MIGRATE is SVM memory that it writes, for
+ * which pages are brought to the GPU.
  */
 enum memory {
 	BUFFER, USER, KFD_USER, SVM, XNACK, FAULT, MIGRATE,
@@ -38,7 +39,7 @@ FIXTURE(fail)
 {
 	struct gpu gpu;
 	struct buffer buffer;
-	struct buffer user;	/* what is not BUFFER */
+	struct buffer user;	/* memory that is not BUFFER */
 	enum memory memory;
 	struct kfd kfd;
 	struct svm svm;
@@ -52,7 +53,7 @@ FIXTURE_VARIANT(fail)
 {
 	enum kind kind;
 	enum memory memory;
-	/* The first batch of a file and of a context each time. */
+	/* Each call is the first of a file and of a context. */
 	bool anew;
 };
 
@@ -86,7 +87,7 @@ FIXTURE_VARIANT_ADD(fail, fault) { .memory = FAULT, };
 FIXTURE_VARIANT_ADD(fail, run_fault) { .kind = RUN, .memory = FAULT, };
 FIXTURE_VARIANT_ADD(fail, migrate) { .memory = MIGRATE, };
 
-/* The @i-th of copies at different places; of user memory there is one. */
+/* The @i-th copy, each at another place; user memory has only one place. */
 static struct drm_amdgpu_sdma_desc nth_copy(struct _test_data_fail *self,
 					    uint32_t i)
 {
@@ -111,7 +112,7 @@ static int prepare_copy(struct _test_data_fail *self)
 	return prepare(&self->gpu, &d, 1, &self->prepared);
 }
 
-/* Of a file, whose pages the process does not have until it looks. */
+/* Map a file, whose pages the process does not have until it touches them. */
 static int map_file(struct _test_data_fail *self)
 {
 	int fd = memfd_create("svm", 0);
@@ -125,7 +126,7 @@ static int map_file(struct _test_data_fail *self)
 	return at == self->user.cpu ? 0 : -errno;
 }
 
-/* Pages that there are not yet are to be in video memory. */
+/* Have pages that do not exist yet allocated in video memory. */
 static int prefer_gpu(struct _test_data_fail *self)
 {
 	const struct kfd_ioctl_svm_attribute attr = {
@@ -139,7 +140,7 @@ static int open_svm(struct _test_data_fail *self)
 {
 	int ret = kfd_open(&self->kfd, &self->gpu);
 
-	/* without retry faults the compute driver would look for the process */
+	/* without retry faults the compute driver would get the pages itself */
 	if (!ret && self->memory != SVM)
 		ret = svm_enable_xnack(self->kfd.fd);
 	if (ret)
@@ -150,7 +151,7 @@ static int open_svm(struct _test_data_fail *self)
 		return -ENOMEM;
 	self->user.va = (uintptr_t)self->user.cpu;
 	self->user.size = USER_SIZE;
-	/* for RUN there has to be something when it is prepared */
+	/* for RUN there has to be memory when the batch is prepared */
 	if (self->memory == FAULT)
 		ret = map_file(self);
 	else if (self->memory != MIGRATE)
@@ -299,7 +300,7 @@ static void make_call(struct _test_data_fail *self, enum kind kind,
 	}
 }
 
-/* New pages, which the call has to get, with what the buffer has in them. */
+/* New pages, which the call has to get, with the contents of the buffer. */
 static void reset_user(struct _test_data_fail *self)
 {
 	uint8_t *at = self->user.cpu;
@@ -308,10 +309,10 @@ static void reset_user(struct _test_data_fail *self)
 	if (self->memory == MIGRATE)
 		return;
 	memcpy(at, self->buffer.cpu, USER_SIZE);
-	/* the file keeps it */
+	/* the file keeps the data */
 	if (self->memory == FAULT)
 		madvise(at, USER_SIZE, MADV_DONTNEED);
-	/* now, or the compute driver has got them before the call does */
+	/* now, or the compute driver gets the pages before the call does */
 	if (self->memory == KFD_USER) {
 		mprotect(at, USER_SIZE, PROT_READ);
 		mprotect(at, USER_SIZE, PROT_READ | PROT_WRITE);
@@ -329,7 +330,7 @@ static void reset_memory(struct _test_data_fail *self)
 		reset_user(self);
 }
 
-/* Where an address is, seen from the start of what it is in. */
+/* The offset of an address in the memory that it belongs to. */
 static uint64_t place(struct _test_data_fail *self, uint64_t va)
 {
 	return va - (va >= VA && va < VA + SIZE ? VA : self->user.va);
@@ -344,7 +345,7 @@ static bool copied(struct _test_data_fail *self, const struct call *c)
 		(self->memory == MIGRATE ? self->user.cpu : self->buffer.cpu);
 	size_t i;
 
-	/* of a swap, what was at the destination was zero */
+	/* for a swap: before it, the destination was zero */
 	for (i = 0; i < d->size; i++)
 		if (dst[i] != (uint8_t)((src + i) * 7 + ((src + i) >> 8)))
 			return false;
@@ -376,7 +377,7 @@ static int make(struct _test_data_fail *self, enum kind kind, struct call *c)
 		-errno : 0;
 }
 
-/* What was prepared runs, once. */
+/* Run the prepared batch once, and forget it. */
 static int run_once(struct _test_data_fail *self, struct call *c)
 {
 	struct drm_amdgpu_sdma_fence out = { .handle = self->syncobj };
@@ -390,8 +391,8 @@ static int run_once(struct _test_data_fail *self, struct call *c)
 }
 
 /*
- * A call that failed has left no fence, and nothing will run. But if it was the
- * answer that could not be written, all else was done.
+ * A call that failed has left no fence, and nothing will run. But if only its
+ * answer could not be written, everything else was done.
  */
 static void check_failed(struct __test_metadata *_metadata,
 			 struct _test_data_fail *self, int ret, bool *taken)
@@ -404,7 +405,7 @@ static void check_failed(struct __test_metadata *_metadata,
 	ASSERT_TRUE(untouched(self));
 }
 
-/* The call with allocation @nth failing, then again without. */
+/* Make the call with allocation @nth failing, then again without a failure. */
 static void try_nth(struct __test_metadata *_metadata,
 		    struct _test_data_fail *self, enum kind kind,
 		    unsigned int nth, bool *more)
@@ -433,7 +434,7 @@ static void try_nth(struct __test_metadata *_metadata,
 		ASSERT_EQ(0, run_once(self, &c));
 	}
 	ASSERT_EQ(0, syncobj_wait(&self->gpu, self->syncobj, 0, WAIT_SECONDS));
-	/* with a failure, they may be in system memory instead */
+	/* with a failure, the pages may be in system memory instead */
 	if (self->memory == MIGRATE && !*more)
 		EXPECT_EQ(0, svm_here(&self->svm, self->user.cpu, USER_SIZE));
 	ASSERT_TRUE(copied(self, &c)) TH_LOG("allocation %u", nth);
@@ -446,7 +447,7 @@ TEST_F_TIMEOUT(fail, sweep, 280)
 	bool more;
 
 	if (variant->kind == URING) {
-		/* what the ring keeps for all calls is not amdgpu's */
+		/* what the ring allocates for all calls is not amdgpu's */
 		reset_memory(self);
 		make_call(self, URING, &c);
 		ASSERT_EQ(0, make(self, URING, &c));
@@ -460,7 +461,7 @@ TEST_F_TIMEOUT(fail, sweep, 280)
 		last = more ? 0 : last + 1;
 	}
 	EXPECT_FALSE(more) TH_LOG("more than %d allocations", MAX_NTH);
-	/* each has one at least: did it fail? */
+	/* each call has at least one allocation: did it fail? */
 	EXPECT_LT(1 + LAST_CALLS, nth);
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * SDMA batches on a GPU that misbehaves: engines that hang, interrupts that are
- * lost, doubled or late. A batch that cannot end well says so, its context is
- * charged, and others go on; the records tell what had ended before.
+ * lost, duplicated or late. A batch that cannot succeed says so, its context
+ * becomes guilty, and others go on; the records tell what had ended before.
  *
  * Breaks all emulated GPUs, and resets the first.
  */
@@ -23,7 +23,7 @@
 FIXTURE(faults)
 {
 	struct gpu gpu;
-	struct buffer from, to;	/* not in video memory: a reset loses that */
+	struct buffer from, to;	/* not in video memory, which a reset loses */
 	unsigned int seed;
 	int port;
 };
@@ -73,7 +73,7 @@ static bool copied(struct _test_data_faults *self, unsigned int i)
 	return !memcmp(self->from.cpu + i * PART, self->to.cpu + i * PART, PART);
 }
 
-/* What the context has been charged with: AMDGPU_CTX_QUERY2_FLAGS_*. */
+/* The state of the context: AMDGPU_CTX_QUERY2_FLAGS_*, or -errno. */
 static long charged(struct gpu *gpu, uint32_t ctx)
 {
 	union drm_amdgpu_ctx arg = {
@@ -85,7 +85,7 @@ static long charged(struct gpu *gpu, uint32_t ctx)
 	return ret ? ret : arg.out.state.flags;
 }
 
-/* The batch's context is spent; a new one works, once the reset is over. */
+/* The batch's context is unusable; a new one works once the reset is over. */
 static int works_again(struct _test_data_faults *self)
 {
 	const struct drm_amdgpu_sdma_desc d = part(0);
@@ -105,8 +105,8 @@ static int works_again(struct _test_data_faults *self)
 }
 
 /*
- * A batch with a record and, behind it, a wait that gives up after a second:
- * the engine hangs meanwhile.
+ * A batch with a record and, after it, a wait that would give up later: the
+ * engines hang meanwhile.
  */
 static int hang_midway(struct _test_data_faults *self,
 		       struct drm_amdgpu_sdma_batch *batch)
@@ -130,10 +130,10 @@ static int hang_midway(struct _test_data_faults *self,
 }
 
 /*
- * Ends with @error and charges its context alone, by @fault or half-way. It
- * works first: or what hangs would be the update of its page tables. A job that
- * hangs ends with -ETIME; where a fence joins jobs, or tells how waits ended, it
- * is -EIO.
+ * The batch ends with @error, and only its context becomes guilty, by @fault
+ * or, if that is NULL, half-way. It runs well first; otherwise the update of
+ * its page tables would hang. A job that hangs ends with -ETIME; a fence that
+ * joins jobs, or tells how waits ended, with -EIO.
  */
 static void must_fail(struct __test_metadata *_metadata,
 		      struct _test_data_faults *self,
@@ -163,7 +163,7 @@ static void must_fail(struct __test_metadata *_metadata,
 	flags = charged(&self->gpu, idle);
 	EXPECT_LE(0, flags);
 	EXPECT_FALSE(flags & AMDGPU_CTX_QUERY2_FLAGS_GUILTY);
-	/* what was spent stays so */
+	/* the guilty context stays unusable */
 	batch->ctx_id = bad;
 	EXPECT_GT(0, batch_run(&self->gpu, batch));
 }
@@ -190,12 +190,12 @@ TEST_F_TIMEOUT(faults, hang_of_fan_out, 120)
 	batch.placement = AMDGPU_SDMA_PLACE_FAN_OUT;
 	batch.engine_mask = 3;
 	must_fail(_metadata, self, &batch, "engine 1 hang", -EIO);
-	/* the other share has ended well */
+	/* the other share has succeeded */
 	EXPECT_TRUE(copied(self, 1));
 	EXPECT_FALSE(copied(self, 8));
 }
 
-/* Records at both ends, and in between a wait for what is there at first. */
+/* Two records, and between them a wait for a value that is there at first. */
 static void make_midway(struct _test_data_faults *self,
 			struct drm_amdgpu_sdma_desc d[4])
 {
@@ -226,7 +226,7 @@ TEST_F_TIMEOUT(faults, records_of_a_hang, 120)
 	EXPECT_EQ(0, record(self, 1)->status);
 }
 
-/* What the hang has left of the run does not disturb the next one. */
+/* What a hang has left of a run does not disturb the next run. */
 TEST_F_TIMEOUT(faults, hang_of_prepared, 120)
 {
 	struct drm_amdgpu_sdma_desc d[4];
@@ -265,7 +265,7 @@ static int run_many(struct _test_data_faults *self, unsigned int n)
 	return 0;
 }
 
-/* What all GPUs' handlers have been called for, by all processors. */
+/* How often all GPUs' interrupt handlers were called, on all processors. */
 static long interrupts_seen(void)
 {
 	char line[4096], *at, *end;
@@ -290,13 +290,13 @@ static long interrupts_seen(void)
 	return sum;
 }
 
-/* None arrives: the driver's timer finds what has ended. */
+/* None arrives: the driver's timer finds the jobs that have ended. */
 TEST_F_TIMEOUT(faults, lost_interrupts, 120)
 {
 	long raised, seen;
 
 	ASSERT_EQ(0, emulator_all(self->port, "irq drop 1000000"));
-	/* what was on its way arrives yet */
+	/* interrupts in flight still arrive */
 	usleep(100000);
 	seen = interrupts_seen();
 	raised = emulator_count(self->port, "interrupts");
@@ -304,7 +304,7 @@ TEST_F_TIMEOUT(faults, lost_interrupts, 120)
 	EXPECT_EQ(0, run_many(self, 4));
 	EXPECT_LE(raised + 4, emulator_count(self->port, "interrupts"));
 	EXPECT_EQ(seen, interrupts_seen());
-	/* three more, then they come again */
+	/* three more are lost, then they arrive again */
 	ASSERT_EQ(0, emulator_all(self->port, "irq drop 3"));
 	EXPECT_EQ(0, run_many(self, 8));
 	EXPECT_LT(seen, interrupts_seen());
@@ -322,7 +322,7 @@ TEST_F_TIMEOUT(faults, late_interrupts, 120)
 	EXPECT_EQ(0, run_many(self, 8));
 }
 
-/* Another process's batches on @engine, until it is killed; counts good ones. */
+/* Another process's batches on @engine until it is killed; counts good ones. */
 static void keep_copying(unsigned int seed, uint32_t engine, uint32_t *good)
 {
 	struct drm_amdgpu_sdma_desc d = copy_desc(SYSTEM_VA, TO_VA, SIZE / 2);
@@ -351,7 +351,7 @@ static void keep_copying(unsigned int seed, uint32_t engine, uint32_t *good)
 			__atomic_add_fetch(good, 1, __ATOMIC_RELEASE);
 			continue;
 		}
-		/* a reset takes what is on its way, and charges nobody */
+		/* a reset cancels jobs in flight; this context is not guilty */
 		if (charged(&gpu, gpu.ctx) & AMDGPU_CTX_QUERY2_FLAGS_GUILTY)
 			_exit(4);
 		usleep(10000);
@@ -360,7 +360,7 @@ static void keep_copying(unsigned int seed, uint32_t engine, uint32_t *good)
 	}
 }
 
-/* Has the other process made @more batches? It may have ended instead. */
+/* Has the other process run @more batches? It may have ended instead. */
 static bool goes_on(pid_t pid, uint32_t *good, uint32_t more)
 {
 	uint32_t start = __atomic_load_n(good, __ATOMIC_ACQUIRE);
@@ -377,7 +377,7 @@ static bool goes_on(pid_t pid, uint32_t *good, uint32_t more)
 	return false;
 }
 
-/* The other process has the same addresses, and goes on. */
+/* The other process uses the same addresses, and goes on. */
 TEST_F_TIMEOUT(faults, others, 120)
 {
 	struct drm_amdgpu_sdma_desc d = fill_desc(TO_VA, SIZE, 0xdeadbeef);
@@ -399,7 +399,7 @@ TEST_F_TIMEOUT(faults, others, 120)
 	before = __atomic_load_n(good, __ATOMIC_ACQUIRE);
 	for (i = 0; i < 200; i++)
 		EXPECT_EQ(0, batch_run(&self->gpu, &batch));
-	/* it went on meanwhile: sdma_batch tells how fairly */
+	/* it went on meanwhile: sdma_share tests how fairly */
 	EXPECT_LT(before, __atomic_load_n(good, __ATOMIC_ACQUIRE));
 	batch.engine_mask = 1;
 	must_fail(_metadata, self, &batch, "engine 0 hang", -ETIME);

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Random calls of DRM_IOCTL_AMDGPU_SDMA_BATCH: most nearly right, some not at
- * all, interrupted by signals; batches, prepared ones and their runs, by ioctl
- * and by io_uring. Whatever it answers, what it must not touch stays as it is,
- * every batch that it takes ends, and the GPU goes on.
+ * Random calls of DRM_IOCTL_AMDGPU_SDMA_BATCH, most of them nearly right, some
+ * not at all, interrupted by signals: batches, prepared ones and their runs, by
+ * ioctl and by io_uring. Whatever a call returns, memory that it must not touch
+ * does not change, every accepted batch ends, and the GPU goes on.
  *
- * SECONDS=N runs longer than 10 s, SEED=N other calls; the seed is printed.
+ * SECONDS=N sets the time to run (default 10), SEED=N the random calls; the
+ * seed is printed.
  *
- * On a kernel with KCOV, calls that reach code that none did before are kept,
- * and every other call is one of them with some of it spoilt.
+ * On a kernel with KCOV, calls that reach code that none reached before are
+ * kept, and about every other call is one of these, with some of it spoilt.
  */
 #include <fcntl.h>
 #include <linux/kcov.h>
@@ -35,7 +36,7 @@ struct call {
 	struct drm_amdgpu_sdma_fence fences[4];
 };
 
-/* What KCOV tells: @words[0] says how many addresses follow. */
+/* What KCOV reports: @words[0] is the number of addresses that follow. */
 struct cover {
 	unsigned long *words;
 	bool seen[65536];
@@ -63,7 +64,7 @@ struct fuzz {
 	unsigned long calls, taken, gave_up;
 	struct count kinds[KINDS];
 	struct count by_uring;
-	/* Prepared batches, or 0. */
+	/* Of prepared batches, or 0. */
 	uint32_t handles[MAX_HANDLES];
 	struct io_uring ring;
 	bool has_ring;
@@ -87,7 +88,7 @@ static bool rarely(struct fuzz *f)
 	return below(f, 100) == 0;
 }
 
-/* Values that code is wrong about. */
+/* Values that code tends to get wrong. */
 static uint64_t edge(struct fuzz *f)
 {
 	static const uint64_t edges[] = {
@@ -154,7 +155,7 @@ static void make_move(struct fuzz *f, struct drm_amdgpu_sdma_desc *d)
 		d->dst_more[i] = address(f);
 }
 
-/* One that would be taken alone. */
+/* A descriptor that would be accepted alone. */
 static void make_desc(struct fuzz *f, struct drm_amdgpu_sdma_desc *d)
 {
 	memset(d, 0, sizeof(*d));
@@ -169,7 +170,7 @@ static void make_desc(struct fuzz *f, struct drm_amdgpu_sdma_desc *d)
 		make_signal(f, d);
 	else
 		make_move(f, d);
-	/* most batches must have an order to be taken */
+	/* most batches need an order to be accepted */
 	if (below(f, 3))
 		d->flags |= AMDGPU_SDMA_DESC_BARRIER;
 	if (below(f, 4))
@@ -190,7 +191,7 @@ static void spoil(struct fuzz *f, void *p, size_t bytes)
 		((char *)p)[below(f, bytes)] ^= 1 << below(f, 8);
 }
 
-/* Not so long that the ring's timeout takes the batch for hung. */
+/* Not so long that the ring's timeout treats the batch as hung. */
 static void limit_waits(struct fuzz *f)
 {
 	const uint64_t most = wait_ns(&f->gpu, 50);
@@ -281,7 +282,7 @@ static void keep(struct fuzz *f)
 		f->call;
 }
 
-/* One that was kept, with a new descriptor or with something spoilt. */
+/* A kept call, with a new descriptor or with something spoilt. */
 static void vary(struct fuzz *f)
 {
 	struct drm_amdgpu_sdma_desc *d;
@@ -303,7 +304,7 @@ static void vary(struct fuzz *f)
 		spoil(f, &f->call.batch, sizeof(f->call.batch));
 }
 
-/* Without KCOV nothing is seen, and nothing kept. */
+/* Without KCOV no code is seen, and no call is kept. */
 static void cover_open(struct cover *c)
 {
 	int fd = open("/sys/kernel/debug/kcov", O_RDWR);
@@ -324,7 +325,7 @@ static void cover_start(struct cover *c)
 		__atomic_store_n(&c->words[0], 0, __ATOMIC_RELAXED);
 }
 
-/* Whether the kernel has been where it was not since the test began. */
+/* Whether the kernel has reached code that no call had reached before. */
 static bool cover_grows(struct cover *c)
 {
 	unsigned int before = c->places;
@@ -342,7 +343,7 @@ static bool cover_grows(struct cover *c)
 	return c->places > before;
 }
 
-/* A batch that was taken ends: well, or because a wait gave up. */
+/* A batch that was accepted ends: well, or because a wait gave up. */
 static void wait_end(struct fuzz *f)
 {
 	int ret = syncobj_wait(&f->gpu, f->syncobj, 0, WAIT_SECONDS);
@@ -381,7 +382,7 @@ static void drop_handle(struct fuzz *f, uint32_t handle)
 			f->handles[i] = 0;
 }
 
-/* Takes the place of another, which is forgotten: there may be so many only. */
+/* Replaces another handle, which is forgotten: their number is limited. */
 static void keep_handle(struct fuzz *f, uint32_t handle)
 {
 	uint32_t *place = &f->handles[below(f, MAX_HANDLES)];
@@ -391,7 +392,7 @@ static void keep_handle(struct fuzz *f, uint32_t handle)
 	*place = handle;
 }
 
-/* A command's result is how the batch ended, too: -ETIME if a wait gave up. */
+/* A command also returns how the batch ended: -ETIME if a wait gave up. */
 static int call_by_uring(struct fuzz *f, struct drm_amdgpu_sdma_batch *args)
 {
 	int ret = run_by(&f->ring, &f->gpu, args);
@@ -486,7 +487,7 @@ static void test_faults(struct fuzz *f)
 				 "no batch made the GPU fault\n");
 }
 
-/* A copy that must work, on each engine behind all that was taken there. */
+/* A copy that must work, on each engine, after all that was accepted there. */
 static int sane(struct fuzz *f)
 {
 	uint32_t engine;
@@ -579,7 +580,7 @@ int main(void)
 	ksft_test_result(!ret, "the GPU goes on (%d)\n", ret);
 	test_faults(&f);
 	ksft_test_result(intact(&f), "memory to read did not change\n");
-	/* else it tests one of both only */
+	/* otherwise only one of both would be tested */
 	ksft_test_result(f.taken > f.calls / 20 && f.taken < f.calls * 19 / 20,
 			 "some were taken, some not\n");
 	ksft_test_result(f.kinds[PREPARE].taken && f.kinds[RUN].taken &&

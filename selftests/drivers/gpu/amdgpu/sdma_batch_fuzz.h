@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The memory that random SDMA batches name, and what becomes of it between two
- * of them: buffers, user pointers, memory of the compute driver, SVM memory.
+ * The memory that random SDMA batches name, and how it changes between two of
+ * them: buffers, user pointers, memory of the compute driver, SVM memory.
  */
 #ifndef _SELFTEST_SDMA_BATCH_FUZZ_H
 #define _SELFTEST_SDMA_BATCH_FUZZ_H
@@ -12,13 +12,13 @@
 
 #define VA		(1024 * MIB)
 #define SIZE		(4 * MIB)
-/* Behind it, a user pointer, whose pages change now and then. */
+/* After it, a user pointer, whose pages change now and then. */
 #define USER_SIZE	MIB
 /* Mapped for reading only; its memory must not change. */
 #define GUARD_VA	(VA + 16 * MIB)
 #define GUARD_SIZE	MIB
 /*
- * Where the compute driver has this GPU, what it has allocated, one behind the
+ * If the compute driver has this GPU: what it has allocated, one after the
  * other, and SVM memory.
  */
 #define KFD_VA		(VA + 32 * MIB)
@@ -48,7 +48,7 @@ static inline uint32_t random_below(uint64_t *state, uint32_t n)
 	return random_number(state) % n;
 }
 
-/* From there on, 64 KiB are of the same kind of memory. */
+/* At least 64 KiB of addresses of this memory follow without a gap. */
 static inline uint64_t memory_address(const struct memory *m, uint64_t *state)
 {
 	uint64_t va = VA + random_below(state, SIZE + USER_SIZE - 64 * KIB);
@@ -94,7 +94,7 @@ static inline void change_user(uint8_t *user, size_t size, uint64_t *state)
 	}
 }
 
-/* Another mapping at the same place, or other pages behind it. */
+/* Map one again at the same place, or change the pages of the user pointer. */
 static inline void change_kfd(struct memory *m, uint64_t *state)
 {
 	uint64_t handle = m->in_kfd[random_below(state, KFD_BUFFERS)];
@@ -107,7 +107,7 @@ static inline void change_kfd(struct memory *m, uint64_t *state)
 	}
 }
 
-/* The same, and other places. What is not registered is not used any more. */
+/* Likewise, with moves elsewhere. Unregistered memory is no longer used. */
 static inline void change_svm(struct memory *m, uint64_t *state)
 {
 	const size_t part = SVM_SIZE / 16;
@@ -137,7 +137,7 @@ static inline void change_svm(struct memory *m, uint64_t *state)
 	}
 }
 
-/* Each of the kinds at times. */
+/* Change each kind of memory now and then. */
 static inline void memory_change(struct memory *m, uint64_t *state)
 {
 	if (!random_below(state, 100))
@@ -148,7 +148,7 @@ static inline void memory_change(struct memory *m, uint64_t *state)
 		change_svm(m, state);
 }
 
-/* Of a user pointer, @offset is the address of the memory. */
+/* For a user pointer, @offset is the address of the memory. */
 static inline int kfd_new(struct memory *m, unsigned int i, uint32_t flags,
 			  uint64_t offset)
 {
@@ -182,8 +182,8 @@ static inline int open_kfd(struct memory *m, struct gpu *gpu)
 }
 
 /*
- * Without retry faults: with them all memory of this process would be SVM memory,
- * and calls write anywhere.
+ * Without retry faults: with them all memory of this process would be SVM
+ * memory, and calls would write anywhere.
  */
 static inline int open_svm(struct memory *m, struct gpu *gpu)
 {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What the driver tells of SDMA batches, against what was submitted: the fdinfo
- * of each file, the histograms of the device in debugfs, and traces. And what the
- * device gets to do for a batch, if it is one that tells.
+ * What the driver reports about SDMA batches, compared with what was submitted:
+ * the fdinfo of each file, the histograms of the device in debugfs, and traces.
+ * And the work of the device for a batch, if the device reports it.
  */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -43,7 +43,7 @@ struct fdinfo {
 	unsigned long long dma_ns;
 };
 
-/* The number behind @name, if the line begins so. */
+/* The number after @name, if the line begins with that. */
 static void read_number(const char *line, const char *name,
 			unsigned long long *value)
 {
@@ -169,8 +169,8 @@ static int fill(struct gpu *gpu, uint32_t n, uint64_t size, uint32_t placement)
 }
 
 /*
- * A batch is accounted for by the fence's first callback, which may be a moment
- * after others see it signaled.
+ * A batch is accounted for by the fence's first callback, which may run a
+ * moment after others see the fence signaled.
  */
 static bool settles(int fd, unsigned long long batches, struct fdinfo *info)
 {
@@ -190,7 +190,7 @@ TEST_F(stats, fdinfo)
 	unsigned long long start;
 	uint32_t i;
 
-	/* The file has no batches yet, and says nothing about them. */
+	/* The file has had no batches yet, and says nothing about them. */
 	ASSERT_EQ(0, read_fdinfo(self->gpu.fd, &before));
 	EXPECT_EQ(0, before.batches);
 	start = now();
@@ -199,7 +199,7 @@ TEST_F(stats, fdinfo)
 				  AMDGPU_SDMA_PLACE_ONE_ENGINE));
 	ASSERT_TRUE(settles(self->gpu.fd, 5, &after));
 	EXPECT_EQ(4096 * (1 + 4 + 9 + 16 + 25), after.bytes);
-	/* one at a time: no more than went by */
+	/* one at a time: no more than the time that has passed */
 	EXPECT_LT(0, after.dma_ns);
 	EXPECT_LE(after.dma_ns, now() - start);
 }
@@ -222,7 +222,7 @@ static void *read_on(void *arg)
 	return NULL;
 }
 
-/* Who looks while batches end sees each with its bytes, or not at all. */
+/* A reader sees each batch that ends with its bytes, or not at all. */
 TEST_F_TIMEOUT(stats, of_one_moment, 200)
 {
 	struct reading r = { .fd = self->gpu.fd, .size = 4096 };
@@ -239,7 +239,7 @@ TEST_F_TIMEOUT(stats, of_one_moment, 200)
 	EXPECT_EQ(0, r.torn);
 }
 
-/* Each engine's time counts, so it may be more than went by. */
+/* Each engine's time counts, so the sum may exceed the time that has passed. */
 TEST_F(stats, fan_out)
 {
 	unsigned int engines = __builtin_popcount(self->gpu.info.engine_mask);
@@ -257,7 +257,7 @@ TEST_F(stats, fan_out)
 	EXPECT_LE(after.dma_ns - before.dma_ns, (now() - start) * engines);
 }
 
-/* Each destination of a broadcast, both sides of a swap. */
+/* Each destination of a broadcast counts, and both sides of a swap. */
 TEST_F(stats, bytes)
 {
 	struct drm_amdgpu_sdma_desc d[] = {
@@ -277,7 +277,7 @@ TEST_F(stats, bytes)
 	EXPECT_EQ(2 * 1000 + swap + 7, info.bytes);
 }
 
-/* What one file does another one's fdinfo does not show. */
+/* The fdinfo of a file does not show what another file does. */
 TEST_F(stats, files)
 {
 	struct fdinfo info;
@@ -292,7 +292,7 @@ TEST_F(stats, files)
 	close(other.fd);
 }
 
-/* Nobody else submits batches to this device meanwhile. */
+/* No other process may submit batches to this device meanwhile. */
 TEST_F(stats, debugfs)
 {
 	static const struct {
@@ -331,7 +331,7 @@ struct device_counts {
 	long interrupts;
 };
 
-/* Once it has come to rest: the end of another test's file makes work too. */
+/* Once the device is idle: closing the file of another test makes work, too. */
 static struct device_counts device_counts(int port)
 {
 	struct device_counts last, now = { -1, -1 };
@@ -359,7 +359,7 @@ TEST_F(stats, doorbells)
 
 	if (port < 0)
 		SKIP(return, "for an emulated GPU only");
-	/* page tables */
+	/* set up page tables first */
 	ASSERT_EQ(0, fill(&self->gpu, 32, 128 * KIB,
 			  AMDGPU_SDMA_PLACE_FAN_OUT));
 	for (i = 0; i < 4; i++) {
@@ -386,7 +386,7 @@ static const char * const events[] = {
 	"amdgpu/amdgpu_sdma_batch_done",
 };
 
-/* A batch, by its fence, in a trace. */
+/* A batch in a trace, identified by its fence. */
 struct traced {
 	unsigned long long context;
 	unsigned long long seqno;
@@ -394,7 +394,7 @@ struct traced {
 	unsigned int placed;
 	unsigned int shares;
 	int error;
-	/* how often, and how many lines into the trace the last time */
+	/* how often each event came, and at which line of the trace last */
 	int times[EVENTS];
 	int line[EVENTS];
 };
@@ -465,7 +465,7 @@ static int read_trace(const char *dir, struct traced *all, int max)
 	return num;
 }
 
-/* The last event of the last batch may come after its fence is seen. */
+/* The last event of the last batch may come after its fence has signaled. */
 static int read_settled(const char *dir, struct traced *all, int num, int max)
 {
 	int i, n = 0;
@@ -479,7 +479,7 @@ static int read_settled(const char *dir, struct traced *all, int num, int max)
 	return n;
 }
 
-/* As fill(), by a handle. */
+/* Like fill(), but by a handle. */
 static int fill_prepared(struct gpu *gpu, uint32_t runs)
 {
 	struct drm_amdgpu_sdma_desc d[16];
@@ -505,7 +505,7 @@ static int wait_for_nothing(struct gpu *gpu)
 	return batch_run(gpu, &batch);
 }
 
-/* Every batch is submitted, runs and ends in a trace, once and in this order. */
+/* In a trace each batch is submitted, runs and ends, once and in this order. */
 TEST_F(stats, trace)
 {
 	enum { ONE = AMDGPU_SDMA_PLACE_ONE_ENGINE,

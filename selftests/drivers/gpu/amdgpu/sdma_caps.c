@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * How much of SDMA batches a file may have on its way: at each cap a call waits,
- * a signal ends that, and AMDGPU_SDMA_BATCH_NONBLOCK says -EAGAIN instead.
+ * How many SDMA batches, and of what size, a file may have pending: at each cap
+ * a call waits, a signal ends the wait, and with AMDGPU_SDMA_BATCH_NONBLOCK the
+ * call returns -EAGAIN instead.
  */
 #include <pthread.h>
 #include <signal.h>
@@ -13,7 +14,7 @@
 #define SIZE		(4 * MIB)
 #define LARGE_VA	0x100000000UL
 #define LARGE		(64 * MIB)
-/* Of a file: batches, and bytes of their packets. */
+/* Caps of a file: batches, and bytes of their packets. */
 #define MAX_BATCHES	1024
 #define MAX_PACKETS	(64 * MIB)
 
@@ -84,7 +85,7 @@ static int caller_start(struct caller *c, struct gpu *gpu,
 }
 
 /*
- * The cap is reached. What is refused says so and nothing else, a call that may
+ * The cap is reached. A call that is refused reports only that; a call that may
  * wait does, and goes on when the others have ended. Batches end with @end.
  */
 static void check_full(struct __test_metadata *_metadata,
@@ -139,7 +140,7 @@ TEST_F_TIMEOUT(caps, runs, 200)
 	EXPECT_EQ(MAX_BATCHES + 4, count(self));
 }
 
-/* A large fill, of which a few are as much as there may be. */
+/* A large fill, a few of which are as much as allowed. */
 static int make_large(struct _test_data_caps *self, struct buffer *b,
 		      struct drm_amdgpu_sdma_desc *d, unsigned int parts)
 {
@@ -152,7 +153,7 @@ static int make_large(struct _test_data_caps *self, struct buffer *b,
 					  (most + LARGE - 1) / LARGE * LARGE);
 }
 
-/* Parts of max_queued_bytes that a batch may have. */
+/* Into how many batches of allowed size max_queued_bytes is split. */
 static unsigned int parts_of(const struct gpu *gpu)
 {
 	unsigned int parts = 4;
@@ -173,15 +174,15 @@ TEST_F_TIMEOUT(caps, bytes, 200)
 	batch = batch_of(&self->gpu, &d, 1);
 	batch.engine_mask = self->engine;
 	EXPECT_EQ(parts, hold_many(&self->gpu, &self->hold, &batch));
-	/* what moves less may find room */
+	/* a batch that moves less may find room */
 	check_full(_metadata, self, &batch, 0);
 }
 
-/* The time of waits counts as bytes do, for the file that has them. */
+/* The time of waits counts as bytes do, for the file that submits them. */
 TEST_F(caps, time_of_waits)
 {
 	struct drm_amdgpu_sdma_desc d = wait_ge(VA, 0, wait_ns(&self->gpu, 900));
-	/* at 4 GB/s; what is added for intervals makes them fewer */
+	/* at 4 GB/s; the time added for poll intervals makes them fewer */
 	const int most = self->gpu.info.max_queued_bytes / 4 / d.timeout_ns + 1;
 	struct drm_amdgpu_sdma_batch batch = batch_of(&self->gpu, &d, 1);
 	struct buffer theirs;
@@ -207,7 +208,7 @@ TEST_F(caps, time_of_waits)
 	check_full(_metadata, self, &batch, 0);
 }
 
-/* Each engine for itself, and each file. */
+/* The cap applies to each engine and to each file. */
 TEST_F(caps, bytes_of_others)
 {
 	const unsigned int parts = parts_of(&self->gpu);
@@ -238,7 +239,7 @@ TEST_F(caps, bytes_of_others)
 	hold_release(&self->hold);
 }
 
-/* A share of a fan-out is what its engine has to do. */
+/* Each engine is charged with its share of a fan-out. */
 TEST_F(caps, bytes_of_fan_out)
 {
 	const uint32_t engines = self->gpu.info.engine_mask;
@@ -266,8 +267,8 @@ TEST_F(caps, bytes_of_fan_out)
 }
 
 /*
- * Packets of all batches together, on all engines in turn: on one, so many would
- * be more work than it may have before it. A wait that gives up skips them.
+ * Packets of all batches together, on three engines in turn: on one, so many
+ * would be more work than it may have queued. A wait that gives up skips them.
  */
 TEST_F_TIMEOUT(caps, packets, 200)
 {
@@ -292,7 +293,7 @@ TEST_F_TIMEOUT(caps, packets, 200)
 		ASSERT_TRUE(!full || full == -EAGAIN);
 	}
 	TH_LOG("%u batches", --most);
-	/* a copy alone is 28 bytes, and a batch takes 16 MiB at the most */
+	/* a copy alone is 28 bytes, and a batch takes at most 16 MiB */
 	EXPECT_LE(4, most);
 	EXPECT_GE(MAX_PACKETS / (n * 28), most);
 	batch = batch_of(&self->gpu, d, n);
@@ -302,7 +303,7 @@ TEST_F_TIMEOUT(caps, packets, 200)
 
 #define CONTEXTS	24
 
-/* A batch of each of some contexts waits: the VM's reservation has all fences. */
+/* One batch waits per context: the VM's reservation has all their fences. */
 static int hold_contexts(struct _test_data_caps *self, struct hold *hold)
 {
 	struct drm_amdgpu_sdma_batch batch;
@@ -320,7 +321,7 @@ static int hold_contexts(struct _test_data_caps *self, struct hold *hold)
 }
 
 /*
- * Memory for packets that is idle but too small is given back for larger batches,
+ * Memory for packets that is idle but too small is freed for larger batches,
  * without waiting.
  */
 TEST_F_TIMEOUT(caps, packets_of_other_sizes, 200)
@@ -335,7 +336,7 @@ TEST_F_TIMEOUT(caps, packets_of_other_sizes, 200)
 	uint32_t i, j, h;
 
 	ASSERT_NE(NULL, d);
-	/* all that the file may have is in small pieces */
+	/* all packet memory that the file may have is in small pieces */
 	ASSERT_EQ(MAX_PACKETS / MAX_BATCHES, 64 * KIB);
 	ASSERT_EQ(MAX_BATCHES,
 		  hold_many(&self->gpu, &self->hold, &self->batch));
@@ -358,7 +359,7 @@ TEST_F_TIMEOUT(caps, packets_of_other_sizes, 200)
 		ASSERT_EQ(0, batch_run(&self->gpu, &batch));
 		for (j = 0; j < sizes[i]; j++)
 			ASSERT_EQ(i + 1, to[2 * j]);
-		/* it is kept for these: no other will do */
+		/* prepared batches keep it, and need one of this very size */
 		ASSERT_EQ(0, prepare(&self->gpu, d, sizes[i], &h));
 		*from = i + 11;
 		ASSERT_EQ(0, run_prepared(&self->gpu, h));
@@ -368,7 +369,7 @@ TEST_F_TIMEOUT(caps, packets_of_other_sizes, 200)
 	free(d);
 }
 
-/* Memory for packets that is idle goes, whatever was submitted before it. */
+/* Idle memory for packets is freed, whatever was submitted before it. */
 TEST_F_TIMEOUT(caps, packets_behind_one_that_waits, 200)
 {
 	struct drm_amdgpu_sdma_desc *d = calloc(4096, sizeof(*d));
@@ -381,7 +382,7 @@ TEST_F_TIMEOUT(caps, packets_behind_one_that_waits, 200)
 	ASSERT_EQ(0, gpu_context(&self->gpu, &batch.ctx_id));
 	hold_batch(&self->hold, &batch);
 	ASSERT_EQ(0, batch_submit(&self->gpu, &batch));
-	/* all else that the file may have is in small pieces */
+	/* all other packet memory of the file is in small pieces */
 	ASSERT_EQ(0, hold_open(&self->gpu, &others));
 	ASSERT_EQ(MAX_BATCHES - 1,
 		  hold_many(&self->gpu, &others, &self->batch));
@@ -405,8 +406,8 @@ TEST_F_TIMEOUT(caps, packets_behind_one_that_waits, 200)
 }
 
 /*
- * Somebody waits for the first batch's memory, and uses it as it is: to unmap it
- * would take until all the others have ended.
+ * A caller waits for the first batch's memory, and uses it as it is: unmapping
+ * it would take until all the others have ended.
  */
 TEST_F_TIMEOUT(caps, packets_are_used_again, 200)
 {
@@ -436,7 +437,7 @@ TEST_F_TIMEOUT(caps, packets_are_used_again, 200)
 	hold_release(&self->hold);
 }
 
-/* What the same mappings show costs no lookups, also where bytes are counted. */
+/* Addresses in the same mappings cost no lookups, even if bytes are counted. */
 TEST_F(caps, lookups)
 {
 	const uint32_t n = 65536, most = self->gpu.info.max_broadcast;
@@ -458,7 +459,7 @@ static void on_signal(int sig)
 {
 }
 
-/* A call that waits is ended by a signal, or made again: as the handler wants. */
+/* A signal ends a call that waits, or restarts it, as its handler wants. */
 TEST_F(caps, signals)
 {
 	struct sigaction action = { .sa_handler = on_signal };
@@ -484,7 +485,7 @@ TEST_F(caps, signals)
 	EXPECT_EQ(MAX_BATCHES + 2, count(self));
 }
 
-/* What fails has taken nothing: room, handles or time. */
+/* A call that fails has used up nothing: room, handles or time. */
 TEST_F_TIMEOUT(caps, failed, 200)
 {
 	struct drm_amdgpu_sdma_desc d[] = {
@@ -506,7 +507,7 @@ TEST_F_TIMEOUT(caps, failed, 200)
 	EXPECT_EQ(0, batch_run(&self->gpu, &self->batch));
 }
 
-/* Short waits have no cap of their own: many are taken, whatever they wait for. */
+/* Short waits have no cap of their own: many are taken, whatever they await. */
 TEST_F(caps, waits_never_block)
 {
 	struct drm_amdgpu_sdma_desc d[] = {
@@ -523,7 +524,7 @@ TEST_F(caps, waits_never_block)
 	__atomic_store_n((uint32_t *)(self->buffer.cpu + 64), 1,
 			 __ATOMIC_RELEASE);
 	ASSERT_EQ(0, batch_run(&self->gpu, &batch));
-	/* those of them that had not given up */
+	/* the batches whose wait had not given up */
 	EXPECT_LE(1, count(self));
 	hold_release(&self->hold);
 }

@@ -46,7 +46,7 @@ FIXTURE_TEARDOWN(cgroup)
 	cgroup_leave();
 }
 
-/* Since it was written to, through this file. */
+/* The peak since this file was written to. */
 static long read_peak(int fd)
 {
 	char text[32] = "";
@@ -54,13 +54,13 @@ static long read_peak(int fd)
 	return pread(fd, text, sizeof(text) - 1, 0) < 0 ? -errno : atol(text);
 }
 
-/* What a call has while it lasts: the copy of the descriptors at least. */
+/* The memory of a call while it lasts: at least the copy of the descriptors. */
 TEST_F_TIMEOUT(cgroup, call, 120)
 {
 	long before;
 	int peak;
 
-	/* what the file gets with its first batch */
+	/* allocates what the file keeps from its first batch on */
 	ASSERT_EQ(0, batch_run(&self->gpu, &self->batch));
 	peak = open(CGROUP "memory.peak", O_RDWR | O_CLOEXEC);
 	ASSERT_LE(0, peak);
@@ -76,7 +76,7 @@ TEST_F_TIMEOUT(cgroup, call, 120)
 #define MAPPINGS	1024
 #define MANY_VA		(2048 * MIB)
 
-/* What stays: prepared batches know all mappings that they use. */
+/* Memory that stays: prepared batches record all mappings that they use. */
 TEST_F_TIMEOUT(cgroup, prepared, 120)
 {
 	struct buffer page;
@@ -93,7 +93,7 @@ TEST_F_TIMEOUT(cgroup, prepared, 120)
 	before = cgroup_charged();
 	for (i = 0; i < PREPARED; i++)
 		ASSERT_EQ(0, prepare(&self->gpu, self->d, MAPPINGS, &handle));
-	/* a start and an id each */
+	/* a start and an id for each mapping */
 	EXPECT_LE(before + PREPARED * MAPPINGS * 16, cgroup_charged());
 }
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * SDMA batches and what others do with the same buffer by implicit
- * synchronization: AMDGPU_CS and batches of another file, in both directions.
+ * Implicit synchronization of SDMA batches with other users of the same buffer:
+ * AMDGPU_CS and batches of another file, in both directions.
  *
- * One of the two is held back by a fence: what must wait for it has not ended,
- * what need not has.
+ * One of the two is held back by a fence: a job that must wait for it has not
+ * ended, a job that need not wait has.
  */
 #include "../../../kselftest_harness.h"
 #include "sdma_cs.h"
@@ -13,7 +13,7 @@
 #define IB_VA		(600 * MIB)
 #define SHARED_SIZE	MIB
 
-/* A file of its own, with a buffer that both have. */
+/* One of two files, with a buffer that both share. */
 struct side {
 	struct gpu gpu;
 	struct buffer shared, ib;
@@ -23,7 +23,7 @@ struct side {
 FIXTURE(sync)
 {
 	struct side a, b;
-	struct hold hold;	/* of a */
+	struct hold hold;	/* for jobs of a */
 };
 
 FIXTURE_VARIANT(sync)
@@ -88,7 +88,7 @@ static int side_map(struct side *s)
 	return ret ? ret : syncobj_new(&s->gpu, &s->done);
 }
 
-/* AMDGPU_CS: fill the begin of the shared buffer, once @hold lets it. */
+/* AMDGPU_CS: fill the beginning of the shared buffer once @hold lets it. */
 static int cs_fill(struct side *s, uint32_t value, struct hold *hold,
 		   uint64_t *handle)
 {
@@ -101,7 +101,7 @@ static int cs_fill(struct side *s, uint32_t value, struct hold *hold,
 	return cs_submit(&s->gpu, s->list, IB_VA, sizeof(packet), hold, handle);
 }
 
-/* A batch that does this, once @hold lets it. */
+/* Submit a batch of @d, which runs once @hold lets it. */
 static int submit(struct side *s, const struct drm_amdgpu_sdma_desc *d,
 		  uint32_t n, struct hold *hold)
 {
@@ -112,7 +112,7 @@ static int submit(struct side *s, const struct drm_amdgpu_sdma_desc *d,
 	return batch_submit_to(&s->gpu, &batch, s->done, 0);
 }
 
-/* The begin of the shared buffer is copied, or written. */
+/* Copy the beginning of the shared buffer, or write to it. */
 static int submit_copy(struct side *s, struct hold *hold)
 {
 	const struct drm_amdgpu_sdma_desc d =
@@ -155,7 +155,7 @@ FIXTURE_TEARDOWN(sync)
 		close(self->b.gpu.fd);
 }
 
-/* Long enough for what need not wait. */
+/* Long enough for a job that need not wait. */
 #define A_WHILE		0.5
 
 static int ended(struct side *s, double seconds)
@@ -163,7 +163,7 @@ static int ended(struct side *s, double seconds)
 	return syncobj_wait(&s->gpu, s->done, 0, seconds);
 }
 
-/* A batch reads what somebody's AMDGPU_CS writes. */
+/* A batch reads what an AMDGPU_CS of another file writes. */
 TEST_F(sync, batch_behind_cs)
 {
 	uint64_t handle;
@@ -179,7 +179,7 @@ TEST_F(sync, batch_behind_cs)
 		  word(self->b.ib.cpu + 512 * KIB));
 }
 
-/* Somebody's AMDGPU_CS overwrites what a batch writes, or reads. */
+/* An AMDGPU_CS of another file overwrites what a batch writes or reads. */
 static void cs_behind(struct __test_metadata *_metadata,
 		      struct _test_data_sync *self, bool waits, bool reads)
 {
@@ -212,7 +212,7 @@ TEST_F(sync, cs_behind_reading_batch)
 	cs_behind(_metadata, self, variant->waits, true);
 }
 
-/* A batch of the one file is held, and writes @want; the other's copies that. */
+/* A held batch of one file writes @want; one of the other file copies that. */
 static void copy_behind(struct __test_metadata *_metadata,
 			struct _test_data_sync *self, bool waits, uint32_t want)
 {
@@ -232,7 +232,7 @@ TEST_F(sync, batch_behind_batch)
 	copy_behind(_metadata, self, variant->waits, 0x44444444);
 }
 
-/* What one descriptor of a batch reads and another writes is written. */
+/* Memory that one descriptor reads and another one writes counts as written. */
 TEST_F(sync, read_and_written)
 {
 	const struct drm_amdgpu_sdma_desc d[] = {
@@ -244,7 +244,7 @@ TEST_F(sync, read_and_written)
 	copy_behind(_metadata, self, variant->waits, 0x66666666);
 }
 
-/* So does a run of a prepared batch, and what comes behind one. */
+/* A run of a prepared batch waits, too. */
 TEST_F(sync, runs)
 {
 	const struct drm_amdgpu_sdma_desc d = copy_desc(SHARED_VA,

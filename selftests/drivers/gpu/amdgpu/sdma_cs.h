@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Jobs of AMDGPU_CS on an SDMA ring beside batches. They may be held as batches are.
+ * AMDGPU_CS jobs on an SDMA ring beside batches. They can be held back, too.
  */
 #ifndef _SELFTEST_SDMA_CS_H
 #define _SELFTEST_SDMA_CS_H
@@ -9,7 +9,7 @@
 
 #define CS_MAX_BUFFERS	4
 
-/* What a job uses, but for SVM memory. */
+/* The buffers that a job uses; SVM memory is not listed. */
 static inline int cs_list(struct gpu *gpu, struct buffer *const *buffers,
 			  unsigned int n, uint32_t *list)
 {
@@ -32,7 +32,7 @@ static inline int cs_list(struct gpu *gpu, struct buffer *const *buffers,
 	return ret;
 }
 
-/* Run the packets at @va, once @hold lets them, if it is not NULL. */
+/* Run the packets at @va, once @hold lets them if that is not NULL. */
 static inline int cs_submit(struct gpu *gpu, uint32_t list, uint64_t va,
 			    uint32_t bytes, struct hold *hold, uint64_t *handle)
 {

@@ -120,7 +120,7 @@ recorded(struct drm_amdgpu_sdma_desc d, uint64_t record)
 	return d;
 }
 
-/* The descriptor, behind all before it. */
+/* The descriptor, ordered after all before it. */
 static inline struct drm_amdgpu_sdma_desc behind(struct drm_amdgpu_sdma_desc d)
 {
 	d.flags |= AMDGPU_SDMA_DESC_BARRIER;

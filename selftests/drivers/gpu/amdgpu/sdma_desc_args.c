@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What of a descriptor of an SDMA batch is refused, whatever memory it names:
- * one test for each reason.
+ * Descriptors of an SDMA batch that are refused, whatever memory they name: one
+ * test for each reason.
  */
 #include "sdma_args.h"
 
@@ -246,7 +246,7 @@ TEST_F(args, desc_wait_together)
 			    self->d[0] = *d);
 }
 
-/* As long as it may be. */
+/* As long as a wait may be. */
 TEST_F(args, desc_wait_longest)
 {
 	wait_of(&self->d[1]);

@@ -12,7 +12,7 @@
 struct evict {
 	struct gpu gpu;
 	struct buffer b[EVICT_MOST];
-	unsigned int num, old;	/* those of evict_open() have data */
+	unsigned int num, old;	/* the first @old, of evict_open(), have data */
 };
 
 static inline int evict_add(struct evict *e)
@@ -23,7 +23,7 @@ static inline int evict_add(struct evict *e)
 	return ret ? ret : buffer_cpu(&e->gpu, b);
 }
 
-/* Video memory is full; -E2BIG if there is too much of it. */
+/* Fill video memory; -E2BIG if there is too much of it. */
 static inline int evict_open(struct evict *e)
 {
 	int i, ret;
@@ -37,7 +37,7 @@ static inline int evict_open(struct evict *e)
 		return -E2BIG;
 	while (i-- && !ret)
 		ret = evict_add(e);
-	/* they have been cleared, and what had to leave has left */
+	/* touch all: buffers are cleared then, and evictions have ended */
 	for (i = 0; i < (int)e->num && !ret; i++)
 		*(volatile uint8_t *)e->b[i].cpu = i;
 	e->old = e->num;
@@ -45,8 +45,8 @@ static inline int evict_open(struct evict *e)
 }
 
 /*
- * One more buffer drives out others. Returns when they have been moved, not when
- * the new one has been cleared: how many, or a negative errno.
+ * One more buffer evicts others. Returns how many, or a negative errno, when
+ * they have been moved; the new one may not have been cleared by then.
  */
 static inline int evict_once(struct evict *e)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Batches that are on their way for as long as a test wants: a fence of sw_sync
+ * Batches that stay pending for as long as a test wants: a fence of sw_sync
  * holds them back, and no engine is busy meanwhile.
  */
 #ifndef _SELFTEST_SDMA_HOLD_H
@@ -27,7 +27,7 @@ struct hold {
 	struct drm_amdgpu_sdma_fence in;
 };
 
-/* Batches of this file are held by a timeline that there is. */
+/* An existing timeline holds back batches of this file. */
 static inline int hold_open_on(struct gpu *gpu, struct hold *h, int timeline)
 {
 	struct sw_sync_fence fence = { .value = 1, .name = "sdma_hold" };
@@ -49,7 +49,7 @@ static inline int hold_open_on(struct gpu *gpu, struct hold *h, int timeline)
 	return ret;
 }
 
-/* 0, or a negative errno where there is no sw_sync. */
+/* 0, or a negative errno if there is no sw_sync. */
 static inline int hold_open(struct gpu *gpu, struct hold *h)
 {
 	int timeline = open(SW_SYNC, O_RDWR | O_CLOEXEC);
@@ -64,7 +64,7 @@ static inline void hold_batch(struct hold *h,
 	batch->num_in_fences = 1;
 }
 
-/* What was held goes. */
+/* Let everything that was held back run. */
 static inline void hold_release(struct hold *h)
 {
 	__u32 one = 1;
@@ -74,7 +74,7 @@ static inline void hold_release(struct hold *h)
 }
 
 /*
- * Batches like this one until the file may have no more on their way. Returns
+ * Submit batches like this one until the file may have no more pending. Returns
  * how many there are, or a negative errno.
  */
 static inline int hold_many(struct gpu *gpu, struct hold *h,
@@ -94,7 +94,7 @@ static inline int hold_many(struct gpu *gpu, struct hold *h,
 	return ret == -EAGAIN ? n : ret ? ret : -ERANGE;
 }
 
-/* A call that is to answer at once, by a thread in case that it waits. */
+/* A call that must return at once, made by a thread in case it waits. */
 struct answer {
 	pthread_t thread;
 	struct gpu *gpu;
@@ -120,8 +120,8 @@ static inline bool answered(struct answer *a)
 }
 
 /*
- * Returns what the call does. If it waits for what is held that is let go, and
- * -ETIMEDOUT is the result.
+ * Returns what the call returns. If the call waits for what is held back, that
+ * is released, and the result is -ETIMEDOUT.
  */
 static inline int answer_now(struct gpu *gpu, struct hold *h,
 			     struct drm_amdgpu_sdma_batch *batch)
@@ -143,7 +143,7 @@ static inline int answer_now(struct gpu *gpu, struct hold *h,
 	return ret ? ret : a.ret;
 }
 
-/* One buffer shown again and again costs no memory. */
+/* Mapping one buffer again and again costs no memory. */
 static inline int map_repeatedly(struct gpu *gpu, struct buffer *b, uint64_t va,
 				 uint64_t size)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * SDMA batches on the memory of the compute driver: its buffers are mapped in
- * the VM of the file that it was given, and batches of that file reach them.
+ * the VM of the file that was given to it, and batches of that file reach them.
  */
 #include <linux/dma-buf.h>
 #include <signal.h>
@@ -16,7 +16,7 @@
 
 #define SIZE		(4 * MIB)
 
-/* A buffer of the compute driver: the CPU and the GPU have it at one address. */
+/* A buffer of the compute driver: the CPU and the GPU map it at one address. */
 struct kfd_buffer {
 	uint64_t handle;
 	uint8_t *at;
@@ -90,7 +90,7 @@ static struct drm_amdgpu_sdma_desc out_and_back(struct _test_data_kfd *self,
 	return back ? copy_desc(d.dst, d.src, SIZE) : d;
 }
 
-/* Else all tests of user pointers would be skipped. */
+/* Otherwise all tests of user pointers would be skipped. */
 TEST_F(kfd, features)
 {
 	EXPECT_TRUE(self->gpu.info.features & AMDGPU_SDMA_FEATURE_USERPTR);
@@ -114,7 +114,7 @@ TEST_F(kfd, copy)
 	EXPECT_EQ(0x5a, self->gtt.at[SIZE - 1]);
 }
 
-/* Others fill video memory; the process's memory leaves it, and comes back. */
+/* Others fill video memory; the process's memory is evicted and comes back. */
 TEST_F_TIMEOUT(kfd, evicted, 120)
 {
 	struct drm_amdgpu_sdma_desc d = out_and_back(self, false);
@@ -141,7 +141,7 @@ TEST_F_TIMEOUT(kfd, evicted, 120)
 	}
 }
 
-/* An unmapping waits for the batches that were submitted before. */
+/* Unmapping waits for the batches that were submitted before. */
 TEST_F(kfd, unmapped_meanwhile)
 {
 	const uint64_t flag = (uintptr_t)self->gtt.at + SIZE - 4096;
@@ -175,7 +175,7 @@ TEST_F(kfd, unmapped_meanwhile)
 	EXPECT_EQ(1, batch.error_index);
 }
 
-/* What two buffers, mapped in turn at one address, have there. */
+/* Two buffers, mapped in turn at one address: copies reach the right one. */
 TEST_F(kfd, mapped_again)
 {
 	struct drm_amdgpu_sdma_desc d;
@@ -242,7 +242,7 @@ static int copy_out(struct _test_data_kfd *self, int times)
 	return ret;
 }
 
-/* The CPU writes the page tables, and knows when TLBs may have what was in them. */
+/* The CPU writes the page tables, and knows when TLBs may be stale. */
 TEST_F(kfd, flushes_when_it_has_to)
 {
 	static const char * const grab[] = { "amdgpu/amdgpu_vm_grab_id" };
@@ -268,8 +268,8 @@ TEST_F(kfd, flushes_when_it_has_to)
 }
 
 /*
- * The CPU writes these page tables. What is unmapped is cleared behind the batches
- * that are on their way, and a call with NONBLOCK does not wait for them.
+ * The CPU writes these page tables. Unmapped entries are cleared after the
+ * pending batches, and a call with NONBLOCK does not wait for those.
  */
 TEST_F_TIMEOUT(kfd, nonblock, 120)
 {
@@ -310,7 +310,7 @@ static int to_system_memory(struct gpu *gpu, const struct buffer *b)
 	return gpu_ioctl(gpu, DRM_IOCTL_AMDGPU_GEM_OP, &arg);
 }
 
-/* Nor does it wait until a buffer has arrived. No engine moves it meanwhile. */
+/* Nor does it wait for the move of a buffer, while all engines hang. */
 TEST_F_TIMEOUT(kfd, nonblock_beside_a_move, 120)
 {
 	int port = emulator_open();
@@ -338,7 +338,7 @@ TEST_F_TIMEOUT(kfd, nonblock_beside_a_move, 120)
 	EXPECT_EQ(0, batch_run(&self->gpu, &batch));
 }
 
-/* The buffer has a fence of somebody else, as what is held back has. */
+/* Add a foreign fence to the buffer, the one that holds batches back. */
 static int fence_buffer(struct gpu *gpu, const struct buffer *b,
 			const struct hold *hold)
 {
@@ -355,7 +355,7 @@ static int fence_buffer(struct gpu *gpu, const struct buffer *b,
 	return ret;
 }
 
-/* The driver takes fences of others for moves. */
+/* The driver takes foreign fences for moves. */
 TEST_F_TIMEOUT(kfd, nonblock_beside_a_fence, 120)
 {
 	struct drm_amdgpu_sdma_batch batch;
@@ -401,7 +401,7 @@ TEST_F(kfd, stale)
 	EXPECT_EQ(-ESTALE, run_prepared(&self->gpu, handle));
 }
 
-/* Memory of another GPU, which the compute driver has mapped in both. */
+/* Memory of another GPU that the compute driver has mapped on both. */
 static int add_peer(struct _test_data_kfd *self, struct _test_data_kfd *other)
 {
 	int ret;
@@ -434,7 +434,7 @@ TEST_F(kfd, peer)
 	ASSERT_EQ(0, batch_run(&self->gpu, &batch));
 	EXPECT_EQ(SIZE, batch.peer_bytes);
 	EXPECT_EQ(0, memcmp(self->gtt.at, other.vram.at, SIZE));
-	/* and of the other one's own file */
+	/* and by the other GPU's own file */
 	memset(other.vram.at, 0x77, SIZE);
 	d = copy_desc((uintptr_t)other.vram.at, (uintptr_t)self->gtt.at, SIZE);
 	batch = batch_of(&other.gpu, &d, 1);
@@ -444,8 +444,8 @@ TEST_F(kfd, peer)
 }
 
 /*
- * The memory of a process in two GPUs leaves one of them, and its batches go on in
- * both: from the host to the first, and from there, by the second, to the second.
+ * Memory of a process is evicted from one of its two GPUs. Batches go on in
+ * both: the first GPU copies from the host, the second one from the first.
  */
 TEST_F_TIMEOUT(kfd, evicted_with_two, 120)
 {
@@ -467,7 +467,7 @@ TEST_F_TIMEOUT(kfd, evicted_with_two, 120)
 			SKIP(return, "too much video memory");
 		ASSERT_EQ(0, ret);
 		ASSERT_LE(0, evict_once(&e));
-		/* while the queues of the process are evicted, and afterwards */
+		/* while the process's queues are evicted, and afterwards */
 		for (i = 0; i < 8; i++) {
 			memset(self->gtt.at, round << 4 | i, SIZE);
 			batch = batch_of(&self->gpu, &d[0], 1);
@@ -481,7 +481,7 @@ TEST_F_TIMEOUT(kfd, evicted_with_two, 120)
 	close(other.gpu.fd);
 }
 
-/* A child has the file, and not the process of the compute driver. */
+/* A child has the file, but not the process of the compute driver. */
 TEST_F(kfd, fork)
 {
 	struct drm_amdgpu_sdma_desc d = out_and_back(self, false);
@@ -502,7 +502,7 @@ TEST_F(kfd, fork)
 	EXPECT_EQ(0, memcmp(self->gtt.at, self->vram.at, SIZE));
 }
 
-/* A process that is killed while its batches are on their way. */
+/* A process that is killed while its batches are pending. */
 TEST_F(kfd, killed)
 {
 	struct drm_amdgpu_sdma_desc d = out_and_back(self, false);
@@ -538,8 +538,8 @@ TEST_F(kfd, killed)
 }
 
 /*
- * The compute driver maps memory where a buffer was whose mapping the page tables
- * have not forgotten yet: what they forget later is not the new one.
+ * The compute driver maps memory where a buffer was whose entries are still in
+ * the page tables: clearing those later must not clear the new ones.
  */
 TEST_F(kfd, where_a_buffer_was)
 {

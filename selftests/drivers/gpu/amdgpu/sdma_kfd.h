@@ -9,7 +9,7 @@
 
 #include "sdma_desc.h"
 
-/* The process, as the compute driver has it, and one GPU of it. */
+/* The process, as the compute driver knows it, and one of its GPUs. */
 struct kfd {
 	int fd;
 	uint32_t id;
@@ -20,7 +20,7 @@ static inline int kfd_call(const struct kfd *kfd, unsigned long cmd, void *arg)
 	return ioctl(kfd->fd, cmd, arg) ? -errno : 0;
 }
 
-/* The VM of the file is that of the process in the compute driver too. */
+/* Make the VM of the file that of the process in the compute driver, too. */
 static inline int kfd_acquire(struct kfd *kfd, struct gpu *gpu)
 {
 	struct kfd_ioctl_acquire_vm_args arg = { .drm_fd = gpu->fd };
@@ -69,8 +69,8 @@ static inline int kfd_free_memory(struct kfd *kfd, uint64_t handle)
 }
 
 /*
- * Of a user pointer, @offset is the address of the memory; else a result, where
- * the file maps it for the CPU.
+ * For a user pointer, @offset is the address of the memory; otherwise it is a
+ * result, the offset at which the file maps the memory for the CPU.
  */
 static inline int kfd_alloc(struct kfd *kfd, uint64_t va, uint64_t size,
 			    uint32_t flags, uint64_t *offset, uint64_t *handle)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Processes that are killed at some moment.
+ * Processes that are killed at a random moment.
  */
 #ifndef _SELFTEST_SDMA_KILLED_H
 #define _SELFTEST_SDMA_KILLED_H
@@ -13,8 +13,8 @@
 #include "sdma_desc.h"
 
 /*
- * A child calls @fn, which does not return, and is killed in its course. 0 if
- * that ended it; -ECHILD if it had given up before.
+ * A child calls @fn, which does not return, and is killed meanwhile. Returns 0
+ * if that ended it; -ECHILD if it had given up before.
  */
 static inline int kill_sometime(void (*fn)(unsigned int arg), unsigned int arg,
 				unsigned int *seed)

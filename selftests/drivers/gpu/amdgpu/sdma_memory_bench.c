@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * sdma_memory_bench [rounds]: what a copy in a batch costs the process, by the
- * memory that it reads: instructions or nanoseconds a copy, see
- * kselftest_cost.h. All copies are of 4096 bytes, and write to video memory.
+ * kind of memory that it reads, in instructions or nanoseconds per copy (see
+ * kselftest_cost.h). Each copy moves 4096 bytes to video memory.
  *
  *	gem	a buffer in system memory
  *	userptr	memory of the process, as a user pointer
  *	svm	memory of the process, registered with the compute driver
- *	private	the same, in video memory
+ *	private	like svm, but in video memory
  *
- *	cold	a batch, right after the process had its memory protected and back:
- *		the driver has to look for the pages again
- *	batch	a batch on the same pages as the one before
+ *	cold	a batch after mprotect() to read-only and back: the driver has
+ *		to look up the pages again
+ *	batch	a batch on the same pages as the batch before
  *	prep	a run of a prepared batch
  *
- * The worker that maps SVM memory again after an invalidation is not the
- * process's, and not counted.
+ * The worker that maps SVM memory again after an invalidation does not run in
+ * the process, so its cost is not counted.
  *
- * Exits with 1 if a prepared batch of 64 copies costs more than 1.5 times as much
- * on SVM memory as on a buffer.
+ * Exits with 1 if a prepared batch of 64 copies costs more than 1.5 times as
+ * much on a user pointer or on SVM memory as on a buffer.
  */
 #include <sched.h>
 
@@ -113,7 +113,7 @@ static struct drm_amdgpu_sdma_batch batch_of_all(struct bench *b, uint32_t n)
 	return batch;
 }
 
-/* The time to submit; it has ended on return. */
+/* Times the submission; the batch has ended on return. */
 static void time_call(struct bench *b, struct cost *cost, int round,
 		      struct drm_amdgpu_sdma_batch *batch, uint32_t n)
 {
@@ -127,7 +127,7 @@ static void time_call(struct bench *b, struct cost *cost, int round,
 	check("end", syncobj_wait(&b->gpu, b->out, 0, WAIT_SECONDS));
 }
 
-/* The same pages as before, but the driver was told that they change. */
+/* The pages stay the same, but the driver is notified of a change. */
 static void make_cold(const struct source *from, uint32_t n)
 {
 	const size_t size = 2ul * n * PAGE;
@@ -171,13 +171,13 @@ static double measure_memory(struct bench *b, enum memory kind, uint32_t n)
 	int way;
 
 	for (way = COLD; way < WAYS; way++)
-		/* a buffer is never cold, and to protect private memory moves it */
+		/* a buffer is never cold; protecting private memory moves it */
 		if (way != COLD || kind == USERPTR || kind == SVM)
 			cost = measure(b, kind, way, n);
 	return cost;
 }
 
-/* Whether all are as cheap as they have to be. */
+/* Whether each kind of memory meets the goal. */
 static bool compare(const double *prepared)
 {
 	bool good = true;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The fixture of tests that compare what SDMA batches leave in memory with what
- * the CPU makes of the same descriptors.
+ * Fixture for tests that compare the memory that SDMA batches have written with
+ * what the CPU computes from the same descriptors.
  *
- * SEED=N in the environment takes other random data.
+ * SEED=N in the environment selects other random data.
  */
 #ifndef _SELFTEST_SDMA_MODEL_H
 #define _SELFTEST_SDMA_MODEL_H
@@ -18,10 +18,10 @@
 FIXTURE(sdma)
 {
 	struct gpu gpu;
-	/* The same at different addresses: system memory, video memory. */
+	/* Two buffers at different addresses: system memory, video memory. */
 	struct buffer system;
 	struct buffer vram;
-	/* What must be in them. */
+	/* Their expected contents. */
 	uint8_t *want_system;
 	uint8_t *want_vram;
 	unsigned int seed;
@@ -53,7 +53,7 @@ FIXTURE_TEARDOWN(sdma)
 		close(self->gpu.fd);
 }
 
-/* Where what must be at a GPU address is kept. */
+/* The expected contents at a GPU address. */
 static uint8_t *want(struct _test_data_sdma *self, uint64_t va)
 {
 	if (va >= VRAM_VA)
@@ -91,7 +91,7 @@ static void model_rect(uint8_t *dst, const uint8_t *src,
 		       d->size);
 }
 
-/* The oracle: one descriptor, on what must be in memory. */
+/* The oracle: applies one descriptor to the expected contents. */
 static void model(struct _test_data_sdma *self,
 		  const struct drm_amdgpu_sdma_desc *d)
 {
@@ -125,7 +125,7 @@ static void model(struct _test_data_sdma *self,
 	}
 }
 
-/* Offset of the first byte that is not as it must be, or -1. */
+/* Offset of the first byte that is not as expected, or -1. */
 static long differs(struct _test_data_sdma *self)
 {
 	long i;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Memory of the process that gets other pages in the course of many batches. What
- * was there before gets a pattern of its own: whoever reads or writes it still is
- * found out.
+ * Memory of the process that gets new pages while many batches run. The old
+ * pages get a pattern of their own, which reveals a batch that still reads or
+ * writes them.
  */
 #ifndef _SELFTEST_SDMA_MOVER_H
 #define _SELFTEST_SDMA_MOVER_H
@@ -12,24 +12,24 @@
 
 #include "sdma_desc.h"
 
-/* Many small copies, which take their time until they are submitted. */
+/* Many small copies, so that submitting them takes some time. */
 #define MOVER_PARTS	4080
 
-/* What the memory has, and what it had once it is somewhere else. */
+/* Patterns of the pages in use, and of the old ones after a move. */
 #define MOVER_NEW	0x66
 #define MOVER_OLD	0x99
 
 struct mover {
 	struct gpu *gpu;
-	/* Before a batch, and in the course of it: 0 or a negative errno. */
+	/* Called before and during a batch: 0 or a negative errno. */
 	int (*prepare)(struct mover *m);
 	int (*move)(struct mover *m);
-	void *data;		/* theirs */
+	void *data;		/* for these callbacks */
 	uint64_t part;		/* bytes of a copy */
 	uint32_t flags;		/* of descriptors */
 	unsigned int seed;
 	pthread_t thread;
-	unsigned int batch_us;	/* what one takes */
+	unsigned int batch_us;	/* duration of a batch */
 	unsigned int batches;	/* that have begun */
 	bool stop;
 	unsigned int moves;
@@ -48,14 +48,14 @@ static inline int mover_copy(struct mover *m, uint64_t src, uint64_t dst)
 		d[i].flags = m->flags;
 	}
 	__atomic_add_fetch(&m->batches, 1, __ATOMIC_RELEASE);
-	/* for a moment there are no pages */
+	/* the memory has no pages for a moment */
 	do {
 		ret = batch_run(m->gpu, &batch);
 	} while (ret == -EFAULT);
 	return ret;
 }
 
-/* Waits until a batch has begun; false: there will be none. */
+/* Waits until a batch has begun. False if there will be none. */
 static inline bool mover_wait(struct mover *m, unsigned int seen)
 {
 	while (!__atomic_load_n(&m->stop, __ATOMIC_ACQUIRE)) {
@@ -91,7 +91,7 @@ static inline unsigned int now_us(void)
 	return now.tv_sec * 1000000 + now.tv_nsec / 1000;
 }
 
-/* Copies twice, to find out what that takes, and begins to move the memory. */
+/* Copies twice, times the second copy, and starts to move the memory. */
 static inline int mover_start(struct mover *m, uint64_t src, uint64_t dst)
 {
 	unsigned int start;
@@ -111,7 +111,7 @@ static inline void mover_stop(struct mover *m)
 	pthread_join(m->thread, NULL);
 }
 
-/* What was there is left alone by the batch in whose course it went away. */
+/* The batch that runs during a move must not write to the old pages. */
 static inline int mover_check_old(struct mover *m, uint8_t *old, size_t size)
 {
 	memset(old, MOVER_OLD, size);

@@ -19,7 +19,7 @@ TEST_F(sdma, fences)
 		d = copy_desc(SYSTEM_VA + i * 64 * KIB,
 			      SYSTEM_VA + (i + 1) * 64 * KIB, 64 * KIB);
 		batch = batch_of(&self->gpu, &d, 1);
-		/* another engine each time; a timeline from the middle on */
+		/* any engine each time; a timeline from the middle on */
 		batch.engine_mask = 0;
 		batch.in_fences = (uintptr_t)&in;
 		batch.num_in_fences = i > 0;
@@ -36,7 +36,7 @@ TEST_F(sdma, fences)
 	syncobj_free(&self->gpu, out.handle);
 }
 
-/* Nothing runs before its in-fence, nor when that will never come. */
+/* An in-fence that has no fence yet is refused, and nothing runs. */
 TEST_F(sdma, in_fence_without_fence)
 {
 	struct drm_amdgpu_sdma_desc d = copy_desc(SYSTEM_VA, VRAM_VA, 4096);
@@ -71,8 +71,8 @@ TEST_F(sdma, fan_out)
 }
 
 /*
- * The fence of a fan-out is that of all: look right after it, many times. The
- * engine that fills has ended when the others are still exchanging.
+ * The fence of a fan-out signals when all engines have ended: check right after
+ * it, many times. The engine that fills ends while the others still exchange.
  */
 TEST_F(sdma, fan_out_join)
 {
@@ -98,7 +98,7 @@ TEST_F(sdma, fan_out_join)
 	}
 }
 
-/* What AUTO fans out, and on how many engines, is its own; not that it does. */
+/* AUTO decides how many engines a copy takes; a large one takes several. */
 TEST_F(sdma, auto_placement)
 {
 	struct drm_amdgpu_sdma_desc d[] = {
@@ -115,13 +115,13 @@ TEST_F(sdma, auto_placement)
 	EXPECT_LE(engines < 2 ? 1 : 2, __builtin_popcount(used));
 	EXPECT_EQ(used, used & self->gpu.info.engine_mask);
 	EXPECT_EQ(-1, differs(self));
-	/* what needs an order does not */
+	/* a batch that needs an order is not fanned out */
 	ASSERT_EQ(0, run_placed(self, d, 2, AMDGPU_SDMA_PLACE_AUTO, &used));
 	EXPECT_EQ(1, __builtin_popcount(used));
 	EXPECT_EQ(-1, differs(self));
 }
 
-/* Copies to the host are for the engines that face it, if that is known. */
+/* Copies to the host run on the engines that face it, if these are known. */
 TEST_F(sdma, auto_faces)
 {
 	const uint32_t host = self->gpu.info.host_engine_mask;
@@ -142,7 +142,7 @@ TEST_F(sdma, auto_faces)
 					&used));
 		EXPECT_EQ(0, used & host);
 	}
-	/* a fan-out is for all */
+	/* a fan-out runs on all engines */
 	ASSERT_EQ(0, run_placed(self, &d, 1, AMDGPU_SDMA_PLACE_FAN_OUT, &used));
 	EXPECT_EQ(self->gpu.info.engine_mask, used);
 	EXPECT_EQ(-1, differs(self));
@@ -167,7 +167,7 @@ TEST_F(sdma, engine_mask)
 	EXPECT_EQ(-1, differs(self));
 }
 
-/* Of an emulated GPU it is known how many engines it has, on how many dies. */
+/* An emulated GPU tells how many engines it has on all its dies. */
 TEST_F(sdma, engines)
 {
 	int port = emulator_open(), i;
@@ -211,7 +211,7 @@ static int map_peer(struct gpu *gpu, struct gpu *peer, struct buffer *theirs,
 	return buffer_va(gpu, &ours, AMDGPU_VA_OP_MAP, va, GPU_RW);
 }
 
-/* What went straight from one emulated GPU to another, by a link or the bus. */
+/* Bytes that emulated GPUs have sent to each other, by a link or the bus. */
 static long between_gpus(int port)
 {
 	return emulator_count(port, "bytes_xgmi") +
@@ -220,8 +220,8 @@ static long between_gpus(int port)
 }
 
 /*
- * To the first of the other GPUs, from each to the next, and back: all of them
- * are written once and read once.
+ * Copies to the first of the other GPUs, from each of them to the next, and
+ * back: each is written once and read once.
  */
 TEST_F(sdma, peer)
 {
@@ -273,7 +273,7 @@ TEST_F(sdma, peer)
 	}
 }
 
-/* How many engines AUTO takes for that; 0 if it fails. */
+/* How many engines AUTO takes for a batch; 0 if the batch fails. */
 static int engines_of(struct gpu *gpu, struct drm_amdgpu_sdma_desc *d, uint32_t n)
 {
 	struct drm_amdgpu_sdma_batch batch = batch_of(gpu, d, n);
@@ -284,7 +284,7 @@ static int engines_of(struct gpu *gpu, struct drm_amdgpu_sdma_desc *d, uint32_t 
 
 #define SMALL_COPIES	64
 
-/* One engine fills a link. XGMI is a link for each GPU, PCI Express one for all. */
+/* One engine fills a link. XGMI has one per GPU, PCI Express one for all. */
 TEST_F(sdma, auto_links)
 {
 	const int fabric = __builtin_popcount(self->gpu.info.engine_mask &
@@ -306,10 +306,10 @@ TEST_F(sdma, auto_links)
 	links = gpu_linked(peer[0].name) ? n : 1;
 	EXPECT_EQ(1, engines_of(&self->gpu, d, 1));
 	EXPECT_EQ(links, engines_of(&self->gpu, d, n));
-	/* if only some of it leaves, no link is what all wait for */
+	/* if only a part of the data leaves, no link is the bottleneck */
 	d[1] = copy_desc(VRAM_VA, VRAM_VA + 4 * MIB, 4 * MIB);
 	EXPECT_LE(4, engines_of(&self->gpu, d, 2));
-	/* an engine is busy with the packet of a small copy, not with its bytes */
+	/* the packet of a small copy costs an engine more than its bytes */
 	for (i = 0; i < SMALL_COPIES; i++)
 		d[i] = copy_desc(VRAM_VA + i * 8 * KIB, PEER_VA(0) + i * 8 * KIB,
 				 4 * KIB);
@@ -321,8 +321,8 @@ TEST_F(sdma, auto_links)
 }
 
 /*
- * Engines cannot add to what another device has, whether at once or prepared,
- * unless XGMI links the two.
+ * Engines cannot add to memory of another device unless XGMI links the two,
+ * whether the batch is submitted or prepared.
  */
 TEST_F(sdma, add_to_peer)
 {
@@ -353,7 +353,7 @@ TEST_F(sdma, add_to_peer)
 		EXPECT_EQ(AMDGPU_SDMA_ERROR_DESC, batch.error_array);
 		EXPECT_EQ(1, batch.error_index);
 	}
-	/* nothing of it was done, and without the addition it works */
+	/* nothing of the batch was done; without the ADD it works */
 	EXPECT_EQ(0, theirs.cpu[0]);
 	batch = batch_of(&self->gpu, d, 1);
 	ASSERT_EQ(0, batch_run(&self->gpu, &batch));

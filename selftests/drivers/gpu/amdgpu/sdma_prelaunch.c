@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * SDMA batches on all engines that wait before they begin: all are let go at
- * once; if one gives up, the fence says so and records tell what ran.
+ * SDMA batches that fan out and wait before they begin: all engines are
+ * released at once. If one gives up, the fence says so; records tell what ran.
  */
 #include "emulator.h"
 #include "sdma_model.h"
@@ -67,7 +67,7 @@ static unsigned int count_records(struct _test_data_sdma *self, uint32_t status)
 	return n;
 }
 
-/* Nothing moves before the flag is there; then all of it does, everywhere. */
+/* No engine copies before the flag is set; then all of them do. */
 TEST_F(sdma, prelaunch_of_fan_out)
 {
 	struct drm_amdgpu_sdma_desc d[COPIES + 1];
@@ -98,7 +98,7 @@ TEST_F(sdma, prelaunch_of_fan_out)
 	}
 }
 
-/* Two words, of which the second comes last. */
+/* Waits for two words; the second one is set last. */
 TEST_F(sdma, prelaunch_by_two_words)
 {
 	struct drm_amdgpu_sdma_desc d[COPIES + 1];
@@ -120,7 +120,7 @@ TEST_F(sdma, prelaunch_by_two_words)
 	EXPECT_EQ(COPIES - 1, count_copied(self));
 }
 
-/* Nobody sets the flag: all give up, nothing runs. */
+/* The flag is never set: all engines give up, and nothing runs. */
 TEST_F(sdma, prelaunch_gives_up)
 {
 	struct drm_amdgpu_sdma_desc d[COPIES + 1];
@@ -137,7 +137,7 @@ TEST_F(sdma, prelaunch_gives_up)
 		EXPECT_EQ(batch.engines_used >> i & 1 ?
 			  AMDGPU_SDMA_RECORD_FAILED : 0,
 			  records(self)[i].status);
-	/* the context is none the worse */
+	/* the context still works */
 	*flag(self) = 1;
 	batch = fan_out_of(self, d);
 	EXPECT_EQ(0, batch_run(&self->gpu, &batch));
@@ -145,8 +145,8 @@ TEST_F(sdma, prelaunch_gives_up)
 }
 
 /*
- * One engine stands still until the word, which should only grow, is small
- * again: it gives up, the others have run.
+ * One engine hangs until the word, which should only grow, is small again: it
+ * gives up after the others have run.
  */
 TEST_F(sdma, prelaunch_one_gives_up)
 {
@@ -164,7 +164,7 @@ TEST_F(sdma, prelaunch_one_gives_up)
 	make_copies(self, d, 1, 10);
 	*flag(self) = 1;
 	batch = fan_out_of(self, d);
-	/* page tables */
+	/* sets up the page tables */
 	ASSERT_EQ(0, batch_run(&self->gpu, &batch));
 	memset(self->vram.cpu, 0, COPIES * 2 * PIECE);
 	memset(self->system.cpu + 6 * MIB, 0, 64 * KIB);
@@ -194,7 +194,7 @@ TEST_F(sdma, prelaunch_one_gives_up)
 	EXPECT_EQ(ran, count_copied(self));
 }
 
-/* Prepared, and let go again and again by a word that grows. */
+/* Prepared, and released in each run by a word that grows. */
 TEST_F(sdma, prelaunch_prepared)
 {
 	struct drm_amdgpu_sdma_desc d[COPIES + 1];

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Prepared SDMA batches: that each run does what the batch says, once, and what
- * outlives eviction, other contexts and the death of processes.
+ * Prepared SDMA batches: each run does what the batch says, once. They survive
+ * eviction, the end of a context and the death of other processes.
  */
 #include "sdma_killed.h"
 #include "sdma_runs.h"
@@ -12,7 +12,7 @@ TEST_F(prepared, info)
 	EXPECT_LE(MIB, self->gpu.info.max_prepared_bytes);
 }
 
-/* Prepared once, run on what the memory holds each time. */
+/* Prepared once; each run uses what the memory holds at that time. */
 TEST_F(prepared, runs)
 {
 	struct drm_amdgpu_sdma_desc d[COPIES];
@@ -23,7 +23,7 @@ TEST_F(prepared, runs)
 	ASSERT_EQ(0, prepare(&self->gpu, d, COPIES, &h));
 	EXPECT_NE(0, h);
 	EXPECT_EQ(0, self->vram.cpu[0]) TH_LOG("it ran");
-	memset(d, 0xff, sizeof(d)); /* descriptors are not looked at again */
+	memset(d, 0xff, sizeof(d)); /* descriptors are not read again */
 	for (i = 0; i < 5; i++) {
 		randomize(self->system.cpu, COPIES * 8192, &self->seed);
 		ASSERT_EQ(0, run_prepared(&self->gpu, h));
@@ -32,7 +32,7 @@ TEST_F(prepared, runs)
 	EXPECT_EQ(0, forget(&self->gpu, h));
 }
 
-/* No run is lost or made twice, however many are on their way. */
+/* No run is lost or executed twice, however many are in flight. */
 TEST_F_TIMEOUT(prepared, ten_thousand, 280)
 {
 	const struct drm_amdgpu_sdma_desc d[] = {
@@ -73,7 +73,7 @@ TEST_F(prepared, fan_out)
 	}
 }
 
-/* More engines than work: some share has no packets. */
+/* More engines than work: some shares have no packets. */
 TEST_F(prepared, fan_out_of_little)
 {
 	struct drm_amdgpu_sdma_desc d = copy_desc(SYSTEM_VA, VRAM_VA, 64);
@@ -104,7 +104,7 @@ TEST_F(prepared, engine_mask)
 	}
 }
 
-/* The fences are of the run: a chain of runs and batches on a timeline. */
+/* Fences belong to the run: a chain of runs and batches on a timeline. */
 TEST_F(prepared, fences)
 {
 	const struct drm_amdgpu_sdma_desc add = add_desc(COUNT_VA, 1);
@@ -156,7 +156,7 @@ TEST_F(prepared, wait)
 
 #define REFILLS		8
 
-/* A batch that takes long, for a run to wait for. */
+/* A slow batch, for a run to wait for. */
 static int submit_slow(struct gpu *gpu, uint64_t va, uint32_t syncobj)
 {
 	struct drm_amdgpu_sdma_desc d[REFILLS];
@@ -182,7 +182,7 @@ static int run_behind(struct gpu *gpu, uint32_t h, uint32_t syncobj,
 	return batch_submit_to(gpu, &run, out_syncobj, 0);
 }
 
-/* So many buffers that the memory of all others leaves video memory. */
+/* Allocates so much that the buffers of other files leave video memory. */
 static void take_memory(struct __test_metadata *_metadata, struct gpu *other,
 			struct buffer b[MAX_BIG])
 {
@@ -194,7 +194,7 @@ static void take_memory(struct __test_metadata *_metadata, struct gpu *other,
 					AMDGPU_GEM_DOMAIN_VRAM));
 }
 
-/* Buffers leave video memory between runs, and while a run is on its way. */
+/* Buffers leave video memory between runs, and while a run is pending. */
 TEST_F_TIMEOUT(prepared, eviction, 120)
 {
 	uint64_t evicted = gpu_evictions(&self->gpu);
@@ -256,13 +256,13 @@ TEST_F(prepared, forget)
 	}
 	ASSERT_EQ(0, prepare(&self->gpu, d, 2, &h));
 	ASSERT_EQ(0, run_prepared(&self->gpu, h));
-	/* those before may have run on other engines */
+	/* earlier runs may not have ended yet, on other engines */
 	for (i = 0; i < 100 && count(self) != 51; i++)
 		usleep(10000);
 	EXPECT_EQ(51, count(self));
 }
 
-/* Another file's handles are none here. */
+/* Handles of another file are not valid here. */
 TEST_F(prepared, is_of_the_file)
 {
 	struct drm_amdgpu_sdma_desc d = fill_desc(VRAM_VA, 4096, 1);
@@ -281,7 +281,7 @@ TEST_F(prepared, is_of_the_file)
 	close(other.fd);
 }
 
-/* The context that prepared a batch may go. */
+/* The context that prepared a batch may be freed. */
 TEST_F(prepared, any_context)
 {
 	struct drm_amdgpu_sdma_desc d = add_desc(COUNT_VA, 1);
@@ -299,7 +299,7 @@ TEST_F(prepared, any_context)
 	EXPECT_EQ(2, count(self));
 }
 
-/* The file goes while runs are on their way, prepared batches with it. */
+/* The file is closed, with its prepared batches, while runs are in flight. */
 TEST_F(prepared, close_busy)
 {
 	struct drm_amdgpu_sdma_desc d = fill_desc(VRAM_VA, MIB, 1);
@@ -323,7 +323,7 @@ TEST_F(prepared, close_busy)
 	EXPECT_EQ(0, self->vram.cpu[0]);
 }
 
-/* Prepares, runs, forgets at random, at the addresses of the fixture. */
+/* Prepares, runs and forgets at random, at the addresses of the fixture. */
 static void use_for_ever(unsigned int seed)
 {
 	struct drm_amdgpu_sdma_desc d[] = {
@@ -359,7 +359,7 @@ static void use_for_ever(unsigned int seed)
 	}
 }
 
-/* Processes are killed at some moment. */
+/* Processes are killed at a random moment. */
 TEST_F(prepared, killed)
 {
 	struct drm_amdgpu_sdma_desc d[COPIES];
@@ -377,7 +377,7 @@ TEST_F(prepared, killed)
 	}
 }
 
-/* A descriptor at fault is named, as in a batch. */
+/* The index of a bad descriptor is reported, as when a batch is submitted. */
 TEST_F(prepared, names_the_descriptor)
 {
 	struct drm_amdgpu_sdma_desc d[] = {

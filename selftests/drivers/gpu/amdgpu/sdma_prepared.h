@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Prepared SDMA batches, for tests: calls that make, run and forget them. */
+/* Prepared SDMA batches, for tests: calls that prepare, run and forget them. */
 #ifndef _SELFTEST_SDMA_PREPARED_H
 #define _SELFTEST_SDMA_PREPARED_H
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Prepared SDMA batches: what does not outlive a changed mapping, and what is
- * refused. One test for each reason.
+ * Prepared SDMA batches: changed mappings that make them stale, and calls that
+ * are refused. One test for each reason.
  */
 #include "../../../kselftest_harness.h"
 #include "sdma_prepared.h"
@@ -12,7 +12,7 @@
 #define COUNT_AT	(SIZE - 4096)
 #define COUNT_VA	(VRAM_VA + COUNT_AT)
 
-/* What a changed mapping leaves: it is said, and nothing ran. */
+/* After a mapping has changed, a run fails with ESTALE: nothing is written. */
 #define EXPECT_STALE()							\
 	do {								\
 		uint32_t h = self->handle;				\
@@ -31,7 +31,7 @@ FIXTURE(stale)
 	uint32_t handle;
 };
 
-/* A fill of the begin and the end of what is mapped at OTHER_VA. */
+/* Fills the first page at VRAM_VA, and the first and last at OTHER_VA. */
 FIXTURE_SETUP(stale)
 {
 	const struct drm_amdgpu_sdma_desc d[] = {
@@ -83,7 +83,7 @@ TEST_F(stale, replaced)
 	EXPECT_STALE();
 }
 
-/* A hole in the middle, where the batch has nothing, splits the mapping. */
+/* A hole in the middle, which the batch does not use, splits the mapping. */
 TEST_F(stale, split)
 {
 	struct buffer b = self->other;
@@ -101,14 +101,14 @@ TEST_F(stale, read_only)
 	EXPECT_STALE();
 }
 
-/* Its last handle is gone: a prepared batch holds no buffer. */
+/* The buffer's last handle is closed: a prepared batch holds no reference. */
 TEST_F(stale, closed)
 {
 	buffer_free(&self->gpu, &self->other);
 	EXPECT_STALE();
 }
 
-/* What the batch does not use may change. */
+/* Mappings that the batch does not use may change. */
 TEST_F(stale, not_by_others)
 {
 	struct buffer b;
@@ -128,7 +128,7 @@ TEST_F(stale, not_by_others)
 }
 
 /*
- * What is refused. Each test spoils one member of a call that is good: to
+ * Calls that are refused. Each test spoils one member of a valid call: to
  * prepare, to run or to forget a batch that adds one to the counter.
  */
 FIXTURE(refused)
@@ -190,7 +190,7 @@ TEST_F(refused, nothing)
 	}
 }
 
-/* Whatever it was, the batch is there and has not run. */
+/* Whatever was wrong, the batch still exists and has not run. */
 #define EXPECT_SPOILED(op, error, spoil)				\
 	do {								\
 		struct drm_amdgpu_sdma_batch b = good(self, OP_ ## op);	\
@@ -235,7 +235,7 @@ TEST_F(refused, context)
 	EXPECT_SPOILED(FORGET, -EINVAL, ctx_id = 4711);
 }
 
-/* What only PREPARE takes. */
+/* Members that only PREPARE takes. */
 TEST_F(refused, records)
 {
 	EXPECT_SPOILED(RUN, -EINVAL, records = VRAM_VA);
@@ -284,7 +284,7 @@ TEST_F(refused, unknown_handle)
 	EXPECT_SPOILED(FORGET, -ENOENT, handle = 1u << 30);
 }
 
-/* What only RUN takes. */
+/* Members that only RUN takes. */
 TEST_F(refused, in_fences)
 {
 	EXPECT_SPOILED(PREPARE, -EINVAL, in_fences = (uintptr_t)&self->fence);

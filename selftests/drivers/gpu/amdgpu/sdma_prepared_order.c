@@ -8,10 +8,10 @@
 #include "sdma_hold.h"
 #include "sdma_runs.h"
 
-/* A run begins when the run before has ended, also on another engine. */
+/* A run begins when the run before has ended, even on another engine. */
 TEST_F(prepared, one_after_the_other)
 {
-	/* moves a value one step each run */
+	/* each run moves a value by one step */
 	const struct drm_amdgpu_sdma_desc d[] = {
 		copy_desc(SYSTEM_VA, VRAM_VA, MIB),
 		copy_desc(SYSTEM_VA + 2 * MIB, SYSTEM_VA + 3 * MIB, 4096),
@@ -45,15 +45,15 @@ TEST_F(prepared, one_after_the_other)
 
 #define STEP_VA(i)	(VRAM_VA + (i) * 64 * KIB)
 
-/* Its last run has not begun: where it writes to is as it was. */
+/* Whether one run has exchanged this part: two of them restore its zeros. */
 static bool begun(struct _test_data_prepared *self, unsigned int i)
 {
 	return self->vram.cpu[i * 64 * KIB];
 }
 
 /*
- * While the first run stands still, the second one has an engine that runs. It
- * must not begin, though nothing in it wants an order.
+ * While the first run hangs, the second one has an engine that works. It must
+ * not begin, though none of its descriptors asks for an order.
  */
 static void run_behind_a_run(struct __test_metadata *_metadata,
 			     struct _test_data_prepared *self, int port,
@@ -86,7 +86,7 @@ static void run_behind_a_run(struct __test_metadata *_metadata,
 	ASSERT_EQ(0, emulator_engines(port, first, "resume"));
 	ASSERT_EQ(0, syncobj_wait(&self->gpu, done[1], 0, WAIT_SECONDS));
 	EXPECT_EQ(1, syncobj_status(&self->gpu, done[0]));
-	/* twice: as it was */
+	/* exchanged twice: unchanged */
 	EXPECT_EQ(0, memcmp(was, self->system.cpu, 4096));
 	EXPECT_EQ(0, self->vram.cpu[0]);
 	ASSERT_EQ(0, forget(&self->gpu, h));
@@ -105,7 +105,7 @@ TEST_F(prepared, begins_behind_the_run_before)
 	if (!nth_engine(self->gpu.info.engine_mask, 1))
 		SKIP(return, "one engine");
 	ASSERT_EQ(0, gpu_context(&other, &other.ctx));
-	/* page tables, scratch memory */
+	/* sets up page tables and scratch memory */
 	for (round = 0; round < 2; round++) {
 		struct drm_amdgpu_sdma_batch batch = batch_of(&other, &d, 1);
 
@@ -118,7 +118,7 @@ TEST_F(prepared, begins_behind_the_run_before)
 }
 
 /*
- * One share of the first run stands still: the other engines have done theirs
+ * One share of the first run hangs: the other engines have run their shares
  * once, not twice.
  */
 TEST_F(prepared, all_shares_behind_the_run_before)
@@ -140,7 +140,7 @@ TEST_F(prepared, all_shares_behind_the_run_before)
 	ASSERT_EQ(0, syncobj_new(&self->gpu, &done[1]));
 	batch.placement = AMDGPU_SDMA_PLACE_FAN_OUT;
 	ASSERT_EQ(0, batch_prepare(&self->gpu, &batch, &h));
-	/* page tables */
+	/* sets up page tables */
 	ASSERT_EQ(0, run_prepared(&self->gpu, h));
 	ASSERT_EQ(0, run_prepared(&self->gpu, h));
 	for (i = 0; i < n; i++)
@@ -163,12 +163,12 @@ TEST_F(prepared, all_shares_behind_the_run_before)
 }
 
 /*
- * In the order of the calls, whatever the contexts and engines: each run of
- * each of two prepared batches writes what its copy finds.
+ * Runs execute in the order of the calls, whatever the contexts and engines:
+ * each run of a prepared batch exchanges two pairs of ranges.
  */
 TEST_F(prepared, in_the_order_of_the_calls)
 {
-	/* a history, moved one place at a time; no descriptor needs an order */
+	/* d overlaps its own source; the exchanges need no order */
 	const struct drm_amdgpu_sdma_desc d = copy_desc(VRAM_VA, VRAM_VA + 256,
 							MIB);
 	const struct drm_amdgpu_sdma_desc move[] = {
@@ -181,7 +181,7 @@ TEST_F(prepared, in_the_order_of_the_calls)
 	uint32_t h;
 
 	ASSERT_NE(NULL, was);
-	/* its own source: this one is refused */
+	/* overlaps its own source: refused */
 	EXPECT_EQ(-EEXIST, prepare(&self->gpu, &d, 1, &h));
 	ASSERT_EQ(0, gpu_context(&other, &other.ctx));
 	ASSERT_EQ(0, prepare(&self->gpu, move, 2, &h));
@@ -194,7 +194,7 @@ TEST_F(prepared, in_the_order_of_the_calls)
 			ASSERT_EQ(0, batch_submit(&self->gpu, &run));
 			continue;
 		}
-		/* an even number of exchanges has been made, not more at once */
+		/* an even number of runs has ended, one after the other */
 		ASSERT_EQ(0, batch_run(&self->gpu, &run));
 		ASSERT_EQ(0, memcmp(was, self->system.cpu, 512 * KIB))
 			TH_LOG("after %u runs", i);
@@ -205,8 +205,8 @@ TEST_F(prepared, in_the_order_of_the_calls)
 }
 
 /*
- * Behind a run that is held back, whose slots the next one needs too: if that
- * one cannot be queued it says so at once.
+ * A run follows one that is held back, and needs its slots too: if it cannot be
+ * queued, a call with NONBLOCK fails at once.
  */
 TEST_F(prepared, nonblock_behind_a_run)
 {
@@ -232,7 +232,7 @@ TEST_F(prepared, nonblock_behind_a_run)
 		run = run_of(i % 2 ? &self->gpu : &other, h);
 		run.flags = AMDGPU_SDMA_BATCH_NONBLOCK;
 		ret = batch_submit(&self->gpu, &run);
-		/* it can be queued in the context of the run before only */
+		/* it can only be queued in the context of the run before */
 		EXPECT_EQ(i % 2 ? 0 : -EAGAIN, ret) TH_LOG("call %u", i);
 		EXPECT_EQ(!ret, !!run.engines_used);
 		n += !ret;
@@ -265,7 +265,7 @@ TEST_F(prepared, capped_in_number)
 	free(h);
 }
 
-/* Packets have a limit too, which leaves room for batches. */
+/* Packets are limited too, which leaves room for batches. */
 TEST_F_TIMEOUT(prepared, capped_in_bytes, 120)
 {
 	const uint32_t n = 65536;
@@ -314,7 +314,7 @@ static void *run_many(void *arg)
 	return NULL;
 }
 
-/* Threads run one batch at once, each with a context of its own. */
+/* Threads run one batch concurrently, every second with its own context. */
 TEST_F(prepared, threads)
 {
 	const struct drm_amdgpu_sdma_desc d[] = {
@@ -346,7 +346,7 @@ static void on_signal(int sig)
 {
 }
 
-/* One call, never made again here. */
+/* One call, which is not repeated here. */
 static void *run_once(void *arg)
 {
 	struct worker *w = arg;
@@ -358,9 +358,9 @@ static void *run_once(void *arg)
 }
 
 /*
- * Behind a run that waits for a flag, two threads are in the call: one for the
- * run to end, one for the other's lock. A signal whose handler wants calls made
- * again ends neither.
+ * After a run that waits for a flag, two threads are in the call: one waits for
+ * the run to end, one for the lock that the other holds. A signal whose handler
+ * restarts calls ends neither.
  */
 TEST_F(prepared, signals_restart)
 {
@@ -385,7 +385,7 @@ TEST_F(prepared, signals_restart)
 					    &w[i]));
 		usleep(50000);
 	}
-	/* first who waits for the lock, while that is held */
+	/* first the thread that waits for the lock, while it is held */
 	pthread_kill(threads[2], SIGUSR1);
 	usleep(50000);
 	pthread_kill(threads[1], SIGUSR1);
@@ -395,7 +395,7 @@ TEST_F(prepared, signals_restart)
 		ASSERT_EQ(0, pthread_join(threads[i], NULL));
 		EXPECT_EQ(0, w[i].ret);
 	}
-	/* behind all of them */
+	/* after all of them */
 	ASSERT_EQ(0, run_prepared(&self->gpu, w[0].handle));
 	EXPECT_EQ(4, count(self));
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What jobs of other files were before the kernel's own jobs on their rings, or
- * before those of a file, by the trace of the scheduler.
+ * Jobs of other files that were ahead of the kernel's own jobs on their rings,
+ * or ahead of those of a file, counted in the scheduler's trace.
  */
 #ifndef _SELFTEST_SDMA_QUEUE_H
 #define _SELFTEST_SDMA_QUEUE_H
@@ -17,22 +17,22 @@ static const char * const queue_events[] = {
 	"gpu_scheduler/drm_sched_job_done",
 };
 
-/* Of the kernel, by what it calls its clients (amdgpu_job.h), or of a file. */
+/* The kernel's jobs, by the client IDs in amdgpu_job.h, or those of a file. */
 enum queue_kind { UPDATES, MOVES, OF_A_FILE };
 
 struct queue {
 	enum queue_kind kind;
 	unsigned long long client;	/* OF_A_FILE: see drm_client() */
 	long jobs;	/* of this kind, on all rings */
-	long before;	/* most jobs of other files before one of them */
+	long before;	/* most jobs of other files ahead of one of them */
 };
 
-/* A job, as the trace tells of it. */
+/* A job, as the trace shows it. */
 struct queue_job {
 	char event[8];
 	unsigned long long context, seqno, client;
 	char ring[80];	/* and its device */
-	/* how many of others had ended on its ring when this job could have run */
+	/* jobs of others that had ended on its ring when it could have run */
 	long ended;
 };
 
@@ -43,7 +43,7 @@ struct queue_jobs {
 	unsigned int num;
 };
 
-/* What other files had on a ring. */
+/* Jobs of other files on a ring. */
 struct queue_ring {
 	char name[80];
 	long run, ended;
@@ -55,7 +55,7 @@ struct queue_state {
 	struct queue_jobs running;	/* of other files, on a ring */
 };
 
-/* What the kernel calls the file @fd; 0: it does not say. */
+/* The kernel's client ID of the file @fd; 0 if it does not tell one. */
 static inline unsigned long long drm_client(int fd)
 {
 	unsigned long long client = 0;
@@ -71,7 +71,7 @@ static inline unsigned long long drm_client(int fd)
 	return client;
 }
 
-/* One trace at a time, at @dir. */
+/* Starts a trace at @dir; there can be one at a time. */
 static inline int queue_begin(const char *dir)
 {
 	int ret;
@@ -80,7 +80,7 @@ static inline int queue_begin(const char *dir)
 	ret = trace_begin(dir, queue_events, 3);
 	if (!ret)
 		ret = trace_write(dir, "buffer_size_kb", "8192");
-	if (!ret)	/* of all CPUs, in order */
+	if (!ret)	/* orders the events of all CPUs */
 		ret = trace_write(dir, "trace_clock", "mono");
 	if (ret)
 		rmdir(dir);
@@ -130,7 +130,7 @@ static inline int queue_push(struct queue_jobs *to, const struct queue_job *job)
 	return 0;
 }
 
-/* NULL if there are more rings than a GPU has. */
+/* NULL if there are more rings than @s has room for. */
 static inline struct queue_ring *queue_ring(struct queue_state *s,
 					    const char *name)
 {
@@ -145,7 +145,7 @@ static inline struct queue_ring *queue_ring(struct queue_state *s,
 	return NULL;
 }
 
-/* The ring takes one of our jobs: what of others had it to take before? */
+/* The ring takes one of our jobs: how many of others did it take before? */
 static inline void queue_run(struct queue *q, struct queue_state *s,
 			     const struct queue_job *job,
 			     const struct queue_ring *ring)
@@ -162,7 +162,7 @@ static inline void queue_run(struct queue *q, struct queue_state *s,
 			*w-- = all->job[--all->num];
 			continue;
 		}
-		/* it was behind this one */
+		/* it was queued after this one */
 		w->ended = ring->ended;
 	}
 }
@@ -205,8 +205,8 @@ static inline void queue_done(struct queue_state *s, const struct queue_job *job
 }
 
 /*
- * Fills in @q. -ENODATA if there was no such job, -EOVERFLOW if the trace has lost
- * some.
+ * Fills in @q. -ENODATA if there was no such job, -EOVERFLOW if the trace has
+ * lost events.
  */
 static inline int queue_read(const char *dir, struct queue *q)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What SDMA batches tell: records of descriptors and of engines, and which memory
- * the bytes went through.
+ * What SDMA batches report: records of descriptors and of engines, and the kind
+ * of memory that their bytes went through.
  */
 #include "emulator.h"
 #include "sdma_hold.h"
@@ -12,7 +12,7 @@
 			 (i) * sizeof(struct drm_amdgpu_sdma_record))
 #define MAX_RECORDS	64
 
-/* Cleared, each with a mark that no engine writes. */
+/* Cleared: no engine writes a status of 0. */
 static volatile struct drm_amdgpu_sdma_record *
 new_records(struct _test_data_sdma *self)
 {
@@ -49,18 +49,18 @@ TEST_F(sdma, record)
 	EXPECT_EQ(AMDGPU_SDMA_RECORD_DONE, r[2].status);
 	EXPECT_TIMES(&r[0]);
 	EXPECT_TIMES(&r[2]);
-	/* behind the first, it began when that had ended */
+	/* ordered after the first, it began when that had ended */
 	EXPECT_LE(r[0].end, r[2].end);
 	EXPECT_LE(r[0].start, r[2].start);
 	EXPECT_EQ(batch.engines_used, 1u << r[0].engine);
 	EXPECT_EQ(batch.engines_used, 1u << r[2].engine);
-	/* who has none gets none */
+	/* a descriptor without a record gets none */
 	EXPECT_EQ(0, r[1].status);
 	EXPECT_EQ(0, r[1].start | r[1].end | r[1].engine);
 	EXPECT_EQ(0, r[3].status);
 }
 
-/* Of each operation: it is there when it has ended, with its data. */
+/* Each operation has its record, and its data, when it has ended. */
 TEST_F(sdma, record_of_each)
 {
 	struct drm_amdgpu_sdma_desc d[] = {
@@ -100,7 +100,7 @@ TEST_F(sdma, record_of_each)
 	EXPECT_EQ(-1, differs(self));
 }
 
-/* A wait that gives up: what was before it is done, what is behind it is not. */
+/* A wait that gives up: all before it is done, nothing after it is. */
 TEST_F(sdma, record_of_a_wait)
 {
 	static const uint32_t want[] = {
@@ -139,7 +139,7 @@ TEST_F(sdma, record_of_a_wait)
 	EXPECT_EQ(-1, differs(self));
 }
 
-/* More than one packet can skip, and all of it says so. */
+/* More descriptors than one packet can skip: all their records say so. */
 TEST_F(sdma, records_skipped)
 {
 	const unsigned int n = 3000;
@@ -190,7 +190,7 @@ static void check_engines(struct __test_metadata *_metadata,
 	}
 }
 
-/* One for each engine that was used, and no other. */
+/* One record for each engine that was used, and none for others. */
 TEST_F(sdma, records_of_the_batch)
 {
 	volatile struct drm_amdgpu_sdma_record *r;
@@ -212,7 +212,7 @@ TEST_F(sdma, records_of_the_batch)
 	EXPECT_EQ(self->gpu.info.engine_mask, batch.engines_used);
 }
 
-/* It spans those of the engine's descriptors, and outlasts a wait. */
+/* An engine's record spans its descriptors, and is written if a wait fails. */
 TEST_F(sdma, records_span)
 {
 	volatile struct drm_amdgpu_sdma_record *r = new_records(self);
@@ -242,7 +242,7 @@ TEST_F(sdma, records_span)
 	EXPECT_EQ(2, self->vram.cpu[0]);
 }
 
-/* Of each run of a prepared batch. */
+/* Each run of a prepared batch writes its records. */
 TEST_F(sdma, records_of_runs)
 {
 	struct drm_amdgpu_sdma_desc d[32];
@@ -276,7 +276,7 @@ TEST_F(sdma, records_of_runs)
 
 #define BUSY	16
 
-/* Any engine would do: its memory does not decide. */
+/* Any engine may run it: its memory does not decide which. */
 static int prepare_for_any(struct gpu *gpu, struct drm_amdgpu_sdma_desc *d,
 			   uint32_t *handle)
 {
@@ -287,9 +287,9 @@ static int prepare_for_any(struct gpu *gpu, struct drm_amdgpu_sdma_desc *d,
 }
 
 /*
- * A record names the engine, so a run stays there, however busy that is. One
- * without goes elsewhere. Of three engines at least one has no work of the
- * kernel's, page table updates here.
+ * A record names the engine, so a run stays on it, however busy it is. A run
+ * without a record goes to another engine. At least one of three engines has no
+ * work of the kernel, which is page table updates here.
  */
 TEST_F(sdma, record_keeps_the_engine)
 {
@@ -311,7 +311,7 @@ TEST_F(sdma, record_keeps_the_engine)
 	ASSERT_EQ(0, batch_run(&self->gpu, &run));
 	first = run.engines_used;
 	EXPECT_EQ(first, 1u << r->engine);
-	/* of another context, or the run would be queued behind it */
+	/* of another context, or the run would be queued after it */
 	ASSERT_EQ(0, gpu_context(&self->gpu, &busy.ctx_id));
 	busy.engine_mask = first;
 	hold_batch(&hold, &busy);
@@ -328,7 +328,7 @@ TEST_F(sdma, record_keeps_the_engine)
 	hold_release(&hold);
 }
 
-/* Bytes by where the memory is; nothing if nobody asks. */
+/* Bytes are counted by where the memory is, and only if asked for. */
 static void path_of(struct __test_metadata *_metadata,
 		    struct _test_data_sdma *self,
 		    const struct drm_amdgpu_sdma_desc *d, uint32_t n,
@@ -375,7 +375,7 @@ TEST_F(sdma, path)
 		10001 + 2 * 640 + 2 * 1000 + 50000);
 }
 
-/* Each run of a prepared batch tells it anew: buffers move in between. */
+/* Each run of a prepared batch reports it anew, as buffers may have moved. */
 TEST_F(sdma, path_of_runs)
 {
 	const struct drm_amdgpu_sdma_desc d = copy_desc(SYSTEM_VA, VRAM_VA,
@@ -402,8 +402,8 @@ TEST_F(sdma, path_of_runs)
 }
 
 /*
- * What has left video memory may be back if there was room: wherever it is, each
- * byte counts once.
+ * A buffer that has left video memory may be back if there was room. Wherever
+ * it is, each byte counts once.
  */
 TEST_F(sdma, path_after_eviction)
 {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Rectangle copies of SDMA batches, compared with what the CPU makes of them:
- * pitches, rows that lie between each other, what is split, what is refused.
+ * pitches, interleaved rows, copies that are split, copies that are refused.
  */
 #include "sdma_model.h"
 
-/* Of a batch, where a side is not contiguous. */
+/* Rows of a batch, if a side is not contiguous. */
 #define MAX_ROWS	0x40000u
 
 static struct drm_amdgpu_sdma_desc
@@ -28,7 +28,7 @@ static bool has_rect(struct _test_data_sdma *self)
 	return self->gpu.info.ops & 1u << AMDGPU_SDMA_OP_COPY_RECT;
 }
 
-/* What tiles, images and KV caches have: sizes and pitches that are round. */
+/* Sizes and pitches of tiles, images and KV caches, and some odd ones. */
 TEST_F(sdma, rect)
 {
 	static const struct {
@@ -60,7 +60,7 @@ TEST_F(sdma, rect)
 	}
 }
 
-/* Any size, any pitch, any alignment; what is between the rows stays. */
+/* Any size, any pitch, any alignment; bytes between the rows stay. */
 TEST_F(sdma, rect_random)
 {
 	struct drm_amdgpu_sdma_desc d[8];
@@ -78,7 +78,7 @@ TEST_F(sdma, rect_random)
 				       next_random(&self->seed) % 3000 : 0;
 			uint32_t other = next_random(&self->seed) % 4 ?
 					 next_random(&self->seed) % 64 : 0;
-			/* 40 rows of 6000 bytes at the most */
+			/* at most 40 rows of 6000 bytes */
 			uint64_t at = i * 256 * KIB +
 				      next_random(&self->seed) % 64;
 
@@ -97,7 +97,7 @@ TEST_F(sdma, rect_random)
 	}
 }
 
-/* Columns of one matrix: rows of each lie between those of the others. */
+/* Columns of one matrix: their rows are interleaved. */
 TEST_F(sdma, rect_interleaved)
 {
 	struct drm_amdgpu_sdma_desc d[4];
@@ -110,7 +110,7 @@ TEST_F(sdma, rect_interleaved)
 				 VRAM_VA + i * 1000, 4000, 1000, 500);
 	ASSERT_EQ(0, run(self, d, 4));
 	EXPECT_EQ(-1, differs(self));
-	/* and back: one buffer is read and written, in turns of columns */
+	/* one buffer is read and written, in alternating columns */
 	for (i = 0; i < 2; i++)
 		d[i] = rect_desc(VRAM_VA + 2 * i * 1000, 4000,
 				 VRAM_VA + (2 * i + 1) * 1000, 4000, 1000, 500);
@@ -139,7 +139,7 @@ TEST_F(sdma, rect_large)
 	EXPECT_EQ(-1, differs(self));
 }
 
-/* One row, whatever its pitch: it is a copy. */
+/* One row is a plain copy, whatever its pitch. */
 TEST_F(sdma, rect_of_one_row)
 {
 	struct drm_amdgpu_sdma_desc d =
@@ -151,7 +151,7 @@ TEST_F(sdma, rect_of_one_row)
 	EXPECT_EQ(-1, differs(self));
 }
 
-/* Up to the last byte of a mapping; one pitch more is behind it. */
+/* Up to the last byte of a mapping; a byte or a row more is outside. */
 TEST_F(sdma, rect_at_the_end)
 {
 	struct drm_amdgpu_sdma_desc d =
@@ -196,7 +196,7 @@ TEST_F(sdma, rect_over_a_hole)
 	EXPECT_EQ(2, self->system.cpu[4096]);
 	EXPECT_EQ(2, self->system.cpu[8191]);
 	EXPECT_EQ(self->want_system[8192], self->system.cpu[8192]);
-	/* a row that is in the hole, the last byte of one, a row of many */
+	/* a row in the hole, the last byte of a row, some of many rows */
 	d.src_pitch = 2 * MIB;
 	EXPECT_EQ(-ENOENT, batch_run(&self->gpu, &batch));
 	d.src_pitch = MIB - 4095;
@@ -206,7 +206,7 @@ TEST_F(sdma, rect_over_a_hole)
 	EXPECT_EQ(-ENOENT, batch_run(&self->gpu, &batch));
 }
 
-/* Refused as @error with nothing done, and descriptors @first and @second. */
+/* Refused with @error, nothing done; @first and @second are reported. */
 static void refuse(struct __test_metadata *_metadata,
 		   struct _test_data_sdma *self,
 		   const struct drm_amdgpu_sdma_desc *d, uint32_t n, int error,
@@ -222,7 +222,7 @@ static void refuse(struct __test_metadata *_metadata,
 	EXPECT_EQ(-1, differs(self));
 }
 
-/* A byte of a row in a row of another: refused, whichever row it is. */
+/* Rows of two operands that share a byte are refused, whichever they are. */
 TEST_F(sdma, rect_overlap)
 {
 	const struct drm_amdgpu_sdma_desc one =
@@ -232,31 +232,31 @@ TEST_F(sdma, rect_overlap)
 	if (!has_rect(self))
 		SKIP(return, "no rectangle copies");
 	d[1].src = SYSTEM_VA + MIB;
-	/* the same rows, one byte into the next column */
+	/* the same rows, one byte into the other's column */
 	d[1].dst = VRAM_VA + 999;
 	refuse(_metadata, self, d, 2, -EEXIST, 0, 1);
-	/* another pitch: some row meets another */
+	/* another pitch: some rows overlap */
 	d[1].dst = VRAM_VA + 1000;
 	d[1].dst_pitch = 4007;
 	refuse(_metadata, self, d, 2, -EEXIST, 0, 1);
-	/* that one is the 287th, and its last bytes */
+	/* the first such row is the 287th, with its last bytes */
 	d[1].rows = 286;
 	ASSERT_EQ(0, run(self, d, 2));
 	ASSERT_EQ(-1, differs(self));
-	/* a copy across the rows, and one across the last row only */
+	/* a copy over the last byte of the last row */
 	d[1] = copy_desc(SYSTEM_VA + MIB, VRAM_VA + 499 * 4000 + 999, 2);
 	refuse(_metadata, self, d, 2, -EEXIST, 0, 1);
-	/* its own source */
+	/* overlaps its own source */
 	d[0] = rect_desc(VRAM_VA, 4000, VRAM_VA + 999, 4000, 1000, 500);
 	refuse(_metadata, self, d, 1, -EEXIST, 0, 0);
-	/* its own rows: no pitch is below the size */
+	/* its own rows overlap: a pitch must not be below the size */
 	d[0] = rect_desc(SYSTEM_VA, 1000, VRAM_VA, 999, 1000, 2);
 	refuse(_metadata, self, d, 1, -EINVAL, AMDGPU_SDMA_NO_INDEX, 0);
 	d[0] = rect_desc(SYSTEM_VA, 999, VRAM_VA, 1000, 1000, 2);
 	refuse(_metadata, self, d, 1, -EINVAL, AMDGPU_SDMA_NO_INDEX, 0);
 }
 
-/* With a barrier between them they may. */
+/* With a barrier between them, they may overlap. */
 TEST_F(sdma, rect_behind_a_barrier)
 {
 	struct drm_amdgpu_sdma_desc d[] = {
@@ -273,7 +273,7 @@ TEST_F(sdma, rect_behind_a_barrier)
 	EXPECT_EQ(-1, differs(self));
 }
 
-/* What nothing can add up: rows and pitches whose product wraps around. */
+/* Rows and pitches whose product wraps around. */
 TEST_F(sdma, rect_wraps)
 {
 	struct drm_amdgpu_sdma_desc d =

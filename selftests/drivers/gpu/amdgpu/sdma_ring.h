@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The fixture of tests of SDMA batches by io_uring.
+ * Fixture for tests of SDMA batches through io_uring.
  *
- * SEED=N in the environment takes other random data.
+ * SEED=N in the environment selects other random data.
  */
 #ifndef _SELFTEST_SDMA_RING_H
 #define _SELFTEST_SDMA_RING_H
@@ -16,7 +16,7 @@
 #define PART		(64 * KIB)
 /* A word that no test sets: a wait for it gives up. */
 #define NEVER_VA	(SYSTEM_VA + SIZE - 4096)
-/* A wait that lasts long, as wait_ns() has it. */
+/* A long wait, in the unit of wait_ns(). */
 #define LONG_WAIT	60
 
 FIXTURE(uring)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The fixture of tests that run prepared SDMA batches.
+ * Fixture for tests that run prepared SDMA batches.
  *
- * SEED=N in the environment takes other random data.
+ * SEED=N in the environment selects other random data.
  */
 #ifndef _SELFTEST_SDMA_RUNS_H
 #define _SELFTEST_SDMA_RUNS_H
@@ -15,7 +15,7 @@
 #define VRAM_VA		(2048 * MIB)
 #define OTHER_VA	(3072 * MIB)
 #define SIZE		(4 * MIB)
-/* Where the counter of runs is: apart from all that is copied. */
+/* The counter of runs is here, apart from all that is copied. */
 #define COUNT_AT	(SIZE - 4096)
 #define COUNT_VA	(VRAM_VA + COUNT_AT)
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What others have to wait for when a process has as many SDMA batches on their
- * way as it may: another process's batches, the kernel's moves of buffers and
- * its updates of page tables. Measured in bytes and waits that come before,
- * never in time, and by the trace of the scheduler: it tells the order of jobs
- * however late somebody looks.
+ * What others wait for when a process has as many SDMA batches in flight as it
+ * may: batches of another process, the kernel's moves of buffers and its page
+ * table updates. Measured not in time, but in batches and waits that are ahead
+ * of them, in the scheduler's trace: it shows the order of jobs however late it
+ * is read.
  */
 #include <pthread.h>
 
@@ -19,7 +19,7 @@
 #define LARGE		(64 * MIB)
 
 /*
- * A file that always has as many fills on their way, on one engine, as it may:
+ * A file that always has as many fills in flight on one engine as it may:
  * @depth of them are max_queued_bytes.
  */
 struct flood {
@@ -92,7 +92,7 @@ static int flood_stop(struct flood *f)
 	return f->ret;
 }
 
-/* One for each engine of @engines: nothing of the kernel's finds an idle one. */
+/* One for each engine of @engines: no job of the kernel finds an idle one. */
 static void floods_start(struct __test_metadata *_metadata, struct flood *f,
 			 uint32_t engines, unsigned int depth)
 {
@@ -108,7 +108,7 @@ static void floods_stop(struct __test_metadata *_metadata, struct flood *f)
 		EXPECT_EQ(0, flood_stop(f));
 }
 
-/* A page table update, until it has been made. */
+/* Makes a page table update and waits for it. */
 static int map_and_wait(struct gpu *gpu, struct buffer *b, uint32_t op,
 			uint64_t va, uint32_t timeline, uint64_t point)
 {
@@ -126,7 +126,7 @@ static int map_and_wait(struct gpu *gpu, struct buffer *b, uint32_t op,
 	return ret ? ret : syncobj_wait(gpu, timeline, point, WAIT_SECONDS);
 }
 
-/* False: this kernel does not trace, or not for us. */
+/* False if this kernel does not trace, or not for this user. */
 static bool begin_trace(struct __test_metadata *_metadata)
 {
 	int ret = queue_begin(TRACE);
@@ -160,7 +160,7 @@ static void run_alone(struct __test_metadata *_metadata,
 	}
 }
 
-/* Page table updates, each until it has been made. */
+/* Makes page table updates and waits for each. */
 static void update(struct __test_metadata *_metadata,
 		   struct _test_data_sdma *self, unsigned int times)
 {
@@ -186,18 +186,18 @@ static void move(struct __test_metadata *_metadata, struct evict *e,
 }
 
 #define DEPTH	16
-/* Those that a ring takes at once: amdgpu.sched_hw_submission. */
+/* Jobs that a ring takes at once: amdgpu.sched_hw_submission. */
 #define RING_JOBS	2
 /*
- * The trace tells of a job just before the scheduler knows it, and of the end of
- * another just after the ring has room again: so many may slip in between.
+ * The trace shows a job just before the scheduler knows it, and the end of
+ * another just after the ring has room again: this many may slip in between.
  */
 #define TRACED_LATE	2
 #define ROUNDS	3
 
 /*
- * Who has one batch on its way at a time finds as many bytes of another file
- * before it as that may have on its way, and what the ring holds: not more.
+ * A file with one batch in flight finds at most as many bytes of another file
+ * ahead of it as that file may have in flight, and what the ring holds.
  */
 TEST_F_TIMEOUT(sdma, fair, 200)
 {
@@ -216,11 +216,11 @@ TEST_F_TIMEOUT(sdma, fair, 200)
 	TH_LOG("%ld of their batches before one of ours, of %d on their way",
 	       ours.before, DEPTH);
 	EXPECT_GE(DEPTH + TRACED_LATE, ours.before);
-	/* or there was nobody to share with */
+	/* else the engine was not shared */
 	EXPECT_LT(0, ours.before);
 }
 
-/* The engines that the kernel has for itself, or all where there is one. */
+/* The kernel's engines, which take no waits; all if there are none. */
 static uint32_t kernels(struct _test_data_sdma *self)
 {
 	const struct drm_amdgpu_info_sdma_batch *info = &self->gpu.info;
@@ -230,9 +230,9 @@ static uint32_t kernels(struct _test_data_sdma *self)
 }
 
 /*
- * An update of page tables does not stand in the queue: only what the ring holds
- * is before it, and before a second job of the same update. Where there is only
- * one engine it does, or updates could keep that from everybody.
+ * A page table update does not queue: only the jobs that the ring holds are
+ * ahead of it, and of a second job of the same update. Where there is only one
+ * engine it queues, or updates could keep the engine from all users.
  */
 TEST_F_TIMEOUT(sdma, page_tables_under_a_flood, 200)
 {
@@ -253,7 +253,7 @@ TEST_F_TIMEOUT(sdma, page_tables_under_a_flood, 200)
 	EXPECT_LT(0, updates.before);
 }
 
-/* Nor do its moves. */
+/* The kernel's moves of buffers do not queue either. */
 TEST_F_TIMEOUT(sdma, moves_under_a_flood, 280)
 {
 	struct queue moves = { MOVES };
@@ -277,7 +277,7 @@ TEST_F_TIMEOUT(sdma, moves_under_a_flood, 280)
 	EXPECT_LT(0, moves.before);
 }
 
-/* How many batches have ended that signal a timeline, or a negative errno. */
+/* How many batches that signal a timeline have ended, or a negative errno. */
 static long count_ended(struct gpu *gpu, uint32_t timeline)
 {
 	uint64_t point = 0;
@@ -291,11 +291,11 @@ static long count_ended(struct gpu *gpu, uint32_t timeline)
 	return ret ? ret : (long)point;
 }
 
-/* Files whose batches wait in vain, two of each at any time on each engine. */
+/* Files whose batches wait in vain, each with two on every engine. */
 #define WAITERS	3
 /*
- * See wait_ns(). An emulated engine polls at the pace of a busy host: no wait may
- * last until it is taken for a hang.
+ * In the unit of wait_ns(). An emulated engine polls at the pace of a busy
+ * host: no wait may last so long that it is taken for a hang.
  */
 #define LONG_WAIT	80
 #define SHORT_WAIT	40
@@ -328,7 +328,7 @@ static int wait_again(struct waiting *w, unsigned int engine)
 	return ret;
 }
 
-/* One more wherever only one is left. */
+/* Submits one more on each engine that has fewer than two. */
 static void *keep_waiting(void *arg)
 {
 	struct waiting *w = arg;
@@ -379,8 +379,8 @@ static int waiting_stop(struct waiting *w)
 }
 
 /*
- * Files wait on every engine that has waits. What the kernel does meanwhile is
- * behind none of them.
+ * Files wait on every engine that takes waits. The kernel's own work meanwhile
+ * does not queue after any of these waits.
  */
 TEST_F_TIMEOUT(sdma, moves_behind_no_wait, 280)
 {
@@ -433,7 +433,7 @@ TEST_F_TIMEOUT(sdma, page_tables_behind_no_wait, 200)
 	EXPECT_EQ(0, updates.before);
 }
 
-/* The most waits of others before @d on the engine, in some rounds. */
+/* Most waits of others ahead of @d on the engine, in @rounds rounds. */
 static long waits_before(struct __test_metadata *_metadata,
 			 struct _test_data_sdma *self,
 			 const struct drm_amdgpu_sdma_desc *d, uint32_t engine,
@@ -454,7 +454,7 @@ static long waits_before(struct __test_metadata *_metadata,
 	return ours.before;
 }
 
-/* One wait at a time is on the ring: a copy of somebody else has its turn. */
+/* One wait at a time is on the ring: a copy of another file gets its turn. */
 TEST_F_TIMEOUT(sdma, copies_between_waits, 280)
 {
 	const uint32_t engine = nth_engine(self->gpu.info.wait_engine_mask, 0);
@@ -467,7 +467,7 @@ TEST_F_TIMEOUT(sdma, copies_between_waits, 280)
 	EXPECT_GE(2, waits_before(_metadata, self, &d, engine, 20));
 }
 
-/* Somebody else's waits do not keep ours from their turn. */
+/* Waits of other files do not keep ours from their turn. */
 TEST_F_TIMEOUT(sdma, waits_between_waits, 280)
 {
 	const uint32_t engine = nth_engine(self->gpu.info.wait_engine_mask, 0);

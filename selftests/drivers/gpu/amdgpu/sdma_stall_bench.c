@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * sdma_stall_bench [rounds]: what the kernel's own work on the SDMA engines has
- * before it when a process has as many SDMA batches on their way as it may:
- * bytes of copies, and waits. One line each for a move of a buffer and an update
- * of page tables; exits with 1 if one is above its documented bound.
+ * sdma_stall_bench [rounds]: what is ahead of the kernel's own work on the SDMA
+ * engines, in bytes of copies and in waits, when a process has as many SDMA
+ * batches in flight as it may. One line each for a move of a buffer and a page
+ * table update; exits with 1 if one is above its documented bound.
  *
- * They are counted in the scheduler's trace, job by job, so they do not depend on
- * how fast an engine or the CPU is.
+ * They are counted in the scheduler's trace, job by job, so they do not depend
+ * on how fast an engine or the CPU is.
  */
 #include <pthread.h>
 
@@ -20,8 +20,8 @@
 #define DEPTH		64
 #define TRACE		TRACE_INSTANCES "/sdma_stall_bench"
 /*
- * Jobs that a ring holds already: amdgpu.sched_hw_submission. One more may be on
- * its way there when the kernel's is queued.
+ * Jobs that a ring already holds: amdgpu.sched_hw_submission. One more may be
+ * about to enter it when the kernel's job is queued.
  */
 #define RING_JOBS	(2 + 1)
 
@@ -117,7 +117,7 @@ struct bench {
 	uint64_t point;
 };
 
-/* A page table update, until it has been made. */
+/* Makes a page table update and waits for it. */
 static void map(struct bench *b)
 {
 	struct drm_amdgpu_gem_va arg = {
@@ -156,7 +156,7 @@ static int line(const char *what, const char *flood, const struct queue *queue,
 	return !met;
 }
 
-/* The kernel's own work under a flood of @flood, of @each @unit. */
+/* The kernel's own work under a flood of @flood; a job is @each @unit. */
 static int under(struct bench *b, int rounds, struct flood *f,
 		 const char *flood, long each, const char *unit, long bound)
 {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * SDMA batches on SVM memory: addresses of the process, whose pages are in system
- * memory or in that of the GPU and may move at any time. What a batch reads and
- * writes is what the process has there, where it is; or the call says why not. See
- * sdma_svm_waits.c for who changes the memory meanwhile.
+ * SDMA batches on SVM memory: addresses of the process, whose pages are in
+ * system memory or in the GPU and may move at any time. A batch reads and
+ * writes the pages that the process has, where they are, or the call fails and
+ * says why. See sdma_svm_waits.c for memory that changes while a batch uses it.
  */
 #include <linux/kfd_sysfs.h>
 #include <sys/wait.h>
@@ -12,7 +12,7 @@
 #include "sdma_prepared.h"
 #include "sdma_svm_test.h"
 
-/* If the compute driver has SVM memory: else all other tests would be skipped. */
+/* Offered if the compute driver has SVM; without it, all other tests skip. */
 TEST(offered)
 {
 	struct gpu gpu;
@@ -51,7 +51,7 @@ TEST_F(svm, system_destination)
 	EXPECT_EQ(0, svm_away(&self->svm, self->at, SIZE));
 }
 
-/* What is in video memory is read and written there. */
+/* Pages in video memory are read and written there. */
 TEST_F(svm, video_memory)
 {
 	memcpy(self->at, self->want, SIZE);
@@ -62,11 +62,11 @@ TEST_F(svm, video_memory)
 	memcpy(self->vram.cpu, self->want, SIZE);
 	ASSERT_EQ(0, copy_in(self));
 	EXPECT_EQ(0, svm_here(&self->svm, self->at, SIZE));
-	/* the CPU brings it back */
+	/* the CPU's access brings it back */
 	EXPECT_EQ(0, memcmp(self->at, self->want, LEN));
 }
 
-/* Wherever it goes, a batch finds it. */
+/* A batch finds the memory wherever it moves to. */
 TEST_F(svm, follows)
 {
 	unsigned int round;
@@ -82,7 +82,7 @@ TEST_F(svm, follows)
 	}
 }
 
-/* Some pages are here, some are away. */
+/* Some pages are in system memory, some in video memory. */
 TEST_F_TIMEOUT(svm, mixed, 200)
 {
 	const struct kfd_ioctl_svm_attribute one_by_one = {
@@ -102,12 +102,12 @@ TEST_F_TIMEOUT(svm, mixed, 200)
 	randomize(self->want, SIZE, &self->seed);
 	memcpy(self->vram.cpu, self->want, SIZE);
 	ASSERT_EQ(0, copy_in(self));
-	/* without XNACK the driver maps all of it again for each page that comes */
+	/* without XNACK, all is mapped again for each page that comes back */
 	ASSERT_EQ(0, svm_set(&self->svm, self->at, SIZE, &many, 1));
 	EXPECT_EQ(0, memcmp(self->at, self->want, LEN));
 }
 
-/* Within SVM memory, at odd places; all operations. */
+/* Operations on SVM memory, at odd places too. */
 TEST_F(svm, operations)
 {
 	const uint64_t at = va(self->at);
@@ -136,7 +136,7 @@ TEST_F(svm, operations)
 	EXPECT_EQ(AMDGPU_SDMA_RECORD_DONE, record->status);
 }
 
-/* What the call tells of where it reads and writes. */
+/* What the call reports on where it reads and writes. */
 TEST_F(svm, path)
 {
 	const struct drm_amdgpu_sdma_desc d =
@@ -148,7 +148,7 @@ TEST_F(svm, path)
 	EXPECT_EQ(3 * MIB, batch.system_bytes);
 	EXPECT_EQ(3 * MIB, batch.vram_bytes);
 	EXPECT_EQ(0, batch.peer_bytes);
-	/* records are not of the path */
+	/* records do not count for the path */
 	batch.records = va(self->at) + 3 * MIB + PAGE;
 	ASSERT_EQ(0, batch_run(&self->gpu, &batch));
 	EXPECT_EQ(3 * MIB, batch.system_bytes);
@@ -159,7 +159,7 @@ TEST_F(svm, path)
 	EXPECT_EQ(6 * MIB, batch.vram_bytes);
 }
 
-/* Where they run goes by their work, wherever the memory is. */
+/* A batch's work decides where it runs, wherever the memory is. */
 TEST_F(svm, auto_placement)
 {
 	const uint32_t all = self->gpu.info.engine_mask;
@@ -186,7 +186,7 @@ TEST_F(svm, auto_placement)
 	}
 }
 
-/* To add in system memory takes PCIe atomics, as in a buffer there. */
+/* An ADD in system memory takes PCIe atomics, as in a buffer there. */
 TEST_F(svm, add)
 {
 	const struct drm_amdgpu_sdma_desc d = add_desc(va(self->at) + 8, 5);
@@ -205,7 +205,7 @@ TEST_F(svm, add)
 	EXPECT_EQ(25, word[1]);
 }
 
-/* Memory that has no pages yet. Without XNACK, the compute driver gets them. */
+/* Memory without pages. Without XNACK, the compute driver faults them in. */
 TEST_F(svm, not_there)
 {
 	uint32_t index;
@@ -224,7 +224,7 @@ TEST_F(svm, not_there)
 	EXPECT_EQ(0, memcmp(self->at, self->want, LEN));
 }
 
-/* Memory that nobody has told the compute driver of. */
+/* Memory that is not registered with the compute driver. */
 TEST_F(svm, not_registered)
 {
 	uint8_t *at = svm_map(SIZE);
@@ -281,7 +281,7 @@ TEST_F(svm, rights)
 				      &index));
 }
 
-/* What nobody may touch is no hindrance for the rest. */
+/* A page without access does not hinder access to the others. */
 TEST_F(svm, end_without_access)
 {
 	memcpy(self->at, self->want, SIZE);
@@ -311,7 +311,7 @@ TEST_F(svm, split_huge_page)
 	EXPECT_EQ(0, memcmp(self->vram.cpu, self->want, SVM_ALIGN));
 }
 
-/* Memory that is gone, and then is there again: other pages. */
+/* Memory that is unmapped, and then mapped again with other pages. */
 TEST_F(svm, unmapped)
 {
 	uint32_t index;
@@ -336,7 +336,7 @@ TEST_F(svm, unmapped)
 	EXPECT_EQ(0x44, self->vram.cpu[LEN - 1]);
 }
 
-/* A part in the middle is gone. */
+/* A page in the middle is unmapped. */
 TEST_F(svm, hole)
 {
 	memcpy(self->at, self->want, SIZE);
@@ -352,7 +352,7 @@ TEST_F(svm, hole)
 			    self->want + MIB + PAGE, MIB));
 }
 
-/* A child has the file, and not the memory. */
+/* A child has the file, but not the parent's memory. */
 TEST_F(svm, fork)
 {
 	const struct drm_amdgpu_sdma_desc out =
@@ -378,7 +378,7 @@ TEST_F(svm, fork)
 		_exit(!!memcmp(self->at, self->want, SIZE));
 	}
 	memset(self->vram.cpu, 0x55, SIZE);
-	/* pages that both have cannot be written before they are copied */
+	/* pages that both share cannot be written before they are copied */
 	EXPECT_EQ(variant->xnack ? -ENXIO : 0, copy_in(self));
 	ASSERT_EQ(0, copy_flags(self, VRAM_VA, va(self->at), LEN,
 				AMDGPU_SDMA_DESC_FAULT, NULL));
@@ -390,8 +390,8 @@ TEST_F(svm, fork)
 }
 
 /*
- * Within the pages of one window, some that can be read only, some that can be
- * written: they are read and written by one batch.
+ * One window has pages that can only be read and pages that can be written. One
+ * batch reads and writes them.
  */
 TEST_F(svm, mixed_rights)
 {
@@ -416,7 +416,7 @@ TEST_F(svm, mixed_rights)
 	EXPECT_TRUE(all_are(self->at + 6 * PAGE, 94 * PAGE, 0x33));
 }
 
-/* A child that registers the memory it has from its parent, in video memory. */
+/* A child registers memory of its parent, which is in video memory. */
 TEST_F(svm, memory_of_the_parent)
 {
 	struct _test_data_svm child = { .kfd.fd = -1 };
@@ -453,7 +453,7 @@ TEST_F(svm, memory_of_the_parent)
 	EXPECT_EQ(0, memcmp(self->vram.cpu, self->want, LEN));
 }
 
-/* A buffer and SVM memory cannot be at one address. */
+/* A buffer and SVM memory cannot be at the same address. */
 TEST_F(svm, buffer_in_its_place)
 {
 	struct buffer b;
@@ -472,8 +472,8 @@ TEST_F(svm, buffer_in_its_place)
 }
 
 /*
- * Memory that is registered between a buffer's allocation and its mapping, from
- * @offset on. Returns how the mapping ends.
+ * Registers memory, from @offset on, between a buffer's allocation and its
+ * mapping. Returns the result of the mapping.
  */
 static int map_over_svm(struct _test_data_svm *self, uint32_t flags,
 			uint64_t offset)
@@ -503,7 +503,7 @@ TEST_F(svm, buffer_of_kfd_in_its_place)
 	EXPECT_EQ(0, memcmp(self->vram.cpu, self->want, LEN));
 }
 
-/* A queue's, which is mapped twice. */
+/* The buffer of a queue, which is mapped twice. */
 TEST_F(svm, buffer_of_a_queue_in_its_place)
 {
 	EXPECT_EQ(-EADDRINUSE,
@@ -511,7 +511,7 @@ TEST_F(svm, buffer_of_a_queue_in_its_place)
 			       SIZE / 2));
 }
 
-/* Memory where a buffer was that the page tables are to forget later. */
+/* Memory in the place of a buffer whose unmapping is delayed. */
 TEST_F(svm, where_a_buffer_was)
 {
 	struct buffer b;
@@ -532,7 +532,7 @@ TEST_F(svm, where_a_buffer_was)
 	EXPECT_EQ(0, memcmp(self->vram.cpu, self->want, LEN));
 }
 
-/* Two GPUs, and a place in one of them that is the other's only. */
+/* Memory that is in another GPU, but prefers system memory. */
 TEST_F(svm, prefers_system_memory)
 {
 	const struct kfd_ioctl_svm_attribute prefer = {
@@ -555,7 +555,7 @@ TEST_F(svm, prefers_system_memory)
 	close(peer.fd);
 }
 
-/* Pages that the process has only read are zero, and nobody's to write to. */
+/* Pages that the process has only read are the zero page: never written. */
 TEST_F(svm, zero_page)
 {
 	size_t i;
@@ -572,7 +572,7 @@ TEST_F(svm, zero_page)
 	EXPECT_EQ(0x66, self->at[LEN - 1]);
 }
 
-/* Prepared once, a batch finds the memory of each moment. */
+/* Prepared once, a batch finds the current memory in each run. */
 TEST_F(svm, prepared)
 {
 	const struct drm_amdgpu_sdma_desc d =
@@ -602,7 +602,7 @@ TEST_F(svm, prepared)
 	EXPECT_EQ(-ESTALE, run_prepared(&self->gpu, h));
 }
 
-/* Others fill video memory: what has to leave waits, and is found again. */
+/* Other files fill video memory: memory that had to leave is found again. */
 TEST_F_TIMEOUT(svm, evicted, 120)
 {
 	unsigned int round;
@@ -627,7 +627,7 @@ TEST_F_TIMEOUT(svm, evicted, 120)
 	}
 }
 
-/* Memory in another GPU, which this one does not reach: none links them. */
+/* Memory in another GPU, which this one cannot reach: they are not linked. */
 TEST_F(svm, peer)
 {
 	const struct kfd_ioctl_svm_attribute one_by_one = {
@@ -647,12 +647,12 @@ TEST_F(svm, peer)
 	memcpy(self->at, self->want, SIZE);
 	ASSERT_EQ(0, svm_set(&self->svm, self->at, SIZE, &one_by_one, 1));
 	ASSERT_EQ(0, svm_prefetch(&self->svm, self->at, SIZE, &other));
-	/* without retry faults it is where both GPUs reach it */
+	/* without retry faults it is placed where both GPUs reach it */
 	if (svm_away(&self->svm, self->at, SIZE)) {
 		EXPECT_EQ(-ENXIO, copy_flags(self, va(self->at), VRAM_VA, LEN,
 					     0, &index));
 		EXPECT_EQ(1, index);
-		/* nor a page that comes back, while its range is there */
+		/* nor a page that came back: its range is still there */
 		EXPECT_EQ(self->want[PAGE], *(volatile uint8_t *)
 					    (self->at + PAGE));
 		EXPECT_EQ(1, svm_here(&self->svm, self->at, SIZE));
@@ -691,7 +691,7 @@ TEST_F(svm, linked)
 	ASSERT_EQ(0, copy_in(self));
 	EXPECT_EQ(0, svm_here(&self->svm, self->at, SIZE));
 	EXPECT_EQ(0, memcmp(self->at, self->want, LEN));
-	/* here, and there again */
+	/* the CPU has brought it back */
 	ASSERT_EQ(0, copy_out(self));
 	close(peer.fd);
 }

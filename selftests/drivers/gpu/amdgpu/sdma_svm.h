@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * SVM memory for tests of SDMA batches: of the process, registered with the
- * compute driver, in system memory or in that of the GPU.
+ * SVM memory for tests of SDMA batches: memory of the process that is
+ * registered with the compute driver, in system memory or in the GPU.
  */
 #ifndef _SELFTEST_SDMA_SVM_H
 #define _SELFTEST_SDMA_SVM_H
@@ -9,7 +9,7 @@
 #include "kfd_svm.h"
 #include "sdma_kfd.h"
 
-/* What the functions of kfd_svm.h want to know of one GPU. */
+/* One GPU, as the functions of kfd_svm.h want it. */
 static inline struct svm svm_of(const struct kfd *kfd, const struct gpu *gpu)
 {
 	struct svm svm = {
@@ -24,9 +24,9 @@ static inline struct svm svm_of(const struct kfd *kfd, const struct gpu *gpu)
 }
 
 /*
- * System memory that the GPU may use; -errno if it cannot be had. amdkfd cuts it
- * into ranges at multiples of a power of two, which is smaller where video memory
- * is: the first MiB are in one range wherever the process is loaded.
+ * Allocates system memory that the GPU may use, or returns -errno. amdkfd cuts
+ * it into ranges at multiples of a power of two, which is smaller where video
+ * memory is: the first MiB are in one range wherever the process is loaded.
  */
 static inline int svm_new(struct svm *svm, uint8_t **at, size_t size)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What tests of page faults beside SDMA batches have in common: a queue that
- * faults, a batch that is held, and threads that are held up, or are not.
+ * Helpers for tests of page faults beside SDMA batches: a queue that faults, a
+ * held batch, and threads that may have to wait.
  */
 #ifndef _SELFTEST_SDMA_SVM_FAULT_H
 #define _SELFTEST_SDMA_SVM_FAULT_H
@@ -13,13 +13,13 @@
 
 #define HUGE_SIZE	SVM_ALIGN
 
-/* With XNACK: a queue of the process. */
+/* A queue of the process; it needs XNACK. */
 static inline int queue_open(struct _test_data_svm *self, struct svm_queue *q)
 {
 	return svm_queue_open(&self->svm, &self->svm.gpu[0], q);
 }
 
-/* That it has faulted is as it should be. */
+/* The queue was expected to fault: its faults do not count. */
 static inline void queue_close(struct _test_data_svm *self, struct svm_queue *q)
 {
 	svm_queue_close(&self->svm, q);
@@ -31,7 +31,7 @@ static inline void *vram_at(size_t offset)
 	return (void *)(uintptr_t)(VRAM_VA + offset);
 }
 
-/* In small pages, none of which is there, and which stay in system memory. */
+/* Drops all pages; new ones are small, and stay in system memory. */
 static inline int take_away(struct _test_data_svm *self)
 {
 	const struct kfd_ioctl_svm_attribute attr = {
@@ -45,7 +45,7 @@ static inline int take_away(struct _test_data_svm *self)
 	return svm_set(&self->svm, self->at, SIZE, &attr, 1);
 }
 
-/* A batch that is held, and signals a new timeline. */
+/* Submits a held batch, which signals a new timeline. */
 static inline int hold_desc(struct _test_data_svm *self, struct hold *hold,
 			    struct drm_amdgpu_sdma_desc d, uint32_t *timeline)
 {
@@ -56,7 +56,7 @@ static inline int hold_desc(struct _test_data_svm *self, struct hold *hold,
 	return ret ? ret : batch_submit_to(&self->gpu, &batch, *timeline, 1);
 }
 
-/* It copies a page to video memory. */
+/* The same, with a copy of a page to video memory. */
 static inline int hold_page(struct _test_data_svm *self, struct hold *hold,
 			    uint32_t *timeline)
 {
@@ -64,7 +64,7 @@ static inline int hold_page(struct _test_data_svm *self, struct hold *hold,
 			 timeline);
 }
 
-/* A fault that the driver hears of when this is over. */
+/* The time after which the driver hears of a late fault. */
 #define LATE_US		2000000
 
 static inline int set_late(struct _test_data_svm *self, unsigned int us)
@@ -88,8 +88,8 @@ static inline int wait_for_first_fault(struct _test_data_svm *self)
 }
 
 /*
- * Somebody has had a fault, of which the driver is told late. A batch has its window
- * there before, and is held.
+ * A fault has occurred, of which the driver is told late. Before that, a held
+ * batch has opened its window there.
  */
 static inline int hold_before_fault(struct _test_data_svm *self,
 				    struct hold *hold, uint32_t *timeline)
@@ -103,7 +103,7 @@ static inline int hold_before_fault(struct _test_data_svm *self,
 	return ret;
 }
 
-/* Somebody who is held up, or is not. */
+/* A thread that may have to wait. */
 struct helper {
 	pthread_t thread;
 	struct _test_data_svm *self;
@@ -137,7 +137,7 @@ static inline bool wait_done(struct helper *h, unsigned int seconds)
 	return is_done(h);
 }
 
-/* In a thread: a batch on the page beside that of the held one. */
+/* In a thread: a batch on the page beside that of the held batch. */
 static inline void *copy_beside(void *arg)
 {
 	struct helper *h = arg;
@@ -146,7 +146,7 @@ static inline void *copy_beside(void *arg)
 	return NULL;
 }
 
-/* The same, and the page may have to be brought. */
+/* The same, but the page may have to be faulted in. */
 static inline void *bring_beside(void *arg)
 {
 	struct helper *h = arg;
@@ -156,7 +156,7 @@ static inline void *bring_beside(void *arg)
 	return NULL;
 }
 
-/* In a thread: all of the memory goes. */
+/* In a thread: unmaps all of the memory. */
 static inline void *unmap_all(void *arg)
 {
 	struct helper *h = arg;
@@ -165,7 +165,7 @@ static inline void *unmap_all(void *arg)
 	return NULL;
 }
 
-/* In a thread: it takes mmap_lock, and has a page fault. */
+/* In a thread: takes mmap_lock, and has a page fault. */
 static inline void *touch_new_memory(void *arg)
 {
 	struct helper *h = arg;

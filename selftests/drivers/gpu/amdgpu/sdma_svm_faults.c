@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * SDMA batches on SVM memory of which somebody has a page fault: a queue of the
- * process with XNACK, or the process itself while amdkfd maps memory again. Faults
- * do not wait for batches of others, and after them batches find their memory.
+ * SDMA batches on SVM memory that has page faults: of a queue of the process
+ * with XNACK, or of the process itself while amdkfd maps memory again. Faults
+ * do not wait for unrelated batches, and batches find their memory afterwards.
  */
 #include "kmsg.h"
 #include "sdma_svm_fault.h"
@@ -29,7 +29,7 @@ static double now_seconds(void)
 	return now.tv_sec + now.tv_nsec / 1e9;
 }
 
-/* The driver tells of a fault, if not too often; or the queue goes on behind it. */
+/* The driver logs a fault, if not too often; or the queue has gone on. */
 static bool wait_for_fault(int log, const char *gpu, struct svm_queue *q,
 			   uint32_t fence)
 {
@@ -46,8 +46,8 @@ static bool wait_for_fault(int log, const char *gpu, struct svm_queue *q,
 
 /*
  * A queue writes where the process may only read, and where batches have read
- * before. The driver ends the queue's fault with an entry that is not valid, and
- * takes the mapping of all pages that one entry has mapped.
+ * before. The driver ends the queue's fault with an invalid entry, which takes
+ * away the mapping of all pages that one entry has mapped.
  */
 static void write_is_denied(struct __test_metadata *_metadata,
 			    struct _test_data_svm *self)
@@ -91,7 +91,7 @@ TEST_F_TIMEOUT(svm, denied_write_in_vram, 120)
 	write_is_denied(_metadata, self);
 }
 
-/* A batch that is on its way still finds all pages. */
+/* A batch in flight still finds all pages. */
 TEST_F_TIMEOUT(svm, denied_write_waits, 120)
 {
 	struct svm_queue queue;
@@ -122,8 +122,8 @@ TEST_F_TIMEOUT(svm, denied_write_waits, 120)
 }
 
 /*
- * amdkfd's worker maps a range again of which a batch uses other pages. Page faults
- * of the process do not wait for the batch meanwhile.
+ * amdkfd's worker maps a range again while a batch uses other pages of it. Page
+ * faults of the process do not wait for the batch meanwhile.
  */
 TEST_F(svm, faults_do_not_wait_for_worker)
 {
@@ -146,14 +146,14 @@ TEST_F(svm, faults_do_not_wait_for_worker)
 	EXPECT_EQ(0, h.ret);
 	EXPECT_EQ(0, syncobj_wait(&self->gpu, timeline, 1, WAIT_SECONDS));
 	EXPECT_EQ(0, memcmp(self->vram.cpu, self->want, PAGE));
-	/* and then it has mapped all of it */
+	/* and then the worker has mapped all of it */
 	memset(self->at + HUGE_SIZE, 0, PAGE);
 	memset(self->want + HUGE_SIZE, 0, PAGE);
 	ASSERT_EQ(0, copy_out(self));
 	EXPECT_EQ(0, memcmp(self->vram.cpu, self->want, LEN));
 }
 
-/* With XNACK, a fault beside the page of a batch waits for it, and for no lock. */
+/* A fault beside a batch's page waits for the batch, but holds no lock. */
 TEST_F(svm, mapping_goes_on)
 {
 	struct helper h = { .self = self };
@@ -184,7 +184,7 @@ TEST_F(svm, mapping_goes_on)
 	queue_close(self, &queue);
 }
 
-/* With XNACK: faults do not wait for a batch that waits for another, beside it. */
+/* With XNACK: faults do not wait for a batch that waits for one beside it. */
 static void do_not_wait_for(struct __test_metadata *_metadata,
 			    struct _test_data_svm *self,
 			    void *(*batch)(void *helper))
@@ -215,7 +215,7 @@ static void do_not_wait_for(struct __test_metadata *_metadata,
 	EXPECT_EQ(0, memcmp(self->vram.cpu, self->want, 2 * PAGE));
 }
 
-/* It waits before it opens a window. */
+/* The batch waits before it opens a window. */
 TEST_F(svm, faults_do_not_wait_for_window)
 {
 	if (!variant->xnack)
@@ -223,7 +223,7 @@ TEST_F(svm, faults_do_not_wait_for_window)
 	do_not_wait_for(_metadata, self, copy_beside);
 }
 
-/* It waits before it brings a page. */
+/* The batch waits before it faults in a page. */
 TEST_F(svm, faults_do_not_wait_for_bringing)
 {
 	if (!variant->xnack)
@@ -252,8 +252,8 @@ static void *call_kfd(void *arg)
 }
 
 /*
- * Who maps a buffer waits until it is known what memory the process still has
- * registered, and so for a batch. Other calls do not wait for him.
+ * A call that maps a buffer waits until it is known what memory the process
+ * still has registered, hence for a batch. Other calls do not wait for it.
  */
 TEST_F(svm, calls_do_not_wait)
 {
@@ -315,8 +315,8 @@ static int copy_parts(struct _test_data_svm *self)
 }
 
 /*
- * To open a window is to unmap pages for a moment. A queue that uses them faults,
- * and by the time that this is looked at they are mapped again.
+ * Opening a window unmaps pages for a moment. A queue that uses them faults,
+ * and by the time the fault is handled they are mapped again.
  */
 TEST_F_TIMEOUT(svm, queue_uses_the_same, 240)
 {
@@ -333,7 +333,7 @@ TEST_F_TIMEOUT(svm, queue_uses_the_same, 240)
 	ASSERT_EQ(0, pthread_create(&h.thread, NULL, copy_all_the_time, &h));
 	for (round = 0; round < 20; round++) {
 		memset(self->vram.cpu + HUGE_SIZE, 0, HUGE_SIZE);
-		/* no window is left, and the queue's mapping is */
+		/* no window is left; a fault of the queue maps its page */
 		ASSERT_EQ(0, mprotect(self->at, SIZE, PROT_READ));
 		ASSERT_EQ(0, mprotect(self->at, SIZE, PROT_READ | PROT_WRITE));
 		begin = now_seconds();
@@ -352,8 +352,8 @@ TEST_F_TIMEOUT(svm, queue_uses_the_same, 240)
 }
 
 /*
- * A queue faults, and by the time that this is looked at, a held batch has its
- * window there. What the queue wants is mapped, and the window stays.
+ * A queue faults, and by the time the fault is handled, a held batch has its
+ * window there. The page that the queue wants is mapped, and the window stays.
  */
 TEST_F(svm, fault_before_window)
 {

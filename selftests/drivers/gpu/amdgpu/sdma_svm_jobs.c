@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Jobs of AMDGPU_CS beside SDMA batches on SVM memory. Such a job may have a page
- * fault, which the driver ends: whoever waits for batches does not keep it from that,
- * and a batch that has come to use the page keeps it. What uses no SVM memory is
- * waited for by nobody who changes some.
+ * Jobs of AMDGPU_CS beside SDMA batches on SVM memory. Such a job may have a
+ * page fault, which the driver ends even if others wait for batches. A batch
+ * that has come to use the page keeps it. Changes of SVM memory do not wait for
+ * batches that use none.
  */
 #include "sdma_cs.h"
 #include "sdma_svm_fault.h"
 
 #define IB_VA		(VRAM_VA + 64 * MIB)
-/* Less than after which the driver resets a ring. */
+/* Seconds in which a job or an unmapping has to end. */
 #define SOON		5
 
-/* A job that copies a page to video memory, @offset in it. */
+/* A job that copies a page to an offset in video memory. */
 struct job {
 	struct buffer ib;
 	uint32_t list;
 	uint64_t handle;
 };
 
-/* An emulated GPU has jobs try again if it is told to. */
+/* An emulated GPU retries faults of jobs only if it is told to. */
 static int job_new(struct _test_data_svm *self, struct job *job)
 {
 	struct buffer *all[] = { &job->ib, &self->vram };
@@ -33,7 +33,7 @@ static int job_new(struct _test_data_svm *self, struct job *job)
 	return ret;
 }
 
-/* Its fault is no fault of a batch. */
+/* The job's faults do not count as faults of a batch. */
 static void job_over(struct _test_data_svm *self)
 {
 	if (self->emulator >= 0)
@@ -62,8 +62,8 @@ static int job_wait(struct _test_data_svm *self, const struct job *job,
 }
 
 /*
- * A batch is held, and another that wants the page beside waits for it. A job that
- * was sent before has a fault by then, at memory that is nobody's.
+ * A batch is held, and another one that wants the page beside it waits for it.
+ * A job that was submitted before has a fault by then, at an unmapped address.
  */
 TEST_F(svm, fault_while_batch_brings)
 {
@@ -98,7 +98,7 @@ TEST_F(svm, fault_while_batch_brings)
 }
 
 /*
- * A job has a fault, and by the time that the driver hears of that, a held batch has
+ * A job has a fault, and by the time the driver hears of it, a held batch has
  * its window there: the batch keeps its page, and the job finds it.
  */
 TEST_F(svm, late_fault)
@@ -115,7 +115,7 @@ TEST_F(svm, late_fault)
 		SKIP(return, "no sw_sync to hold batches back with");
 	ASSERT_EQ(0, take_away(self));
 	memcpy(self->at, self->want, PAGE);
-	/* the process has windows */
+	/* the process has had windows */
 	ASSERT_EQ(0, copy(self, va(self->at), VRAM_VA, PAGE));
 	ASSERT_EQ(0, madvise(self->at, PAGE, MADV_DONTNEED));
 	memcpy(self->at, self->want, PAGE);
@@ -132,7 +132,7 @@ TEST_F(svm, late_fault)
 	job_over(self);
 }
 
-/* A held batch that uses no SVM memory: who unmaps some does not wait for it. */
+/* A held batch that uses no SVM memory: unmapping some does not wait. */
 TEST_F(svm, batch_elsewhere)
 {
 	struct helper h = { .self = self };

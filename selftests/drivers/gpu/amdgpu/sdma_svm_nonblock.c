@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * SDMA batches on SVM memory that do not wait for earlier batches: where they would
- * have to, the call says so. And what goes on while a call waits.
+ * SDMA batches on SVM memory with NONBLOCK: where a call would have to wait for
+ * earlier batches, it fails instead. And what goes on while a call waits.
  */
 #include "sdma_svm_fault.h"
 
 /*
- * With XNACK, to map a page beside those that an earlier batch uses takes that
- * batch's end. With NONBLOCK the call says so. What is mapped takes no wait.
+ * With XNACK, mapping a page beside those that an earlier batch uses has to
+ * wait for that batch: with NONBLOCK the call fails. Mapped pages need no wait.
  */
 TEST_F(svm, nonblock)
 {
@@ -28,7 +28,7 @@ TEST_F(svm, nonblock)
 	ASSERT_EQ(0, hold_page(self, &hold, &timeline));
 	same.flags = AMDGPU_SDMA_BATCH_NONBLOCK;
 	EXPECT_EQ(0, answer_now(&self->gpu, &hold, &same));
-	/* a page of the process that the GPU does not have */
+	/* a page of the process that the GPU has not mapped */
 	memcpy(self->at + PAGE, self->want + PAGE, PAGE);
 	more.flags = AMDGPU_SDMA_BATCH_NONBLOCK;
 	EXPECT_EQ(variant->xnack ? -EAGAIN : 0,
@@ -43,8 +43,8 @@ TEST_F(svm, nonblock)
 }
 
 /*
- * In another 2 MiB than those pages, nobody has to wait for the batch: pages are
- * brought at once if the descriptor asks for it.
+ * Outside of the 2 MiB of those pages, a call does not have to wait for the
+ * batch: pages are brought at once if the descriptor asks for it.
  */
 TEST_F(svm, nonblock_brings)
 {
@@ -73,14 +73,14 @@ TEST_F(svm, nonblock_brings)
 	EXPECT_EQ(0, answer_now(&self->gpu, &hold, &more));
 	hold_release(&hold);
 	ASSERT_EQ(0, syncobj_wait(&self->gpu, timeline, 1, WAIT_SECONDS));
-	/* behind it, on the same engines */
+	/* after it, on the same engines */
 	more.flags = 0;
 	ASSERT_EQ(0, batch_run(&self->gpu, &more));
 	EXPECT_EQ(0, memcmp(self->vram.cpu, self->want, PAGE));
 	EXPECT_EQ(0, memcmp(absent, self->want + MIB, 4 * PAGE));
 }
 
-/* Beside those pages, somebody would have to wait: the call says so. */
+/* Beside those pages, the call would have to wait: it fails instead. */
 TEST_F(svm, nonblock_brings_beside)
 {
 	const struct drm_amdgpu_sdma_desc in =
@@ -110,7 +110,7 @@ TEST_F(svm, nonblock_brings_beside)
 	EXPECT_EQ(0, memcmp(self->at + PAGE, self->want + MIB, 4 * PAGE));
 }
 
-/* A page to its offset in video memory. */
+/* Copies a page to its offset in video memory. */
 static struct drm_amdgpu_sdma_desc copy_away(struct _test_data_svm *self,
 					     uint8_t *page)
 {
@@ -124,8 +124,8 @@ struct two_held {
 };
 
 /*
- * The first is held on a page, and a call with NONBLOCK wants the one beside. Then
- * the later one is held on a page elsewhere, and the first goes.
+ * The first is held on a page, and a call with NONBLOCK wants the one beside
+ * it. Then the later one is held elsewhere, and the first is released.
  */
 static void hold_later(struct __test_metadata *_metadata,
 		       struct _test_data_svm *self, struct two_held *held,
@@ -147,8 +147,8 @@ static void hold_later(struct __test_metadata *_metadata,
 }
 
 /*
- * Nor does it have to wait for what has begun since the page beside was to be left:
- * that batch does not use it.
+ * Nor does the call have to wait for a batch that has begun since the windows
+ * at that page were closed: that batch does not use it.
  */
 TEST_F(svm, nonblock_beside_later)
 {
@@ -173,8 +173,8 @@ TEST_F(svm, nonblock_beside_later)
 }
 
 /*
- * Who unmaps both waits for the batch that uses the first page, though the one that
- * used the second was to be left before that batch began.
+ * Unmapping both waits for the batch that uses the first page, though the
+ * window on the second one was closed before that batch began.
  */
 TEST_F(svm, unmapping_waits_for_later)
 {
@@ -231,8 +231,8 @@ TEST_F(svm, nonblock_behind_worker)
 }
 
 /*
- * What was unmapped before has to be cleared before a window is opened, which the
- * CPU does when all earlier batches have ended.
+ * Entries of what was unmapped have to be cleared before a window is opened.
+ * The CPU does that when all earlier batches have ended.
  */
 TEST_F(svm, nonblock_behind_unmapped)
 {
@@ -265,7 +265,7 @@ TEST_F(svm, nonblock_behind_unmapped)
 	buffer_free(&self->gpu, &other);
 }
 
-/* New stacks of threads are mapped beside nothing that is to be dropped. */
+/* Keeps new stacks of threads away from memory that is to be dropped. */
 static void guard(struct _test_data_svm *self)
 {
 	const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE;
@@ -299,8 +299,8 @@ static void *unmap_page(void *arg)
 }
 
 /*
- * Who takes a page away waits for the batch: the call does not wait for him. Memory
- * is mapped before, as he may have mmap_lock.
+ * A thread that takes a page away waits for the batch: the call does not wait
+ * for that thread. Memory is mapped before, as the thread may hold mmap_lock.
  */
 static void nonblock_behind(struct __test_metadata *_metadata,
 			    struct _test_data_svm *self,
@@ -354,7 +354,7 @@ TEST_F(svm, nonblock_behind_unmapping)
 	EXPECT_EQ(0, memcmp(self->vram.cpu, self->want, 2 * PAGE));
 }
 
-/* Nor does one that brings memory which no GPU has seen. */
+/* Nor does a call wait that faults in memory which no GPU has used. */
 TEST_F(svm, nonblock_brings_behind_dropped)
 {
 	uint8_t *fresh = mmap(NULL, PAGE, PROT_READ | PROT_WRITE,
@@ -368,7 +368,7 @@ TEST_F(svm, nonblock_brings_behind_dropped)
 	EXPECT_EQ(0, memcmp(fresh, self->want, PAGE));
 }
 
-/* A call that may wait for him does so with no lock: the process maps memory. */
+/* A call that may wait does so without a lock: the process maps memory. */
 TEST_F(svm, waits_behind_dropped)
 {
 	struct helper dropper = { .self = self }, copier = dropper, h = dropper;

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Retry faults of all processes of a GPU have one handler. Here a process has a
- * batch on its way that is held, whatever else it does waits for that batch, and a
- * queue of it faults: queues of another process go on.
+ * One handler serves the retry faults of all processes of a GPU. Here a process
+ * has a held batch, whatever else it does waits for that batch, and one of its
+ * queues faults: queues of another process go on.
  */
 #include <sys/wait.h>
 
 #include "sdma_svm_fault.h"
 
-/* How often the other process copies: once so that each page it needs is there. */
+/* How often the other process copies: the first time sets up all it needs. */
 #define ROUNDS	2
 
 /*
- * Another process: copies when it is told to, and answers. Its memory is not beside
+ * Another process: copies on request, and answers. Its memory is not beside
  * what it has from its parent, and shares no lock with that.
  */
 static void be_another(int in, int out)
@@ -56,7 +56,7 @@ static bool another_copies(int out, int in, unsigned int seconds)
 	       poll(&p, 1, seconds * 1000) == 1 && read(in, &word, 1) == 1;
 }
 
-/* What the process does beside its queue, in a thread: it waits for the batch. */
+/* What the process does in a thread beside its queue: waits for the batch. */
 static void *do_nothing(void *arg)
 {
 	done(arg, 0);
@@ -82,7 +82,7 @@ static void *register_page(void *arg)
 	return NULL;
 }
 
-/* The CPU clears what was unmapped, behind the batch, when something is mapped. */
+/* A later mapping makes the CPU clear unmapped entries, after the batch. */
 static void *unmap_buffer(void *arg)
 {
 	struct helper *h = arg;
@@ -92,7 +92,7 @@ static void *unmap_buffer(void *arg)
 	return NULL;
 }
 
-/* The same, and it is mapped: with the page tables locked. */
+/* The same, and maps the buffer: with the page tables locked. */
 static void *map_buffer(void *arg)
 {
 	struct helper *h = arg;
@@ -104,7 +104,7 @@ static void *map_buffer(void *arg)
 	return NULL;
 }
 
-/* The queue copies @from, where its process has random bytes. */
+/* The queue copies @from, which its process has filled with random bytes. */
 static void others_go_on(struct __test_metadata *_metadata,
 			 struct _test_data_svm *self,
 			 const struct _fixture_variant_svm *variant,
@@ -186,7 +186,7 @@ TEST_F_TIMEOUT(svm, munmap, 120)
 	others_go_on(_metadata, self, variant, unmap_page, self->at + HUGE_SIZE);
 }
 
-/* Where nothing is registered, a range has to be made for the fault. */
+/* Where nothing is registered, a range has to be created for the fault. */
 TEST_F_TIMEOUT(svm, new_memory, 120)
 {
 	others_go_on(_metadata, self, variant, unmap_page, svm_map(HUGE_SIZE));

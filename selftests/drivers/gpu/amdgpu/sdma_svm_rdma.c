@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What RDMA has written to the SVM memory of a GPU, an SDMA batch of this GPU
- * scatters to two buffers; what a batch has gathered, RDMA takes to another GPU.
- * Nothing migrates, and nobody copies it twice, unless somebody else moves the
- * memory. The buffers' view through the BAR tells what has arrived.
+ * RDMA writes to the SVM memory of a GPU, and an SDMA batch of that GPU
+ * scatters it to two buffers; a batch gathers them, and RDMA takes the data to
+ * another GPU. Nothing migrates or is copied twice, unless another thread moves
+ * the memory. The buffers' mappings through the BAR tell what has arrived.
  *
- * Makes its own soft RoCE device over lo; RDMA=name takes an existing one.
+ * Makes its own soft RoCE device over lo; RDMA=name selects an existing one.
  */
 #include <pthread.h>
 
@@ -39,7 +39,7 @@ FIXTURE(rdma)
 	struct link link;
 	struct end end[2];
 	unsigned int seed;
-	bool disturbed;	/* somebody else moves the memory */
+	bool disturbed;	/* another thread moves the memory */
 };
 
 static int end_open(struct _test_data_rdma *self, int i)
@@ -67,7 +67,7 @@ static void randomize_buffers(struct _test_data_rdma *self, struct end *e)
 		randomize(e->bo[i].cpu, BO_LEN, &self->seed);
 }
 
-/* Memory of the process in the GPU, known to the RDMA device. */
+/* Memory of the process in the GPU, registered with the RDMA device. */
 static int end_memory(struct _test_data_rdma *self, struct end *e)
 {
 	int i, ret = 0;
@@ -119,13 +119,13 @@ FIXTURE_TEARDOWN(rdma)
 	svm_close(&self->svm);
 }
 
-/* Where a block of SVM memory is in the buffers; 97 and 256 share no divisor. */
+/* The place of a block of SVM memory in the buffers; 97 is coprime to 256. */
 static unsigned int place(unsigned int i)
 {
 	return i * 97 % BLOCKS;
 }
 
-/* Places go from one buffer to the other and back. */
+/* Places alternate between the buffers. */
 static uint64_t place_va(unsigned int p)
 {
 	return BO_VA + p % BOS * GAP + p / BOS * SVM_PAGE;
@@ -159,7 +159,7 @@ static int run_blocks(struct _test_data_rdma *self, struct end *e, bool to_bo)
 	return ret;
 }
 
-/* The buffers of one and of the other. */
+/* Compares the buffers of both ends: 0 if they are equal. */
 static int same_blocks(const struct end *a, const struct end *b)
 {
 	int i, ret = 0;
@@ -193,7 +193,7 @@ static int carry(struct _test_data_rdma *self, int from, int to)
 	return link_write(&self->link, a->mr, a->svm, b->mr, b->svm, LEN);
 }
 
-/* Buffer, gathered to SVM memory, RDMA, SVM memory, scattered to a buffer. */
+/* Gathers buffers to SVM memory, sends it by RDMA, scatters it to buffers. */
 static int all_the_way(struct _test_data_rdma *self, int from, int to)
 {
 	int ret = run_blocks(self, &self->end[from], false);
@@ -226,8 +226,8 @@ TEST_F_TIMEOUT(rdma, there_and_back, 120)
 }
 
 /*
- * Somebody who moves blocks to the GPU and back, less and less often: a batch has to
- * find all of them in their places, which takes its time on a slow kernel.
+ * A thread that moves blocks to the GPU and back, less and less often: a batch
+ * has to find all of them in their places, which takes time on a slow kernel.
  */
 struct disturber {
 	pthread_t thread;
@@ -273,7 +273,7 @@ TEST_F_TIMEOUT(rdma, disturbed, 200)
 	EXPECT_LT(0, migrations);
 }
 
-/* RDMA and a batch that read the same pages at once. */
+/* RDMA and a batch read the same pages at the same time. */
 TEST_F_TIMEOUT(rdma, at_once, 120)
 {
 	struct end *a = &self->end[0], *b = &self->end[1];

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * SDMA batches as a cache of keys and values has them: many small pieces, which
- * belong together in SVM memory, half of it in video memory, go to their places in
- * one buffer by one batch, and back.
+ * SDMA batches as a cache of keys and values uses them: one batch copies many
+ * small pieces, which are adjacent in SVM memory, half of it in video memory,
+ * to their places in one buffer. Another one copies them back.
  */
 #include "sdma_svm_test.h"
 
@@ -25,7 +25,7 @@ struct cache {
 	uint64_t away;		/* bytes */
 };
 
-/* 39119 has no divisor but 1 with any number of blocks here: each place once. */
+/* 39119 is coprime to all numbers of blocks here: each place once. */
 static uint64_t place_of(const struct cache *c, unsigned int i)
 {
 	const uint64_t block = i / c->shape.tensors * 39119ul % c->shape.blocks;
@@ -47,7 +47,7 @@ static void describe(struct cache *c, bool back)
 	}
 }
 
-/* A piece of SVM memory, and where it is in the buffer. */
+/* A piece in SVM memory, and its place in the buffer. */
 static uint8_t *svm_piece(struct cache *c, unsigned int i)
 {
 	return c->at + i * c->shape.piece;
@@ -58,7 +58,7 @@ static uint8_t *bo_piece(struct cache *c, unsigned int i)
 	return c->bo.cpu + place_of(c, i);
 }
 
-/* Each piece tells which one it is, and of which time. */
+/* Each piece has a pattern of its own, which @time changes. */
 static void fill_pieces(struct cache *c,
 			uint8_t *(*piece)(struct cache *c, unsigned int i),
 			uint32_t time)
@@ -69,7 +69,7 @@ static void fill_pieces(struct cache *c,
 		pattern_fill(piece(c, i), c->shape.piece, i ^ time);
 }
 
-/* The first piece that is wrong, or their number */
+/* The first piece that is wrong, or the number of pieces */
 static unsigned int check_pieces(struct cache *c,
 				 uint8_t *(*piece)(struct cache *c,
 						   unsigned int i),
@@ -83,7 +83,7 @@ static unsigned int check_pieces(struct cache *c,
 	return i;
 }
 
-/* Each second 2 MiB. */
+/* Every other 2 MiB. */
 static int send_half_away(struct _test_data_svm *self, struct cache *c)
 {
 	size_t i;
@@ -163,7 +163,7 @@ TEST_F_TIMEOUT(svm, fifty_thousand_pages, 600)
 	out_and_back(_metadata, self, &shape);
 }
 
-/* A model of 80 layers, of which each GPU has a quarter of the heads. */
+/* A model of 80 layers; each GPU has a quarter of the heads. */
 TEST_F_TIMEOUT(svm, large_model, 600)
 {
 	const struct shape shape = {
@@ -183,7 +183,7 @@ TEST_F_TIMEOUT(svm, small_model, 600)
 	out_and_back(_metadata, self, &shape);
 }
 
-/* Blocks of a cache that is all over the place, into one buffer and back. */
+/* Blocks of a cache that are scattered, into one buffer and back. */
 #define BLOCKS		512
 #define BLOCK		4096
 
@@ -218,7 +218,7 @@ TEST_F_TIMEOUT(svm, gather_and_scatter, 120)
 	for (i = 0; i < BLOCKS; i++)
 		d[i] = copy_desc(VRAM_VA + i * BLOCK, va(at[i]), BLOCK);
 	ASSERT_EQ(0, run_descs(self, d, BLOCKS, NULL));
-	/* the CPU has not looked yet, who has would have it back */
+	/* the CPU has not accessed it yet, which would bring it back */
 	EXPECT_EQ(0, svm_migrations(watch));
 	close(watch);
 	for (i = 0; i < BLOCKS; i++) {

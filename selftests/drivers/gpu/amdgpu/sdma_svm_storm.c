@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * SDMA batches on SVM memory while others move, protect, discard, swap out and
- * replace it, take its video memory, or reset the GPU: a batch finds all of the
- * memory as it is at one moment, or fails. Nobody waits for ever.
+ * SDMA batches on SVM memory while other threads move, protect, discard, swap
+ * out and replace it, take its video memory, or reset the GPU: a batch finds
+ * all of the memory as it is at one moment, or fails. Nothing waits forever.
  */
 #include <pthread.h>
 #include <sys/wait.h>
@@ -16,7 +16,7 @@
 #define BLOCKS		(SIZE / STORM_BLOCK)
 #define COPY_VA		(VRAM_VA + 64 * MIB)
 
-/* What a block may have after a batch that was cut short. */
+/* Contents of a block after a batch that was cut short: unknown. */
 #define UNKNOWN		0xffffffffu
 
 struct storm {
@@ -24,7 +24,7 @@ struct storm {
 	pthread_t thread;	/* changes the memory */
 	pthread_t other;	/* changes the GPU */
 	int (*strike)(struct storm *s);
-	struct buffer copy;	/* of a block; in system memory: not lost */
+	struct buffer copy;	/* of a block; in system memory, never lost */
 	uint32_t last[BLOCKS];	/* what was written there */
 	struct loop_swap swap;
 	unsigned int seed;
@@ -35,7 +35,7 @@ struct storm {
 	bool stop;
 };
 
-/* Memory that a reset has lost cannot be read: SIGBUS, to the thread that does. */
+/* Reading memory that a reset has lost raises SIGBUS in that thread. */
 static __thread sigjmp_buf storm_lost;
 static __thread volatile bool storm_looks;
 
@@ -45,7 +45,7 @@ static void on_sigbus(int sig)
 		siglongjmp(storm_lost, 1);
 }
 
-/* The first word of a page; false: it is lost */
+/* Reads the first word of a page; false if the page is lost. */
 static bool look(const void *at, uint32_t *word)
 {
 	bool there = false;
@@ -165,8 +165,8 @@ static bool is_filled(const uint8_t *at, size_t size, uint32_t value)
 }
 
 /*
- * Each page has what was written last, or was discarded or lost since. Returns the
- * offset of one that has not, or the block's size.
+ * Each page has what was written last, or was discarded or lost since. Returns
+ * the offset of the first wrong page, or the size of the block.
  */
 static size_t find_wrong_page(const uint8_t *at, uint32_t value)
 {
@@ -180,20 +180,20 @@ static size_t find_wrong_page(const uint8_t *at, uint32_t value)
 	return i;
 }
 
-/* Nothing of a batch that is refused has run. */
+/* Nothing of a refused batch has run. */
 static bool is_refused(int ret)
 {
 	return ret == -ENXIO || ret == -EFAULT || ret == -ENOENT ||
 	       ret == -EACCES;
 }
 
-/* In a reset: memory is lost, or batches are. */
+/* A reset has lost memory or batches. */
 static bool is_lost(int ret)
 {
 	return ret == -EIO || ret == -ECANCELED || ret == -ETIME;
 }
 
-/* Writes a block and reads it, by one batch. */
+/* Writes a block and reads it, in one batch. */
 static int write_and_read(struct storm *s, unsigned int i, uint32_t value)
 {
 	const uint64_t at = va(s->self->at + i * STORM_BLOCK);
@@ -241,7 +241,7 @@ static void storm_check(struct __test_metadata *_metadata, struct storm *s)
 	}
 }
 
-/* Batches until there have been enough of them, and of strikes. */
+/* Runs batches until there were enough batches and strikes. */
 static void storm_run(struct __test_metadata *_metadata, struct storm *s,
 		      unsigned int rounds, unsigned int times, bool resets)
 {
@@ -266,7 +266,7 @@ TEST_F_TIMEOUT(svm, storm, 280)
 	storm_run(_metadata, &s, 300, 0, false);
 }
 
-/* Others fill video memory, and let it go. */
+/* Fills video memory, and frees it again. */
 static int evict_all(struct storm *s)
 {
 	struct evict e;
@@ -300,13 +300,13 @@ TEST_F_TIMEOUT(svm, storm_and_resets, 280)
 	storm_run(_metadata, &s, 100, 5, true);
 }
 
-/* In the course of many batches, memory of a file is replaced by other of it. */
+/* While batches run, one part of a file is mapped in place of another. */
 #define ROOM		(255 * PAGE)
 
 struct rooms {
 	uint8_t *at;
 	int fd;
-	uint8_t *view[2];	/* both memories, elsewhere */
+	uint8_t *view[2];	/* both parts, elsewhere */
 };
 
 static void *room_at(void *at, int fd, unsigned int which)

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * SDMA batches on SVM memory that reclaim takes: what is in swap is brought back
+ * SDMA batches on SVM memory that is reclaimed: pages in swap are brought back
  * if a descriptor asks for it, and what a batch has written survives.
  *
  * A page that came back from swap for a read can be writable and clean, with a
- * copy in swap. If an engine writes to it, nothing but the driver can say so.
+ * copy in swap. If an engine writes to it, only the driver can mark it dirty.
  *
- * With retry faults: without them the compute driver brings memory back by itself,
- * for writing.
+ * This needs retry faults: without them the compute driver brings memory back
+ * on its own, for writing.
  */
 #include "../../../kselftest_harness.h"
 #include "../../../rdma/loop_swap.h"
@@ -80,7 +80,7 @@ TEST_F_TIMEOUT(swap, read_from_swap, 120)
 	EXPECT_EQ(-ENXIO, copy(self, false, 0));
 	ASSERT_EQ(0, copy(self, false, AMDGPU_SDMA_DESC_FAULT));
 	EXPECT_TRUE(all_are(self->vram.cpu, SIZE, 0xaa));
-	/* and goes there again, though a batch has used it */
+	/* it is swapped out again, though a batch has used it */
 	ASSERT_TRUE(swap_out(self->at, SIZE));
 	EXPECT_EQ(-ENXIO, copy(self, false, 0));
 }
@@ -89,7 +89,7 @@ TEST_F_TIMEOUT(swap, written_survives, 120)
 {
 	ASSERT_TRUE(swap_out(self->at, SIZE));
 	ASSERT_TRUE(all_are(self->at, SIZE, 0xaa));
-	/* pages that are not writable by now are no subject of this test */
+	/* pages that are not writable now are not the subject of this test */
 	if (copy(self, true, 0))
 		SKIP(return, "this kernel maps what it read in for reading");
 	ASSERT_TRUE(swap_out(self->at, SIZE));
@@ -104,7 +104,7 @@ TEST_F_TIMEOUT(swap, written_by_fault_survives, 120)
 	EXPECT_TRUE(all_are(self->at, SIZE, 0x55));
 }
 
-/* Reclaim all the time. */
+/* Memory is reclaimed all the time. */
 TEST_F_TIMEOUT(swap, taken_all_the_time, 120)
 {
 	unsigned int round;
@@ -121,8 +121,8 @@ TEST_F_TIMEOUT(swap, taken_all_the_time, 120)
 }
 
 /*
- * A process that may not have all of its memory at once: a batch brings a part
- * back, and others go to swap. In video memory they would count, and could not go.
+ * A process that may not have all of its memory at once: a batch brings back a
+ * part, and others are swapped out. In video memory they would count, and stay.
  */
 #define PARTS		48
 

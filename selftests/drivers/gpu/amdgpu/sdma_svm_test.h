@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What tests of SDMA batches on SVM memory begin with: a GPU, a buffer, and memory
+ * Fixture for tests of SDMA batches on SVM memory: a GPU, a buffer, and memory
  * of the process that the GPU may use.
  */
 #ifndef _SELFTEST_SDMA_SVM_TEST_H
@@ -35,7 +35,7 @@ FIXTURE_VARIANT(svm)
 FIXTURE_VARIANT_ADD(svm, no_xnack) { };
 FIXTURE_VARIANT_ADD(svm, xnack) { .xnack = true, };
 
-/* A job of the kernel finds its memory mapped: no engine has asked for more. */
+/* Jobs of the kernel find their memory mapped: engines must not fault. */
 static inline long count_faults(int emulator)
 {
 	return emulator < 0 ? 0 : emulator_count(emulator, "faults") +
@@ -97,7 +97,7 @@ static inline int run_descs(struct _test_data_svm *self,
 	return ret;
 }
 
-/* One copy, the second descriptor. @index: of the one at fault. */
+/* Makes one copy, the second descriptor. @index: of the one at fault. */
 static inline int copy_flags(struct _test_data_svm *self, uint64_t src,
 			     uint64_t dst, uint64_t size, uint32_t flags,
 			     uint32_t *index)
@@ -129,7 +129,7 @@ static inline int copy_out(struct _test_data_svm *self)
 	return copy(self, va(self->at), VRAM_VA, LEN);
 }
 
-/* To video memory, all of it. */
+/* Moves all of the memory to video memory. */
 static inline int send_away(struct _test_data_svm *self)
 {
 	int ret = svm_prefetch(&self->svm, self->at, SIZE, &self->svm.gpu[0]);
@@ -139,7 +139,7 @@ static inline int send_away(struct _test_data_svm *self)
 	return svm_here(&self->svm, self->at, SIZE) ? -EXDEV : 0;
 }
 
-/* To a GPU that is linked to this one, all of it. */
+/* Moves all of the memory to a GPU that is linked to this one. */
 static inline int send_to_linked(struct _test_data_svm *self, struct gpu *peer)
 {
 	struct kfd kfd = { .fd = self->kfd.fd };

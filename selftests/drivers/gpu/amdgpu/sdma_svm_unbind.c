@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The driver leaves a GPU whose engines move memory of a process: what the batches of a
- * process have done is right, the next one is an error, and nobody waits for ever.
- * Takes the last GPU, see GPU= in gpus.h.
+ * The driver is unbound from a GPU whose engines move memory of a process:
+ * batches that have ended are right, the next one is an error, and nothing
+ * waits forever. Uses the last GPU, see GPU= in gpus.h.
  */
 #include <sys/wait.h>
 
@@ -49,7 +49,7 @@ FIXTURE_TEARDOWN(unbind)
 	close(self->kmsg);
 }
 
-/* KFD tells its processes to leave by this signal, an access its failure. */
+/* KFD tells processes to leave by this signal; failed accesses raise it too. */
 static void on_sigbus(int sig, siginfo_t *info, void *context)
 {
 	if (info->si_code == BUS_ADRERR)
@@ -66,7 +66,7 @@ static void take_sigbus(void)
 	sigaction(SIGBUS, &act, NULL);
 }
 
-/* From one place to another, until the GPU is gone. Returns the error. */
+/* Copies until the GPU is gone. Returns the error. */
 static int move_all_the_time(struct shared *shared, struct gpu *gpu,
 			     const struct drm_amdgpu_sdma_desc *d, uint8_t *to)
 {
@@ -96,11 +96,11 @@ static int move_until_unbind(struct shared *shared, struct gpu *gpu,
 		return 1;
 	printf("# %u batches, then %d\n", shared->batches, ret);
 	fflush(stdout);
-	/* what the driver could not bring back is lost, and not something else */
+	/* memory that could not be brought back is lost, never wrong */
 	return svm_look(from, SIZE, 1) < 0 ? 1 : 0;
 }
 
-/* From video memory to system memory. Exit status: 0 if all was well, 4 to skip */
+/* From video to system memory. Exit status: 0 if all was well, 4 to skip */
 static int svm_process(struct shared *shared, struct gpu *gpu, bool xnack)
 {
 	struct drm_amdgpu_sdma_desc d;
@@ -153,7 +153,7 @@ static int process(struct shared *shared, int index, bool user, bool xnack)
 		      svm_process(shared, &gpu, xnack);
 }
 
-/* 0 when batches run, or why the test ends here */
+/* 0 once batches run, else the exit status or -1 */
 static int wait_for_batches(struct shared *shared, pid_t pid)
 {
 	int status, tries;
@@ -188,7 +188,7 @@ TEST_F_TIMEOUT(unbind, while_batches_run, 200)
 	EXPECT_EQ(pid, waitpid(pid, &status, 0));
 	EXPECT_EQ(0, status);
 	EXPECT_EQ(0, bind_gpu(gpus[num - 1]));
-	/* and the next one has it from the begin */
+	/* and another process can use the GPU from then on */
 	self->shared->batches = 0;
 	pid = fork();
 	if (!pid)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * SDMA batches on SVM memory that somebody changes meanwhile: unmaps, protects,
- * migrates, registers anew, loses in a reset. Who does that waits for the batches
- * that use it, and for no others; what they do is right, or an error.
+ * SDMA batches on SVM memory that changes meanwhile: it is unmapped, protected,
+ * migrated, registered anew or lost in a reset. A change waits for the batches
+ * that use the memory, and for no others. Their results are right, or an error.
  */
 #include <sys/wait.h>
 
@@ -10,7 +10,7 @@
 #include "sdma_evict.h"
 #include "sdma_svm_fault.h"
 
-/* Ways to take memory away that a batch uses. */
+/* Ways to take away memory that a batch uses. */
 struct taker {
 	pthread_t thread;
 	struct _test_data_svm *self;
@@ -52,7 +52,7 @@ static void take_by_attribute(struct _test_data_svm *self)
 	svm_set(&self->svm, self->at, SIZE, &attr, 1);
 }
 
-/* To map it anew, with other flags. */
+/* Maps it anew, with other flags. */
 static void take_by_remap(struct _test_data_svm *self)
 {
 	const struct kfd_ioctl_svm_attribute attr = {
@@ -71,7 +71,7 @@ static void take_by_split(struct _test_data_svm *self)
 	svm_set(&self->svm, self->at + MIB, MIB, &attr, 1);
 }
 
-/* More than once, as a page may be busy; it is in swap for a moment at least. */
+/* More than once, as a page may be busy; it is in swap at least briefly. */
 static void take_by_pageout(struct _test_data_svm *self)
 {
 	uint8_t *at = self->at + MIB;
@@ -90,7 +90,7 @@ static void *take(void *arg)
 	return NULL;
 }
 
-/* Two of them at once: the second waits too. */
+/* One taker, or two at once: the second waits too. */
 static void takers_wait(struct __test_metadata *_metadata,
 			struct _test_data_svm *self,
 			void (*first)(struct _test_data_svm *self),
@@ -182,7 +182,7 @@ TEST_F(svm, pageout_waits)
 	loop_swap_close(&swap);
 }
 
-/* Video memory that the CPU asks for. */
+/* Video memory that the CPU accesses. */
 TEST_F(svm, touch_waits)
 {
 	memcpy(self->at, self->want, SIZE);
@@ -214,7 +214,7 @@ static int wait_for_migration(int watch)
 	return seen;
 }
 
-/* Video memory that others need: it has begun to leave, and stays until then. */
+/* Video memory that is evicted: the move has begun, and waits for the batch. */
 TEST_F_TIMEOUT(svm, eviction_waits, 120)
 {
 	struct taker t = { .self = self, .take = take_by_eviction };
@@ -251,8 +251,8 @@ struct release {
 };
 
 /*
- * Who lets the batch go, by another process: one that forks can have threads that
- * have to wait until it is done.
+ * Releases the batch from another process: threads of a process that forks may
+ * have to wait until the fork is done.
  */
 static pid_t release_later(struct hold *hold, struct release *release)
 {
@@ -301,7 +301,7 @@ TEST_F(svm, fork_waits)
 	EXPECT_EQ(releaser, waitpid(releaser, &status, 0));
 }
 
-/* Video memory of a linked GPU, that the CPU asks for; and this GPU takes it from there. */
+/* Memory in a linked GPU: the CPU accesses it, or it migrates to this GPU. */
 TEST_F(svm, linked_touch_waits)
 {
 	struct gpu peer;
@@ -347,7 +347,7 @@ static void *map_behind_fence(void *arg)
 	return NULL;
 }
 
-/* While a buffer's mapping waits, SVM memory comes to be at its place. */
+/* While a buffer's mapping waits, SVM memory is registered in its place. */
 TEST_F(svm, buffer_after_its_fence)
 {
 	struct buffer buffer;
@@ -356,7 +356,7 @@ TEST_F(svm, buffer_after_its_fence)
 
 	if (hold_open(&self->gpu, &hold))
 		SKIP(return, "no sw_sync to hold a mapping back with");
-	/* Its place is kept: the thread's stack would fit there. */
+	/* Keeps its place reserved: the thread's stack would fit there. */
 	ASSERT_EQ(self->at, mmap(self->at, SIZE, PROT_NONE,
 				 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1,
 				 0));
@@ -382,8 +382,8 @@ TEST_F(svm, buffer_after_its_fence)
 }
 
 /*
- * What a batch uses becomes a part of a smaller range. Page faults of the process do
- * not wait for the batch meanwhile: it may be one that waits for them.
+ * Memory that a batch uses becomes part of a smaller range. Page faults of the
+ * process do not wait for the batch meanwhile: it may be waiting for them.
  */
 TEST_F(svm, faults_do_not_wait)
 {
@@ -451,7 +451,7 @@ TEST_F(svm, killed_waits)
 	EXPECT_TRUE(WIFSIGNALED(status)) TH_LOG("%#x", status);
 }
 
-/* What a reset has lost is an error; the rest is mapped anew. */
+/* Memory that a reset has lost is an error; the rest is mapped anew. */
 TEST_F_TIMEOUT(svm, lost_in_reset, 120)
 {
 	uint8_t *here;
@@ -498,7 +498,7 @@ static void lose_linked(struct __test_metadata *_metadata,
 	EXPECT_EQ(0, memcmp(self->vram.cpu, self->want, LEN));
 	ASSERT_LT(which, find_gpus(gpus));
 	ASSERT_EQ(0, reset_gpu(gpus[which]));
-	/* -EIO, or if the memory is spared -ECANCELED */
+	/* -EIO, or -ECANCELED if the memory survives */
 	EXPECT_NE(0, copy_out(self));
 	ASSERT_EQ(0, gpu_context(&self->gpu, &self->gpu.ctx));
 	memset(self->vram.cpu, 0, SIZE);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * SDMA batches by io_uring: what completes when, with which result; who submits;
- * chains of file and batch; what is refused.
+ * SDMA batches through io_uring: when commands complete, and with which result;
+ * who submits; chains of file I/O and batches; commands that are refused.
  */
 #include <dirent.h>
 #include <pthread.h>
@@ -69,7 +69,7 @@ TEST_F(uring, prepared)
 	EXPECT_EQ(-ENOENT, run_by(&self->ring, &self->gpu, &batch));
 }
 
-/* Threads that io_uring has made for this process. */
+/* Worker threads that io_uring has created for this process. */
 static int count_workers(void)
 {
 	DIR *dir = opendir("/proc/self/task");
@@ -94,7 +94,7 @@ static int count_workers(void)
 	return n;
 }
 
-/* What need not wait is submitted by the caller: no worker is made. */
+/* A batch that need not wait is submitted by the caller, without a worker. */
 TEST_F(uring, inline)
 {
 	struct drm_amdgpu_sdma_batch batch;
@@ -102,7 +102,7 @@ TEST_F(uring, inline)
 	unsigned int i;
 	uint32_t h;
 
-	/* the first batch of a file makes what the file keeps, and may sleep */
+	/* the first batch of a file makes allocations for it, and may sleep */
 	d = part(0);
 	batch = batch_of(&self->gpu, &d, 1);
 	ASSERT_EQ(0, batch_run(&self->gpu, &batch));
@@ -118,7 +118,7 @@ TEST_F(uring, inline)
 	EXPECT_EQ(0, count_workers());
 }
 
-/* The error of a call that fails at once needs none either. */
+/* A call that fails at once needs no worker either. */
 TEST_F(uring, inline_error)
 {
 	struct drm_amdgpu_sdma_desc d = copy_desc(SYSTEM_VA, 512 * MIB, PART);
@@ -131,8 +131,8 @@ TEST_F(uring, inline_error)
 }
 
 /*
- * What would have to wait for earlier batches: a worker does, or with NONBLOCK
- * the command says so.
+ * A batch that has to wait for earlier ones: a worker waits, or with NONBLOCK
+ * the command fails.
  */
 TEST_F_TIMEOUT(uring, blocks_in_a_worker, 120)
 {
@@ -178,7 +178,7 @@ static int new_file(void)
 
 /*
  * Read a file into system memory, let the engine move it to video memory and
- * back elsewhere, write that to another file: one system call for all.
+ * back to another place, write that to another file: one system call for all.
  */
 static void put_chain(struct _test_data_uring *self, unsigned int i,
 		      const int file[2], struct drm_amdgpu_sdma_batch *batch)
@@ -243,7 +243,7 @@ TEST_F(uring, chain)
 		run_chains(_metadata, self);
 }
 
-/* No system call at all, once the thread that polls is awake. */
+/* No system call at all, once the polling thread is awake. */
 TEST_F(uring, chain_sqpoll)
 {
 	struct io_uring_params params = {
@@ -297,7 +297,7 @@ TEST_F(uring, in_fences)
 	}
 }
 
-/* What the fence says is the result, and ends a chain. */
+/* The error of the batch's fence is the result, and ends a chain. */
 TEST_F(uring, fence_error)
 {
 	struct drm_amdgpu_sdma_desc d[] = {
@@ -316,7 +316,7 @@ TEST_F(uring, fence_error)
 		EXPECT_EQ(data ? -ECANCELED : -ETIME, ret);
 	}
 	EXPECT_EQ(0, self->vram.cpu[0] | self->vram.cpu[1]);
-	/* The same with a hard link, which goes on. */
+	/* The same with a hard link: the chain goes on. */
 	put_batch(&self->ring, &self->gpu, &batch)->flags |= IOSQE_IO_HARDLINK;
 	put_batch(&self->ring, &self->gpu, &next)->user_data = 1;
 	ASSERT_EQ(2, io_uring_submit(&self->ring));
@@ -327,7 +327,7 @@ TEST_F(uring, fence_error)
 	EXPECT_TRUE(copied(self, 0));
 }
 
-/* What the call says is the result too, with the descriptor at fault. */
+/* The error of the call is the result too, with the descriptor at fault. */
 TEST_F(uring, call_error)
 {
 	struct drm_amdgpu_sdma_desc d[] = {
@@ -341,7 +341,7 @@ TEST_F(uring, call_error)
 	EXPECT_FALSE(copied(self, 0));
 }
 
-/* A ring that may do nothing else, and one that may do all but this. */
+/* A ring that may do nothing else, and one that may only do NOPs. */
 TEST_F(uring, restricted)
 {
 	struct io_uring_restriction only = {
@@ -386,7 +386,7 @@ static void *submit_and_end(void *arg)
 	return NULL;
 }
 
-/* The thread that submitted is gone when its command completes. */
+/* The thread that submitted has exited when its command completes. */
 TEST_F(uring, thread_exit)
 {
 	struct drm_amdgpu_sdma_desc d[] = { part(0), part(1), part(2) };
@@ -405,7 +405,7 @@ TEST_F(uring, thread_exit)
 }
 
 /*
- * What is refused: one test for each reason, on a command that is good else.
+ * Refused commands: one test for each reason, on an otherwise valid command.
  */
 static int run_spoiled(struct _test_data_uring *self,
 		       const struct drm_amdgpu_sdma_uring *cmd, uint32_t op,
@@ -496,7 +496,7 @@ TEST_F(uring, refused_pointer)
 	EXPECT_SPOILED(-EFAULT, cmd.batch = 4096, OP, 0);
 }
 
-/* Results cannot be written: said before anything runs. */
+/* Results cannot be written: the command fails before anything runs. */
 TEST_F(uring, refused_read_only)
 {
 	void *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE,

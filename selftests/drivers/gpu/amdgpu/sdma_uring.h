@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Batches by io_uring, for tests. Where there is no liburing, a ring cannot be
- * had: io_uring_queue_init() fails.
+ * Batches through io_uring, for tests. Without liburing there are no rings:
+ * io_uring_queue_init() fails.
  */
 #ifndef _SELFTEST_SDMA_URING_H
 #define _SELFTEST_SDMA_URING_H
@@ -43,7 +43,7 @@ put_batch(struct io_uring *ring, struct gpu *gpu,
 
 /*
  * Result of the next command that completes, and its user data. Signals do not
- * make it wait for ever.
+ * make it wait forever.
  */
 static inline int next_result(struct io_uring *ring, uint64_t *data)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * SDMA batches by io_uring that are cancelled: by request, by a timeout, as
- * their ring or their task ends, or as they are killed.
+ * SDMA batches through io_uring that are cancelled: by request, by a timeout,
+ * when their ring or their task ends, or when the process is killed.
  */
 #include <signal.h>
 #include <sys/wait.h>
@@ -10,7 +10,7 @@
 #include "sdma_killed.h"
 #include "sdma_ring.h"
 
-/* Whatever was cancelled, the ring and the GPU go on. */
+/* Whatever was cancelled, the ring and the GPU still work. */
 static void check_works(struct __test_metadata *_metadata,
 			struct _test_data_uring *self)
 {
@@ -21,7 +21,7 @@ static void check_works(struct __test_metadata *_metadata,
 	EXPECT_TRUE(copied(self, 0));
 }
 
-/* The ring ends before the engine has: nobody waits for that. */
+/* The ring ends before the engine is done, and does not wait for it. */
 TEST_F(uring, ring_exit)
 {
 	struct drm_amdgpu_sdma_desc d[] = {
@@ -43,9 +43,9 @@ TEST_F(uring, ring_exit)
 }
 
 /*
- * A child submits to a ring that is the parent's too, and calls exec after
- * @delay microseconds: that cancels its commands. What the command completes
- * with, or -EPIPE if not once.
+ * A child submits to a ring that it shares with its parent, and calls exec
+ * after @delay microseconds: that cancels its commands. Returns the result of
+ * the command, or -EPIPE if it completes more than once.
  */
 static int submit_and_exec(struct gpu *gpu, struct drm_amdgpu_sdma_batch *batch,
 			   unsigned int delay)
@@ -78,8 +78,8 @@ static int submit_and_exec(struct gpu *gpu, struct drm_amdgpu_sdma_batch *batch,
 }
 
 /*
- * A command that was submitted is cancelled; the batch goes on: its fence says
- * how it ended.
+ * The command of a submitted batch is cancelled; the batch goes on, and its
+ * fence tells how it ended.
  */
 TEST_F(uring, cancel)
 {
@@ -102,7 +102,7 @@ TEST_F(uring, cancel)
 	EXPECT_TRUE(copied(self, 0));
 }
 
-/* Cancelled at any moment of the command: it completes once. */
+/* Cancelled at a random moment, the command completes once. */
 TEST_F_TIMEOUT(uring, cancel_storm, 280)
 {
 	const unsigned int n = env("ROUNDS", 100);
@@ -157,8 +157,8 @@ static int next_results(struct io_uring *ring, unsigned int n, int *results)
 }
 
 /*
- * Batches that wait, the first for a flag and the others for the first. A
- * cancellation finds those that it should, and the batches go on.
+ * Batches that wait, the first for a flag and the others for the first.
+ * Requests cancel the right commands, and the batches go on.
  */
 TEST_F(uring, async_cancel)
 {
@@ -191,7 +191,7 @@ TEST_F(uring, async_cancel)
 					__ATOMIC_ACQUIRE))
 			usleep(1000);
 	}
-	/* once the last worker has left it to the fence */
+	/* once the last worker has left the command to the fence */
 	do {
 		put_cancel(ring, CANCEL, fd, 3, 0);
 		ASSERT_EQ(0, next_results(ring, 1, results));
@@ -231,7 +231,7 @@ TEST_F(uring, link_timeout)
 	struct io_uring_sqe *sqe;
 	int tries, results[2];
 
-	/* not one that fires while a worker still submits */
+	/* tries again if the timeout fires while a worker still submits */
 	for (tries = 0; tries < 20; tries++) {
 		sqe = put_batch(&self->ring, &self->gpu, &batch);
 		sqe->flags |= IOSQE_IO_LINK;
@@ -250,8 +250,8 @@ TEST_F(uring, link_timeout)
 }
 
 /*
- * A command that waits in a worker, for room, has submitted nothing: it is
- * cancelled for good.
+ * A command that waits for room in a worker has submitted nothing: its batch
+ * never runs after it is cancelled.
  */
 TEST_F(uring, cancel_while_blocked)
 {
@@ -278,7 +278,7 @@ TEST_F(uring, cancel_while_blocked)
 	EXPECT_TRUE(!results[1] || results[1] == -EALREADY);
 	EXPECT_EQ(-ECANCELED, results[0]);
 	EXPECT_EQ(0, batch.engines_used);
-	/* no fence */
+	/* it has no fence */
 	EXPECT_EQ(-EINVAL, syncobj_status(&self->gpu, out.handle));
 	hold_release(&hold);
 	full.engine_mask = 0;
@@ -302,8 +302,8 @@ static pid_t stop_and_continue(void)
 }
 
 /*
- * A worker that waits for room cannot do so while its process is stopped. It has
- * submitted nothing; the same command does later.
+ * A worker cannot wait for room while its process is stopped: the command fails
+ * and has submitted nothing. The same command succeeds later.
  */
 TEST_F(uring, stopped_while_blocked)
 {
@@ -332,7 +332,7 @@ TEST_F(uring, stopped_while_blocked)
 	EXPECT_TRUE(copied(self, 0));
 }
 
-/* Whether a command ends with @result if cancelling it is answered so. */
+/* Whether the @result of a command fits the @answer to its cancellation. */
 static bool fits(int answer, int result)
 {
 	bool ended = !result || result == -ETIME;
@@ -344,7 +344,7 @@ static bool fits(int answer, int result)
 	return answer == -EALREADY && (ended || result == -ECANCELED);
 }
 
-/* By request, at any moment of the command: each answer fits the result. */
+/* Cancelled by request at a random moment: each answer fits the result. */
 TEST_F_TIMEOUT(uring, async_cancel_storm, 280)
 {
 	const unsigned int n = env("ROUNDS", 100);
@@ -402,7 +402,7 @@ static void submit_for_ever(unsigned int seed)
 	}
 }
 
-/* Processes are killed at some moment; the memory here is untouched. */
+/* Processes are killed at a random moment; the memory here is untouched. */
 TEST_F(uring, killed)
 {
 	struct drm_amdgpu_sdma_desc d = part(0);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * SDMA batches on user pointers: memory of the process, whose pages it may lose
- * at any time. What a batch reads and writes is what the process has there, or
- * the call says why not.
+ * SDMA batches on user pointers: memory of the process, which may lose its
+ * pages at any time. A batch reads and writes the pages that the process has,
+ * or the call fails and says why.
  */
 #include <pthread.h>
 #include <signal.h>
@@ -26,9 +26,9 @@ FIXTURE(userptr)
 	struct kfd kfd;
 	bool by_kfd;
 	struct buffer vram;
-	struct buffer user;	/* pointers, of GEM or KFD */
+	struct buffer user;	/* a user pointer, of GEM or KFD */
 	struct buffer other;
-	uint64_t last;		/* of KFD: its handle */
+	uint64_t last;		/* KFD's handle of the last one */
 	uint8_t *want;
 	unsigned int seed;
 };
@@ -60,7 +60,7 @@ static int kfd_new(struct kfd *kfd, struct buffer *u, uint32_t flags,
 	return ret ? ret : kfd_map(kfd, *handle);
 }
 
-/* Of memory that there is, or of new memory. */
+/* A user pointer to memory that exists, or to new memory. */
 static int user_new(struct _test_data_userptr *self, struct buffer *u,
 		    uint64_t va, uint32_t flags)
 {
@@ -101,7 +101,7 @@ FIXTURE_TEARDOWN(userptr)
 	free(self->want);
 }
 
-/* One copy, waited for. @index: of the descriptor at fault. */
+/* Makes one copy and waits. @index: of the descriptor at fault. */
 static int copy(struct _test_data_userptr *self, uint64_t src, uint64_t dst,
 		uint64_t size, uint32_t *index)
 {
@@ -134,7 +134,7 @@ TEST_F(userptr, source)
 	memcpy(self->user.cpu, self->want, SIZE);
 	ASSERT_EQ(0, copy_out(self));
 	EXPECT_EQ(0, memcmp(self->vram.cpu, self->want, LEN));
-	/* the same pages, which nobody has to get again */
+	/* the same pages, which need not be looked up again */
 	self->user.cpu[0] ^= 1;
 	ASSERT_EQ(0, copy_out(self));
 	EXPECT_EQ(self->want[0] ^ 1, self->vram.cpu[0]);
@@ -150,7 +150,7 @@ TEST_F(userptr, destination)
 	EXPECT_EQ(0x11, self->user.cpu[SIZE - 1]);
 }
 
-/* Bytes of one user pointer and of another, at odd places, swapped too. */
+/* Copies and swaps between two user pointers, at odd places. */
 TEST_F(userptr, two)
 {
 	const struct drm_amdgpu_sdma_desc d[] = {
@@ -177,7 +177,7 @@ TEST_F(userptr, two)
 	EXPECT_EQ(0x7e, self->other.cpu[SIZE - 1]);
 }
 
-/* One that was registered for reading. */
+/* A user pointer that was registered for reading. */
 TEST_F(userptr, read_only)
 {
 	uint32_t index;
@@ -186,7 +186,7 @@ TEST_F(userptr, read_only)
 			      AMDGPU_GEM_USERPTR_REGISTER |
 			      AMDGPU_GEM_USERPTR_READONLY));
 	memcpy(self->other.cpu, self->want, SIZE);
-	/* the compute driver wants memory that can be written all the same */
+	/* the compute driver still wants memory that can be written */
 	if (!variant->kfd)
 		ASSERT_EQ(0, mprotect(self->other.cpu, SIZE, PROT_READ));
 	EXPECT_EQ(0, copy(self, OTHER_VA, VRAM_VA, LEN, NULL));
@@ -197,7 +197,7 @@ TEST_F(userptr, read_only)
 	EXPECT_EQ(0, memcmp(self->other.cpu, self->want, SIZE));
 }
 
-/* Memory that the process may not write any more, and then may again. */
+/* Memory that becomes read-only, and then writable again. */
 TEST_F(userptr, protected)
 {
 	uint32_t index;
@@ -214,7 +214,7 @@ TEST_F(userptr, protected)
 	EXPECT_EQ(0, self->user.cpu[0]);
 }
 
-/* Nor does that keep the compute driver from bringing back other memory. */
+/* Protected memory does not keep KFD from bringing back other memory. */
 TEST_F(userptr, beside_protected)
 {
 	ASSERT_EQ(0, user_new(self, &self->other, OTHER_VA,
@@ -222,7 +222,7 @@ TEST_F(userptr, beside_protected)
 	memcpy(self->other.cpu, self->want, SIZE);
 	ASSERT_EQ(0, copy(self, OTHER_VA, VRAM_VA, LEN, NULL));
 	ASSERT_EQ(0, mprotect(self->user.cpu, SIZE, PROT_READ));
-	/* it has seen that one before the other */
+	/* its worker sees that one before the other */
 	usleep(100000);
 	ASSERT_EQ(0, madvise(self->other.cpu, SIZE, MADV_DONTNEED));
 	memset(self->other.cpu, 0x55, SIZE);
@@ -231,7 +231,7 @@ TEST_F(userptr, beside_protected)
 	EXPECT_EQ(0x55, self->vram.cpu[LEN - 1]);
 }
 
-/* Memory that is gone, and then is there again: other pages. */
+/* Memory that is unmapped, and then mapped again with other pages. */
 TEST_F(userptr, unmapped)
 {
 	uint32_t index;
@@ -243,7 +243,7 @@ TEST_F(userptr, unmapped)
 	EXPECT_EQ(-EFAULT, copy(self, USER_VA, VRAM_VA, LEN, &index));
 	EXPECT_EQ(1, index);
 	EXPECT_EQ(0x33, self->vram.cpu[0]);
-	/* the compute driver has looked for the pages in vain, too */
+	/* the compute driver has tried to get the pages, too, and failed */
 	usleep(100000);
 	ASSERT_EQ(self->user.cpu, anonymous(self->user.cpu));
 	memset(self->user.cpu, 0x44, SIZE);
@@ -252,7 +252,7 @@ TEST_F(userptr, unmapped)
 	EXPECT_EQ(0x44, self->vram.cpu[LEN - 1]);
 }
 
-/* Half of it is gone: all of it is refused, whatever the batch reads. */
+/* Half of it is unmapped: all of it is refused, whatever the batch reads. */
 TEST_F(userptr, half_unmapped)
 {
 	ASSERT_EQ(0, munmap(self->user.cpu + SIZE / 2, SIZE / 2));
@@ -277,7 +277,7 @@ TEST_F(userptr, replaced)
 	}
 }
 
-/* A buffer that is mapped by another file of the process works like that. */
+/* A user pointer to memory of a file. */
 TEST_F(userptr, file_memory)
 {
 	int fd = memfd_create("userptr", 0);
@@ -291,12 +291,12 @@ TEST_F(userptr, file_memory)
 			      AMDGPU_GEM_USERPTR_REGISTER));
 	memcpy(self->vram.cpu, self->want, SIZE);
 	ASSERT_EQ(0, copy(self, VRAM_VA, OTHER_VA, LEN, NULL));
-	/* by the file, not by the mapping */
+	/* read through the file, not through the mapping */
 	memset(self->want, 0, LEN);
 	ASSERT_EQ(LEN, pread(fd, self->want, LEN, 0));
 	EXPECT_EQ(0, memcmp(self->want, self->other.cpu, LEN));
 	EXPECT_EQ(0, memcmp(self->want, self->vram.cpu, LEN - 4096));
-	/* pages that the file loses are lost */
+	/* pages that were truncated are lost */
 	ASSERT_EQ(0, ftruncate(fd, 0));
 	EXPECT_EQ(-EFAULT, copy(self, VRAM_VA, OTHER_VA, PAGE, NULL));
 	close(fd);
@@ -316,7 +316,7 @@ TEST_F(userptr, fork)
 	ASSERT_LE(0, child);
 	if (!child) {
 		close(go[1]);
-		/* the user pointer is its parent's */
+		/* the user pointer belongs to its parent */
 		if (copy_out(self) != -EPERM)
 			_exit(3);
 		if (read(go[0], &c, 1))
@@ -347,7 +347,7 @@ static bool first_thread_is_there(void)
 	return !strstr(stat, ") Z");
 }
 
-/* The first thread of the process has exited: nobody brings pages back. */
+/* The first thread of the process has exited: pages cannot be brought back. */
 static void *copy_alone(void *arg)
 {
 	struct _test_data_userptr *self = arg;
@@ -390,7 +390,7 @@ TEST_F_TIMEOUT(userptr, first_thread_gone, 100)
 	EXPECT_EQ(0, WEXITSTATUS(status));
 }
 
-/* Prepared once, a batch finds the pages of each moment. */
+/* Prepared once, a batch finds the current pages in each run. */
 TEST_F(userptr, prepared)
 {
 	const struct drm_amdgpu_sdma_desc d = copy_desc(USER_VA, VRAM_VA, LEN);
@@ -415,7 +415,7 @@ TEST_F(userptr, prepared)
 	EXPECT_EQ(0, self->vram.cpu[0]);
 }
 
-/* Who takes the pages of the user pointer away. */
+/* A thread that takes away the pages of the user pointer. */
 struct taker {
 	struct _test_data_userptr *self;
 	int ret;
@@ -431,7 +431,7 @@ static void *unmap(void *arg)
 	return NULL;
 }
 
-/* He waits for the batch that uses them. */
+/* The thread waits for the batch that uses them. */
 static void taken_while_used(struct __test_metadata *_metadata,
 			     struct _test_data_userptr *self,
 			     void *(*take)(void *arg))
@@ -464,7 +464,7 @@ TEST_F(userptr, unmapped_while_used)
 	taken_while_used(_metadata, self, unmap);
 }
 
-/* As the process may at any time, and then it has the memory for itself. */
+/* Frees the user pointer; after that, the process has the memory for itself. */
 static int user_free(struct _test_data_userptr *self)
 {
 	struct drm_gem_close arg = { .handle = self->user.handle };
@@ -484,7 +484,7 @@ static void *close_and_unmap(void *arg)
 	return unmap(arg);
 }
 
-/* The user pointer goes first. */
+/* The user pointer is freed first. */
 TEST_F(userptr, closed_while_used)
 {
 	taken_while_used(_metadata, self, close_and_unmap);
@@ -495,8 +495,8 @@ static void on_alarm(int sig)
 }
 
 /*
- * A signal ends the wait for a batch before the page tables forget the memory:
- * then it is mapped still, and is not freed.
+ * A signal ends the wait for a batch before the page tables are updated: the
+ * memory is then still mapped, and is not freed.
  */
 TEST_F(userptr, unmapping_interrupted)
 {
@@ -525,7 +525,7 @@ TEST_F(userptr, unmapping_interrupted)
 	EXPECT_EQ(0, memcmp(self->vram.cpu, self->want, LEN));
 }
 
-/* With NONBLOCK too, pages are got, but nothing waits for room. */
+/* With NONBLOCK, pages are still looked up, but no call waits for room. */
 TEST_F_TIMEOUT(userptr, nonblock, 200)
 {
 	const struct drm_amdgpu_sdma_desc d = copy_desc(USER_VA, VRAM_VA, LEN),
@@ -549,14 +549,14 @@ TEST_F_TIMEOUT(userptr, nonblock, 200)
 	EXPECT_EQ(AMDGPU_SDMA_NO_INDEX, batch.error_index);
 	EXPECT_EQ(0, batch.engines_used);
 	hold_release(&hold);
-	/* a call that may wait sees to it that there is room again */
+	/* a call that may wait does so until there is room again */
 	EXPECT_EQ(0, batch_run(&self->gpu, &many));
 	EXPECT_TRUE(all_are(self->vram.cpu, LEN, 0));
 	EXPECT_EQ(0, batch_run(&self->gpu, &batch));
 	EXPECT_EQ(0, memcmp(self->vram.cpu, self->want, LEN));
 }
 
-/* In the course of many batches, the user pointer gets other pages. */
+/* While many batches run, the user pointer gets other pages. */
 struct pages {
 	struct _test_data_userptr *self;
 	uint8_t *new;
@@ -603,7 +603,7 @@ TEST_F_TIMEOUT(userptr, moved_all_the_time, 280)
 		ASSERT_EQ(0, mover_copy(&m, USER_VA, VRAM_VA));
 		ASSERT_TRUE(all_are(self->vram.cpu, LEN, MOVER_NEW))
 			TH_LOG("round %u", round);
-		/* what is written is what is there, whoever looks */
+		/* writes what is there already: a reader sees no change */
 		ASSERT_EQ(0, mover_copy(&m, VRAM_VA, USER_VA));
 	}
 	mover_stop(&m);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * SDMA batches on user pointers that reclaim takes: what a batch has written
- * survives. See amdgpu_swap.c for the pages that are writable and clean.
+ * SDMA batches on user pointers that are reclaimed: what a batch has written
+ * survives. See amdgpu_swap.c for pages that are writable and clean.
  */
 #include "../../../kselftest_harness.h"
 #include "../../../rdma/loop_swap.h"
@@ -78,8 +78,8 @@ FIXTURE_TEARDOWN(swap)
 }
 
 /*
- * GEM's pages stay away until somebody asks for them. A worker of amdkfd has its
- * pages back, and dirty, in a moment: what is asked for at once can still be clean.
+ * GEM's pages stay in swap until they are accessed. A worker of amdkfd brings
+ * its pages back in a moment, dirty: pages accessed at once can still be clean.
  */
 static bool take_pages(struct _test_data_swap *self, bool by_kfd)
 {

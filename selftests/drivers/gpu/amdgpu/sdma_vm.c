@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * SDMA batches and the memory they name: what is mapped, replaced, taken away or
- * evicted meanwhile, and files that are closed.
+ * SDMA batches and the memory they name: mappings that are made, replaced or
+ * removed meanwhile, evictions, and files that are closed.
  */
 #include <pthread.h>
 
@@ -10,8 +10,8 @@
 #include "sdma_model.h"
 
 /*
- * One address shows one buffer, then another: a translation that survives the
- * change reads the first one's data.
+ * One address maps one buffer, then another: a translation that survives the
+ * change reads the data of the first one.
  */
 TEST_F(sdma, remap)
 {
@@ -63,7 +63,7 @@ static uint32_t last_engine(const struct gpu *gpu)
 	return 1u << (31 - __builtin_clz(gpu->info.engine_mask));
 }
 
-/* On the last engine, where the kernel's moves are not. */
+/* Submits to the last engine, which the kernel's moves do not use. */
 static int submit_at(struct gpu *gpu, const struct drm_amdgpu_sdma_desc *d,
 		     uint32_t n, uint32_t timeline, uint64_t point)
 {
@@ -88,7 +88,7 @@ struct eviction {
 	bool busy;
 };
 
-/* When the first buffer is on its way, whose batch is held back, that goes on. */
+/* Releases the held batch once its buffer, the first, is being evicted. */
 static void *release_later(void *arg)
 {
 	struct eviction *e = arg;
@@ -103,7 +103,7 @@ static void *release_later(void *arg)
 }
 
 /*
- * Buffers that do not fit in video memory together: the next one drives out the
+ * Buffers that do not fit in video memory together: the next one evicts the
  * oldest, whose batch has not ended.
  */
 TEST_F_TIMEOUT(sdma, eviction, 120)
@@ -154,14 +154,14 @@ static void *set_flag_later(void *flag)
 }
 
 /*
- * A mapping is taken away while a batch waits that will write there. There is
- * no page fault: page tables change when the batches of the file have ended
- * that were submitted before, so the batch ends well and its data is in the
- * buffer. A batch that comes later finds no mapping.
+ * A mapping is removed while a waiting batch is going to write there. There is
+ * no page fault: page tables change after those batches of the file have ended
+ * that were submitted before, so the batch succeeds and its data is in the
+ * buffer. A later batch finds the new mapping, or none.
  *
- * Were they changed too early, the data alone would tell: after a page fault
- * without retry the engine goes on, the fence and the record say that all went
- * well, and the context is not charged.
+ * If page tables changed too early, only the data would tell: after a page
+ * fault without retry the engine goes on, the fence and the record report
+ * success, and the context is not charged.
  */
 static void take_away(struct __test_metadata *_metadata,
 		      struct _test_data_sdma *self, uint32_t op,
@@ -218,7 +218,7 @@ static void take_away(struct __test_metadata *_metadata,
 	buffer_free(&self->gpu, &other);
 }
 
-/* One of them may be that of the page tables' updates: on all in turn. */
+/* On each engine in turn: one of them may run the page table updates. */
 static void take_away_each(struct __test_metadata *_metadata,
 			   struct _test_data_sdma *self, uint32_t op)
 {
@@ -239,7 +239,7 @@ TEST_F(sdma, replaced_meanwhile)
 	take_away_each(_metadata, self, AMDGPU_VA_OP_REPLACE);
 }
 
-/* The file goes while its batches run, and while they wait. */
+/* The file is closed while its batches run, and while they wait. */
 TEST_F(sdma, close_busy)
 {
 	unsigned int i;
@@ -269,7 +269,7 @@ TEST_F(sdma, close_busy)
 	EXPECT_EQ(-1, differs(self));
 }
 
-/* A process that fills its own memory, at the addresses of the fixture's. */
+/* A process that fills its own memory, at the addresses of the fixture. */
 static void submit_for_ever(unsigned int placement)
 {
 	struct drm_amdgpu_sdma_desc d = {
@@ -291,7 +291,7 @@ static void submit_for_ever(unsigned int placement)
 	}
 }
 
-/* Another process submits all the time and is killed at some moment. */
+/* Another process submits all the time and is killed at a random moment. */
 TEST_F(sdma, killed)
 {
 	struct drm_amdgpu_sdma_desc d = copy_desc(SYSTEM_VA, VRAM_VA, SIZE);
@@ -307,8 +307,8 @@ TEST_F(sdma, killed)
 }
 
 /*
- * A child that shares the file uses a context and is killed. That takes the context
- * along: later batches are refused, rather than left without an end.
+ * A child that shares the file uses a context and is killed, which kills the
+ * context too: later batches are refused, instead of never ending.
  */
 TEST_F(sdma, killed_with_a_context)
 {
@@ -330,7 +330,7 @@ TEST_F(sdma, killed_with_a_context)
 	ASSERT_EQ(pid, waitpid(pid, &status, 0));
 	ASSERT_TRUE(WIFSIGNALED(status));
 	EXPECT_EQ(-ECANCELED, batch_run(&self->gpu, &batch));
-	/* others go on */
+	/* other contexts go on */
 	ASSERT_EQ(0, gpu_context(&self->gpu, &batch.ctx_id));
 	EXPECT_EQ(0, batch_run(&self->gpu, &batch));
 }

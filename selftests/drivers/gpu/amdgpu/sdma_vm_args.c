@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What memory SDMA batches may not name: what is not mapped, not so, or not of a
- * kind that engines can use. One test for each reason.
+ * Memory that SDMA batches may not name: not mapped, mapped without the access,
+ * or not of a kind that engines can use. One test for each reason.
  */
 #include <linux/pci_regs.h>
 
@@ -35,7 +35,7 @@ static int sends_atomics(const char *gpu)
 	return -1;
 }
 
-/* Over PCIe it takes atomics, which not every system has. */
+/* An ADD over PCIe needs atomics, which not every system has. */
 TEST_F(args, desc_add_system)
 {
 	int atomics = sends_atomics(self->gpu.name);
@@ -81,8 +81,8 @@ TEST_F(args, desc_sparse)
 }
 
 /*
- * Buffers of other kinds than video memory and what the GPU has of the host's.
- * Some kernels and GPUs have none, or show none to a VM.
+ * Maps a buffer of another kind than plain video memory or GTT. Some kernels
+ * and GPUs have none, or do not map it in a VM.
  */
 static int map_kind(struct __test_metadata *_metadata,
 		    struct _test_data_args *self, uint32_t domain,
@@ -99,7 +99,7 @@ static int map_kind(struct __test_metadata *_metadata,
 			AMDGPU_GEM_DOMAIN_VRAM))
 		b.size = 4096;
 	arg.in.bo_size = b.size;
-	/* units of these, each of which has the addresses of a page */
+	/* in units, each of which has the addresses of a page */
 	if (domain & (AMDGPU_GEM_DOMAIN_GWS | AMDGPU_GEM_DOMAIN_OA))
 		arg.in.bo_size = 1;
 	if (gpu_ioctl(&self->gpu, DRM_IOCTL_AMDGPU_GEM_CREATE, &arg))
@@ -109,7 +109,7 @@ static int map_kind(struct __test_metadata *_metadata,
 			 GPU_RW);
 }
 
-/* Neither written nor read, whatever is right about the rest of the batch. */
+/* Such memory is neither written nor read by an otherwise valid batch. */
 static void refuse_kind(struct __test_metadata *_metadata,
 			struct _test_data_args *self, uint32_t domain,
 			uint64_t flags)
@@ -134,7 +134,7 @@ static void refuse_kind(struct __test_metadata *_metadata,
 	EXPECT_EQ(1, self->batch.error_index);
 }
 
-/* The GPU has no address of it: its page table entries are not valid. */
+/* The GPU has no address for it: its page table entries are not valid. */
 TEST_F(args, domain_cpu)
 {
 	refuse_kind(_metadata, self, AMDGPU_GEM_DOMAIN_CPU, 0);
@@ -169,7 +169,7 @@ TEST_F(args, encrypted)
 		    AMDGPU_GEM_CREATE_ENCRYPTED);
 }
 
-/* Its fences are the user's business, its memory is like any other. */
+/* The user takes care of its fences; its memory is like any other. */
 TEST_F(args, explicit_sync)
 {
 	ASSERT_EQ(0, map_kind(_metadata, self, AMDGPU_GEM_DOMAIN_GTT,
@@ -182,7 +182,7 @@ TEST_F(args, explicit_sync)
 #define FROM_PAGES	(VA + 64 * MIB)
 #define TO_PAGES	(VA + 128 * MIB)
 
-/* Copies from pages to pages that are mapped one by one: so many lookups. */
+/* Copies between pages that are mapped one by one, each with a lookup. */
 static void copy_pages(struct drm_amdgpu_sdma_desc *d)
 {
 	*d = (struct drm_amdgpu_sdma_desc) {
@@ -194,7 +194,7 @@ static void copy_pages(struct drm_amdgpu_sdma_desc *d)
 	};
 }
 
-/* The descriptor that is one too many is named; one less is a good batch. */
+/* The first descriptor over the limit is reported; one less is valid. */
 TEST_F(args, batch_lookups)
 {
 	const uint32_t max = 524288 / (2 * PAGES);
@@ -221,7 +221,7 @@ TEST_F(args, batch_lookups)
 	free(d);
 }
 
-/* 16 MiB of packets, of swaps by way of other memory; the next one is at fault. */
+/* 16 MiB of packets, of swaps through other memory; one more is refused. */
 TEST_F(args, packets)
 {
 	const uint32_t n = 65536;
@@ -295,7 +295,7 @@ TEST_F(args, desc_write_only)
 	EXPECT_DESC_REFUSED(-EACCES, copy_of(d); d->src = WRITE_ONLY_VA);
 }
 
-/* Each of the destinations of a broadcast: none is taken on trust. */
+/* Each destination of a broadcast is checked. */
 static void spoil_each(struct __test_metadata *_metadata,
 		       struct _test_data_args *self, uint64_t bad, int error)
 {
@@ -331,7 +331,7 @@ TEST_F(args, broadcast_wraps)
 	spoil_each(_metadata, self, -4095ULL, -ERANGE);
 }
 
-/* What one descriptor may read another may not write, and the other way round. */
+/* What one descriptor may read, another may not write, and vice versa. */
 TEST_F(args, read_then_written)
 {
 	struct drm_amdgpu_sdma_desc *d = self->d;
@@ -364,7 +364,7 @@ TEST_F(args, written_then_read)
 	EXPECT_REFUSED(-EACCES, 1);
 }
 
-/* Rows are looked up each for itself. */
+/* Each row is looked up separately. */
 TEST_F(args, rect_read_only)
 {
 	EXPECT_DESC_REFUSED(-EACCES,
@@ -380,7 +380,7 @@ TEST_F(args, rect_read_only)
 			    d->dst_pitch = READ_ONLY_VA - VA);
 }
 
-/* A good wait, add and write-only fill: the ones above fail for one reason. */
+/* A valid wait, add and write-only fill: those above fail for one reason. */
 TEST_F(args, good_others)
 {
 	struct drm_amdgpu_sdma_desc *d = self->d;
@@ -394,7 +394,7 @@ TEST_F(args, good_others)
 	EXPECT_EQ(1, self->buffer.cpu[0]);
 }
 
-/* Where the driver keeps the packets of batches: just below the reserved. */
+/* The driver keeps packets of batches just below the reserved addresses. */
 TEST_F(args, drivers_memory)
 {
 	struct drm_amdgpu_info_device device;
@@ -405,7 +405,7 @@ TEST_F(args, drivers_memory)
 	};
 	uint64_t va;
 
-	/* so that there is such memory */
+	/* makes sure that there is such memory */
 	ASSERT_TRUE(untouched(self));
 	ASSERT_EQ(0, gpu_ioctl(&self->gpu, DRM_IOCTL_AMDGPU_INFO, &arg));
 	va = device.high_va_max ? device.high_va_max :
@@ -416,7 +416,7 @@ TEST_F(args, drivers_memory)
 				     AMDGPU_VA_OP_MAP, va, GPU_RW));
 }
 
-/* What a page fault would find: a buffer that is no longer mapped. */
+/* A buffer that is no longer mapped, where an access would fault. */
 TEST_F(args, unmapped_between)
 {
 	EXPECT_EQ(0, batch_run(&self->gpu, &self->batch));

@@ -16,7 +16,7 @@ static long context_flags(struct gpu *gpu)
 	return ret ? ret : (long)arg.out.state.flags;
 }
 
-/* Conditions that hold from the begin. */
+/* Conditions that hold from the start. */
 TEST_F(sdma, wait_holds)
 {
 	static const struct {
@@ -47,7 +47,7 @@ TEST_F(sdma, wait_holds)
 	}
 }
 
-/* Conditions that never hold: nothing behind them runs, and it is said. */
+/* Conditions that never hold: nothing after them runs; the fence says so. */
 TEST_F(sdma, wait_times_out)
 {
 	static const struct {
@@ -80,13 +80,13 @@ TEST_F(sdma, wait_times_out)
 		model(self, &d[0]);
 		ASSERT_EQ(-1, differs(self)) TH_LOG("case %u", i);
 	}
-	/* The context is not charged, and none the worse. */
+	/* The context is not charged, and still works. */
 	EXPECT_EQ(0, context_flags(&self->gpu));
 	ASSERT_EQ(0, run(self, &after, 1));
 	EXPECT_EQ(-1, differs(self));
 }
 
-/* More than one packet can skip: 40000 dwords behind a wait. */
+/* More than one packet can skip: 40000 dwords after a wait. */
 TEST_F(sdma, wait_skips_much)
 {
 	const uint32_t n = 8000;
@@ -142,8 +142,8 @@ TEST_F(sdma, prelaunch)
 }
 
 /*
- * A fan-out of less than a page runs on one engine, of three or more not on the
- * first: that engine's turn is the one to take, and to give back.
+ * A fan-out of less than a page runs on one engine; with three or more, not on
+ * the first. It has to take the turn of its engine, and to give it back.
  */
 TEST_F(sdma, wait_of_small_fan_out)
 {
@@ -191,8 +191,8 @@ static int other_submit(struct other *o, uint32_t engine,
 }
 
 /*
- * More VMs than a GPU has IDs for, which are used up on all engines: a job whose
- * turn it is to wait may have none. Then another's comes.
+ * More VMs than a GPU has IDs for, which are used up on all engines: a job
+ * whose turn it is to wait may have no ID. Then another job gets the turn.
  */
 TEST_F_TIMEOUT(sdma, waits_of_many_vms, 120)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * SVM memory that a reset of the GPU has lost: an access fails, whoever moves
- * the range. What is not lost stays so, and the GPU can have new memory.
+ * SVM memory that a reset of the GPU has lost: accesses fail, wherever the
+ * range moves. What is not lost stays intact, and the GPU can get new memory.
  *
  * Resets the first GPU: see kfd_svm.h for GPU=.
  */
@@ -41,7 +41,7 @@ FIXTURE_SETUP(lost) {
 FIXTURE_TEARDOWN(lost) {
 	if (self->svm.kfd < 0)
 		return;
-	/* Whatever has failed, nothing that waits for the engines goes on. */
+	/* Even after a failure: what waits for the engines must go on. */
 	if (self->emu >= 0) {
 		EXPECT_EQ(0, emulator_all(self->emu, "engine all resume"));
 		close(self->emu);
@@ -58,14 +58,14 @@ static int lose(FIXTURE_DATA(lost) *self, size_t len)
 	return svm_reset(self->gpu) ? -1 : svm_look(self->buf, len, 1);
 }
 
-/* By system memory: what is there must not be taken for data on the way. */
+/* Through system memory: what is there must not be taken for data. */
 TEST_F(lost, to_another_gpu) {
 	struct kfd_ioctl_set_xnack_mode_args xnack = { .xnack_enabled = 1 };
 	int left;
 
 	if (self->svm.nr < 2)
 		SKIP(return, "this needs two GPUs");
-	/* Without retry faults a range of two GPUs goes to system memory only. */
+	/* Without retry faults a range of two GPUs is in system memory only. */
 	ioctl(self->svm.kfd, AMDKFD_IOC_SET_XNACK_MODE, &xnack);
 	left = lose(self, LEN);
 	ASSERT_LE(0, left);
@@ -76,7 +76,7 @@ TEST_F(lost, to_another_gpu) {
 	EXPECT_EQ(NR, svm_away(&self->svm, self->buf, LEN));
 }
 
-/* Half of the range is in system memory: it must not follow the other. */
+/* Half of the range is in system memory: it must not share the loss. */
 TEST_F(lost, intact_half) {
 	char *half = self->buf + LEN / 2;
 	int left;
@@ -115,7 +115,7 @@ TEST_F(lost, same_range_again) {
 	use_again(_metadata, self, 3);
 }
 
-/* Part of the range becomes one of its own, which shares what is in the GPU. */
+/* A part becomes a range of its own, which shares the memory in the GPU. */
 static int split(FIXTURE_DATA(lost) *self, void *at, size_t len)
 {
 	const struct kfd_ioctl_svm_attribute attr = {
@@ -137,7 +137,7 @@ TEST_F(lost, split_ranges_again) {
 	use_again(_metadata, self, 5);
 }
 
-/* Likewise of one of them, while others keep theirs. */
+/* The same for one of the ranges, while the others keep theirs. */
 TEST_F(lost, split_range_alone) {
 	char *middle = self->buf + LEN / 4;
 	int left;
@@ -174,7 +174,7 @@ static void *prefetcher_run(void *arg)
 	return NULL;
 }
 
-/* Does the range's new memory wait to be cleared, here and now? */
+/* Does the thread wait for the range's new memory to be cleared? */
 static bool prefetcher_waits(struct prefetcher *p)
 {
 	pid_t tid = __atomic_load_n(&p->tid, __ATOMIC_ACQUIRE);
@@ -191,9 +191,9 @@ static bool prefetcher_waits(struct prefetcher *p)
 	       strstr(stack, "fence");
 }
 
-/* A range gets memory that is lost before it is used: while it is cleared. */
+/* A range's new memory is lost before it is used: while it is cleared. */
 TEST_F(lost, while_it_is_cleared) {
-	/* The thread may outlive this function if that fails. */
+	/* The thread may outlive this function if the test fails. */
 	static struct prefetcher p;
 	int tries, left;
 
@@ -205,14 +205,14 @@ TEST_F(lost, while_it_is_cleared) {
 		SKIP(return, "nothing can make this GPU hang");
 	ASSERT_NE(NULL, p.at);
 	pattern_fill(p.at, LEN, 8);
-	/* The driver knows memory that is clear. It is not after a reset. */
+	/* The driver tracks memory that is clear. None is after a reset. */
 	left = lose(self, LEN);
 	ASSERT_LE(0, left);
 	if (left)
 		SKIP(return, SPARED);
 	ASSERT_EQ(0, emulator_all(self->emu, "engine all hang"));
 	ASSERT_EQ(0, pthread_create(&p.thread, NULL, prefetcher_run, &p));
-	/* the driver takes the engine for dead only later */
+	/* the driver declares the engine hung only later */
 	for (tries = 0; tries < 100 && !prefetcher_waits(&p); tries++)
 		usleep(10000);
 	ASSERT_NE(100, tries);
@@ -226,7 +226,7 @@ TEST_F(lost, while_it_is_cleared) {
 	munmap(p.at, LEN);
 }
 
-/* The range goes while what its pages have left in the GPU is still let go. */
+/* The range is unmapped while its old memory in the GPU is being freed. */
 TEST_F_TIMEOUT(lost, back_and_gone, 200) {
 	char *p;
 	int i;
@@ -241,7 +241,7 @@ TEST_F_TIMEOUT(lost, back_and_gone, 200) {
 	}
 }
 
-/* While lost pages are still around */
+/* A new range, while lost pages still exist */
 TEST_F(lost, new_range) {
 	char *other = svm_map(LEN);
 	int left;
@@ -259,7 +259,7 @@ TEST_F(lost, new_range) {
 	munmap(other, LEN);
 }
 
-/* Lost pages are in use: however scarce memory gets, it is not for others. */
+/* Lost pages are in use: nothing else gets them, however scarce memory is. */
 TEST_F(lost, memory_is_not_given_away) {
 	struct gpu gpu;
 	int filled, left;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A process that has an address range without memory behind it (PRT), which no buffer
- * is mapped for. Elsewhere a queue asks for memory that nobody has registered.
+ * A process has an address range without memory (PRT), for which no buffer is
+ * mapped. Elsewhere a queue accesses memory that is not registered.
  */
 #include "../../../kselftest_harness.h"
 #include "amdgpu_test.h"

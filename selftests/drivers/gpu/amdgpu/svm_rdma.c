@@ -2,11 +2,11 @@
 /*
  * RDMA between SVM ranges that are in the video memory of two GPUs. On-demand
  * memory regions reach the pages through the BAR, by the alias that amdkfd
- * publishes: nothing migrates. What one GPU got is read by that GPU.
+ * publishes: nothing migrates. The GPU that has received data reads it.
  *
- * Needs a GPU that KFD has device private memory for, better two: see
- * kfd_svm.h for GPU=. Makes its own soft RoCE device over lo; RDMA=name takes
- * an existing one.
+ * Needs a GPU with device private memory in KFD, preferably two: see kfd_svm.h
+ * for GPU=. Makes its own soft RoCE device over lo; RDMA=name selects an
+ * existing one.
  */
 
 #include "../../../kselftest_harness.h"
@@ -22,7 +22,7 @@ FIXTURE(svm_rdma) {
 	struct svm_gpu *gpu[2];
 	void *buf[2];		/* memory in each of them */
 	struct ibv_mr *mr[2];
-	void *out;		/* ordinary memory that both can reach */
+	void *out;		/* system memory that gpu[1] can access */
 	int watch[2];
 	struct svm_alias before[2];
 };
@@ -96,7 +96,7 @@ static void check_in_place(struct __test_metadata *_metadata,
 	}
 }
 
-/* What the second GPU finds in its memory, read by itself. */
+/* Checks the second GPU's memory, as that GPU reads it. */
 static void check_by_gpu(struct __test_metadata *_metadata,
 			 FIXTURE_DATA(svm_rdma) *self, const void *want)
 {
@@ -155,7 +155,7 @@ TEST_F(svm_rdma, shapes) {
 	EXPECT_EQ(NR, svm_away(&self->svm, self->buf[1], LEN));
 }
 
-/* What the CPU takes back is used there, and goes to the GPU's memory again. */
+/* Pages that the CPU takes back are used there, and move to the GPU again. */
 TEST_F(svm_rdma, back_and_forth) {
 	void *want = svm_map(LEN);
 	int round;

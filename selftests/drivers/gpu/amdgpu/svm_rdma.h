@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What the tests of RDMA to SVM memory share.
+ * Helpers for the tests of RDMA to SVM memory.
  */
 #ifndef SELFTESTS_AMDGPU_SVM_RDMA_H
 #define SELFTESTS_AMDGPU_SVM_RDMA_H
@@ -11,7 +11,7 @@
 /* The RDMA device of all tests of a program. */
 static const char *device;
 
-/* Of RDMA=, or one with the name @own that is made for them. */
+/* On the device of RDMA=, or on one with the name @own that is made for it. */
 static inline int run_with_device(int argc, char **argv, const char *own)
 {
 	device = rcp_device_get(own);

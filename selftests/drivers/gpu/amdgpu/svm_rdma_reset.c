@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * RDMA from SVM memory of a GPU while that GPU is reset. A transfer may fail,
- * as the reset loses the memory. One that succeeds has delivered what was
- * there before, never what the reset has left.
+ * as the reset loses the memory. One that succeeds has delivered the data from
+ * before the reset, never what the reset has left.
  *
  * Resets the first GPU: see kfd_svm.h for GPU=. Makes its own soft RoCE device
- * over lo; RDMA=name takes an existing one.
+ * over lo; RDMA=name selects an existing one.
  */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -21,8 +21,8 @@
 #define LEN	(NR * SVM_PAGE)
 
 /*
- * A reset in a while. By a thread: a child would share the memory, and the next
- * write to it would be a copy.
+ * Resets the GPU after a while, in a thread: a child process would share the
+ * memory, and the next write to it would be a copy.
  */
 struct resetter {
 	pthread_t thread;
@@ -107,7 +107,7 @@ static int transfer(FIXTURE_DATA(reset) *self)
 	return pattern_check(self->host, LEN, 1) < 0 ? 1 : -1;
 }
 
-/* Is a new range reached in place, whatever became of the one before? */
+/* Does RDMA reach a new range in place, whatever happened to the old one? */
 static void check_new_range(struct __test_metadata *_metadata,
 			    FIXTURE_DATA(reset) *self)
 {
@@ -128,7 +128,7 @@ static void check_new_range(struct __test_metadata *_metadata,
 	EXPECT_EQ(NR, svm_away(&self->svm, self->buf, LEN));
 }
 
-/* The lost range is gone: is a new one reached in place again? */
+/* The lost range is unmapped: does RDMA reach a new one in place again? */
 static void check_works_again(struct __test_metadata *_metadata,
 			      FIXTURE_DATA(reset) *self)
 {
@@ -151,7 +151,7 @@ TEST_F(reset, under_traffic) {
 	start = rcp_now_ms();
 	ASSERT_EQ(1, transfer(self));
 	one = rcp_now_ms() - start + 1;
-	/* time for some, on a slow kernel too */
+	/* time for some transfers, on a slow kernel too */
 	ASSERT_EQ(0, reset_soon(&r, self->gpu, 200000 + 4000 * one));
 	/* one more after the reset is over */
 	do {
@@ -174,7 +174,7 @@ static int look(FIXTURE_DATA(reset) *self)
 	return svm_look(self->buf, LEN, 1);
 }
 
-/* After a reset that loses the memory an access by the CPU fails. */
+/* After a reset that loses the memory, an access by the CPU fails. */
 TEST_F(reset, cpu_access) {
 	int result;
 
@@ -187,7 +187,7 @@ TEST_F(reset, cpu_access) {
 	check_works_again(_metadata, self);
 }
 
-/* Lost pages that stay do not keep peers from others, nor does the reverse hold. */
+/* Peers reach pages beside lost ones, but not the lost ones. */
 TEST_F(reset, beside_lost_pages) {
 	struct ibv_mr *lost_mr = self->mr;
 	struct svm_alias before, after;
@@ -210,7 +210,7 @@ TEST_F(reset, beside_lost_pages) {
 	EXPECT_EQ(1, before.published);
 	EXPECT_EQ(0, transfer(self));
 	after = svm_alias(self->gpu);
-	/* by the alias, which shows them and does not give them */
+	/* the alias covers them, but does not hand them out */
 	EXPECT_EQ(before.mapped, after.mapped);
 	EXPECT_LT(before.revoked, after.revoked);
 	EXPECT_EQ(0, look(self));
@@ -242,7 +242,7 @@ TEST_F(reset, beside_another_process) {
 
 /*
  * Pages go to the GPU and come back while it is reset: a copy that the reset
- * has killed must not be taken for good.
+ * has killed must not be taken for complete.
  */
 TEST_F(reset, while_migrating) {
 	int round, result, lost = 0;
@@ -269,9 +269,9 @@ TEST_F(reset, while_migrating) {
 }
 
 /*
- * Peers write while the GPU is reset. If the last one was told that its write
- * has succeeded, then that is there; else the memory is lost, and whoever looks
- * is told so. Nothing else is there.
+ * A peer writes while the GPU is reset. If it was told that its last write has
+ * succeeded, the memory holds that data. Otherwise the memory is lost, and an
+ * access fails. It never holds anything else.
  */
 TEST_F(reset, writes) {
 	uint32_t seed = 1, last = 1;
@@ -299,7 +299,7 @@ TEST_F(reset, writes) {
 		check_works_again(_metadata, self);
 }
 
-/* A job that never ends, until somebody writes a word: 1024 bytes from its start */
+/* A job that ends only when the word 1024 bytes from its start is written */
 static int submit_waiting(struct gpu *gpu, struct buffer *b, uint64_t *fence)
 {
 	const uint64_t at = b->va + 1024;
@@ -313,7 +313,7 @@ static int submit_waiting(struct gpu *gpu, struct buffer *b, uint64_t *fence)
 	return submit(gpu, &b, 1, 8, fence);
 }
 
-/* Wait for a line of the kernel's log with one of two texts. 0: the first one */
+/* Wait for a line of the kernel's log with one of two texts. 0: the first */
 static int wait_for_line(int kmsg, const char *first, const char *second)
 {
 	char line[8192];
@@ -336,8 +336,8 @@ static int wait_for_line(int kmsg, const char *first, const char *second)
 }
 
 /*
- * A reset that spares the memory: the job that hangs ends when recovery has
- * begun, which notices it, and leaves the hardware alone. 1: it was too late
+ * A reset that spares the memory: the hung job ends when recovery has begun.
+ * Recovery notices that, and leaves the hardware alone. 1: it was too late
  */
 static int spare_by_reset(FIXTURE_DATA(reset) *self)
 {
@@ -363,8 +363,8 @@ static int spare_by_reset(FIXTURE_DATA(reset) *self)
 }
 
 /*
- * The reset takes from peers what they have mapped, also where the memory stays:
- * they may not write while nobody listens. They have to ask again.
+ * The reset revokes the mappings of peers even where the memory stays: they
+ * must not write while the GPU does not answer. They have to ask again.
  */
 TEST_F_TIMEOUT(reset, peers_ask_again, 200) {
 	unsigned long long mapped;
@@ -390,8 +390,8 @@ TEST_F_TIMEOUT(reset, peers_ask_again, 200) {
 }
 
 /*
- * A reset that takes longer than HMM gives one walk of the page table: whoever
- * wants a page meanwhile waits, and is told what became of it.
+ * A reset that takes longer than HMM allows for one walk of the page table: an
+ * access to a page waits meanwhile, and then has a result.
  */
 TEST_F_TIMEOUT(reset, takes_long, 120) {
 	int emu = emulator_open(), right = 0, failed = 0, result, left;
@@ -405,7 +405,7 @@ TEST_F_TIMEOUT(reset, takes_long, 120) {
 	/* the driver tests each engine, and waits */
 	ASSERT_EQ(0, emulator_all(emu, "engine all slow 60000"));
 	reset_ms = rcp_now_ms();
-	/* who comes before has the data */
+	/* a transfer before the reset gets the data */
 	ASSERT_EQ(1, transfer(self));
 	ASSERT_EQ(0, reset_soon(&r, self->gpu, 10000));
 	do {
@@ -427,14 +427,14 @@ TEST_F_TIMEOUT(reset, takes_long, 120) {
 	       (unsigned int)reset_ms, (unsigned int)longest);
 	EXPECT_LE(2000, reset_ms);
 	EXPECT_LE(1000, longest);
-	/* The last one has what is there now. */
+	/* The last transfer has what is there now. */
 	left = look(self);
 	EXPECT_EQ(left, result);
 	EXPECT_EQ(!left, failed > 0);
 	check_works_again(_metadata, self);
 }
 
-/* A peer that has mapped the pages before gets nothing after the reset. */
+/* A peer that has mapped pages before gets no wrong data after the reset. */
 TEST_F(reset, peer_access) {
 	ASSERT_EQ(1, transfer(self));
 	ASSERT_EQ(0, svm_reset(self->gpu));

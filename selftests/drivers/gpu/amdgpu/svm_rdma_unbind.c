@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * RDMA from SVM memory of a GPU while the driver is unbound from that GPU.
- * KFD asks its processes to leave, by SIGBUS. Until then, and in a child that
- * has nothing to do with KFD, the memory holds what it held before, now in
- * system memory. Unbinding waits for the one and not for the other.
+ * RDMA from SVM memory of a GPU while the driver is unbound from that GPU. KFD
+ * asks its processes to leave, by SIGBUS. Until they do, and in a child that
+ * does not use KFD, the memory keeps its contents, now in system memory.
+ * Unbinding waits for the process, but not for the child.
  *
  * Unbinds the last GPU, and binds it again: see kfd_svm.h for GPU=. Makes its
- * own soft RoCE device over lo; RDMA=name takes an existing one.
+ * own soft RoCE device over lo; RDMA=name selects an existing one.
  */
 #include <signal.h>
 #include <stdatomic.h>
@@ -38,14 +38,14 @@ static void leave(int sig)
 	told_to_leave = 1;
 }
 
-/* A copy of the process that has its memory but no KFD any more. */
+/* A child process that has the memory, but has closed KFD. */
 static pid_t bystander(struct shared *shared, struct svm *svm, const void *buf)
 {
 	pid_t pid = fork();
 
 	if (pid)
 		return pid;
-	/* an open file would keep the KFD process, and unbinding, waiting */
+	/* an open file would keep the KFD process, and unbinding would wait */
 	svm_close(svm);
 	signal(SIGBUS, SIG_DFL);
 	while (!shared->unbound)
@@ -74,7 +74,7 @@ static int traffic(struct shared *shared, struct link *link, void *buf,
 			shared->wrong++;
 		}
 	}
-	/* the memory is as it was, and nobody else's */
+	/* the memory still has its contents */
 	return pattern_check(buf, LEN, 1) < 0 ? 0 : 3;
 }
 
@@ -102,8 +102,8 @@ static int process(struct shared *shared, pid_t *other)
 		return 2;
 	*other = bystander(shared, &svm, buf);
 	/*
-	 * Only to be read. For a region that can be written the pages, which are
-	 * shared now, would be copied to system memory.
+	 * Read-only. For a writable region, the pages, which the child shares
+	 * now, would be copied to system memory.
 	 */
 	mr = rcp_reg_access(&link.dev, buf, LEN, (uintptr_t)buf,
 			    IBV_ACCESS_ON_DEMAND);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * SVM memory of a GPU when the system is suspended: it is in system memory
- * then, also that of a child, and goes back to the GPU afterwards.
+ * SVM memory of a GPU during a suspend of the system: it moves to system
+ * memory, that of a child too, and goes back to the GPU afterwards.
  *
- * Suspends all devices, and no more than that (pm_test). Not every machine
- * survives it, a virtual one with its root file system on virtio least of all,
- * so SUSPEND=1 in the environment has to ask for it. See kfd_svm.h for GPU=.
+ * Suspends all devices, but no more than that (pm_test). Not every machine
+ * survives it, least of all a virtual one with its root file system on virtio,
+ * so it has to be asked for with SUSPEND=1. See kfd_svm.h for GPU=.
  */
 #include <linux/mempolicy.h>
 #include <sys/syscall.h>
@@ -25,7 +25,7 @@ static int suspend(void)
 	return write_file("/sys/power/state", "freeze");
 }
 
-/* To fill memory, or move it to swap, takes minutes on an emulated debug kernel. */
+/* Filling or swapping memory takes minutes on an emulated debug kernel. */
 #define PATIENCE 600
 
 FIXTURE(suspend) {
@@ -94,7 +94,7 @@ TEST_F_TIMEOUT(suspend, there_and_back, 120) {
 	}
 }
 
-/* The child's pages are those of no range. */
+/* The child's pages belong to no range. */
 TEST_F_TIMEOUT(suspend, child, 120) {
 	int status, go[2];
 	char byte;
@@ -137,7 +137,7 @@ static size_t node_memory(int node, const char *field)
 	return size;
 }
 
-/* Returns a node that is soon full, and not the first one. Or 0. */
+/* Returns a small node that is not the first one, or 0. */
 static int small_node(void)
 {
 	int node;
@@ -167,7 +167,7 @@ static size_t take_memory(int node, size_t left, char **hog)
 	return size;
 }
 
-/* Suspends with memory of one node only: the driver's prepare() runs in here. */
+/* Suspends with memory of one node: this task runs the driver's prepare(). */
 static int suspend_on(int node)
 {
 	unsigned long mask = 1ul << node;
@@ -181,8 +181,8 @@ static int suspend_on(int node)
 }
 
 /*
- * If there is no memory for the pages, a suspend says so, and soon. One node
- * has none: if all had none, the next who asks would wake the OOM killer.
+ * If there is no memory for the pages, a suspend fails, and soon. Only one node
+ * is full: if all were, the next allocation would wake the OOM killer.
  */
 TEST_F_TIMEOUT(suspend, no_memory, PATIENCE) {
 	const size_t len = 256 * MIB;
@@ -225,7 +225,7 @@ static void check_works(struct __test_metadata *_metadata,
 	munmap(range, LEN);
 }
 
-/* Ranges on a GPU that take whatever place is free first */
+/* Ranges on a GPU that take whatever is free first */
 static void check_place(struct __test_metadata *_metadata,
 			FIXTURE_DATA(suspend) *self, struct svm_gpu *gpu,
 			char *lost)
@@ -247,7 +247,7 @@ static void check_place(struct __test_metadata *_metadata,
 	}
 }
 
-/* What a reset has lost stays lost, and is nobody else's, whatever is scarce. */
+/* Lost memory stays lost, and is not reused, however scarce memory is. */
 static void check_lost(struct __test_metadata *_metadata,
 		       FIXTURE_DATA(suspend) *self, char *lost)
 {
@@ -263,7 +263,7 @@ static void check_lost(struct __test_metadata *_metadata,
 
 /*
  * A process that keeps memory which a reset has lost does not keep the system
- * from being suspended. It has its lost memory afterwards, too.
+ * from being suspended. It still has its lost memory afterwards.
  */
 TEST_F_TIMEOUT(suspend, lost, PATIENCE) {
 	struct svm_alias before = svm_alias(self->gpu);
@@ -280,7 +280,7 @@ TEST_F_TIMEOUT(suspend, lost, PATIENCE) {
 	ASSERT_EQ(0, svm_reset(other));
 	if (svm_look(lost, LEN, 3))
 		SKIP(return, "the memory survives resets of this GPU");
-	/* linked GPUs are reset together: what the first has is lost, too */
+	/* linked GPUs are reset together: memory of the first is lost, too */
 	if (gpu_linked(self->gpu->pci)) {
 		munmap(self->buf, LEN);
 		self->buf = svm_map(LEN);
@@ -300,7 +300,7 @@ TEST_F_TIMEOUT(suspend, lost, PATIENCE) {
 	check_works(_metadata, self, other);
 }
 
-/* The process that kept it ends. */
+/* The process that kept lost memory exits. */
 TEST_F_TIMEOUT(suspend, lost_by_others, PATIENCE) {
 	struct svm_gpu *other = &self->svm.gpu[1];
 	int status, go[2], ready[2];

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The driver leaves a GPU while something else is going on there: a page fault
- * that copies from it, or a reset. Unbinds the last GPU, and binds it again:
- * see kfd_svm.h for GPU=.
+ * The driver is unbound from a GPU while something else is going on there: a
+ * page fault that copies from it, or a reset. Unbinds the last GPU, and binds
+ * it again: see kfd_svm.h for GPU=.
  */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -50,7 +50,7 @@ static bool wait_for(atomic_int *what)
 	return *what;
 }
 
-/* KFD tells its processes to leave by this signal, an access its failure. */
+/* KFD tells processes to leave by this signal; failed accesses raise it too. */
 static void on_sigbus(int sig, siginfo_t *info, void *context)
 {
 	if (info->si_code == BUS_ADRERR)
@@ -81,7 +81,7 @@ static int run(struct shared *shared, process_fn process)
 	return process(shared, &svm);
 }
 
-/* 0: it is ready, or why the test ends here */
+/* 0 once the process is ready, else its exit status or -1 */
 static int start(FIXTURE_DATA(unbind) *self, process_fn process)
 {
 	int status, tries;
@@ -97,7 +97,7 @@ static int start(FIXTURE_DATA(unbind) *self, process_fn process)
 	return self->shared->ready ? 0 : -1;
 }
 
-/* Memory in the GPU that is to be left, of which a fault brings back all; or NULL. */
+/* Memory in the GPU to unbind, all of which one fault brings back; or NULL. */
 static char *memory_there(struct svm *svm)
 {
 	const struct kfd_ioctl_svm_attribute whole = {
@@ -126,8 +126,8 @@ static int one_fault(struct shared *shared, struct svm *svm)
 }
 
 /*
- * A fault brings back all of a range, by an engine that takes its time: longer
- * than the driver tries to get pages that are in use. It waits for the copy.
+ * A slow engine brings back all of a range after a fault, for longer than the
+ * driver retries pages that are in use. Unbinding waits for the copy.
  */
 TEST_F_TIMEOUT(unbind, during_fault, 200) {
 	int emu = emulator_open(), status, why;
@@ -151,7 +151,7 @@ TEST_F_TIMEOUT(unbind, during_fault, 200) {
 	EXPECT_EQ(0, bind_gpu(self->shared->gpu.pci));
 }
 
-/* Has memory there, and waits for whatever becomes of it. */
+/* Has memory in the GPU, and waits until it is told to leave. */
 static int have_memory(struct shared *shared, struct svm *svm)
 {
 	if (!memory_there(svm))
@@ -180,8 +180,8 @@ static int hang_engines(int emu, const char *pci)
 #define RESET_METHOD	"/sys/module/amdgpu/parameters/reset_method"
 
 /*
- * Unbind holds the lock of the device and waits for a copy that hangs. The reset
- * that is to end the copy is made by the PCI core, which wants the lock.
+ * Unbinding holds the lock of the device and waits for a copy that hangs. The
+ * PCI core makes the reset that would end the copy, and wants the lock.
  */
 TEST_F_TIMEOUT(unbind, with_a_hung_engine, 200) {
 	int emu = emulator_open(), status, why;
@@ -204,7 +204,7 @@ TEST_F_TIMEOUT(unbind, with_a_hung_engine, 200) {
 	EXPECT_EQ(0, bind_gpu(self->shared->gpu.pci));
 }
 
-/* Has no memory there: what a reset has lost would hide the alias as well. */
+/* Has no memory in the GPU: lost memory would hide the alias as well. */
 static int idle(struct shared *shared, struct svm *svm)
 {
 	if (!svm_alias(&shared->gpu).published)
@@ -226,8 +226,8 @@ static void *do_unbind(void *arg)
 }
 
 /*
- * A reset begins, the driver begins to leave, the reset ends. Whichever is
- * first, memory that the driver has hidden to leave does not come back.
+ * A reset begins, unbinding begins, the reset ends. Whichever is first, an
+ * alias that unbinding has hidden does not come back.
  */
 TEST_F_TIMEOUT(unbind, during_reset, 200) {
 	struct svm_gpu *gpu = &self->shared->gpu;
@@ -246,7 +246,7 @@ TEST_F_TIMEOUT(unbind, during_reset, 200) {
 	ASSERT_EQ(0, pthread_create(&unbind, NULL, do_unbind, gpu));
 	pthread_join(reset, &err);
 	EXPECT_EQ(NULL, err);
-	/* the driver waits for the process, which is in no hurry */
+	/* the driver waits for the process, which has not been told to leave */
 	for (i = 0; i < 100; i++) {
 		if (!svm_alias(gpu).published)
 			hidden = true;

@@ -44,7 +44,7 @@ FIXTURE_TEARDOWN(xnack)
 	svm_close(&self->svm);
 }
 
-/* Where the driver brings the pages to when the GPU asks for them. */
+/* Sets where the driver brings the pages to when the GPU asks for them. */
 static int prefer(struct svm *svm, void *at, const struct svm_gpu *gpu)
 {
 	const struct kfd_ioctl_svm_attribute attr = {
@@ -69,7 +69,7 @@ static size_t wrong_words(const uint32_t *p, uint32_t seed)
 	return count;
 }
 
-/* What an emulated GPU counts, and -1 for another. */
+/* Retry faults that emulated GPUs have counted; -1 for hardware. */
 static long retry_faults(void)
 {
 	int port = emulator_open();
@@ -82,7 +82,7 @@ static long retry_faults(void)
 	return count;
 }
 
-/* Each round the CPU takes the pages back and the GPU wants them again. */
+/* In each round the CPU takes the pages back and the GPU wants them again. */
 TEST_F_TIMEOUT(xnack, pages_follow, 120)
 {
 	uint32_t *from = svm_map(LEN), *to = svm_map(LEN);
@@ -105,7 +105,7 @@ TEST_F_TIMEOUT(xnack, pages_follow, 120)
 		EXPECT_LT(before, retry_faults());
 }
 
-/* A range that is in the memory of one GPU, all the others copy from. */
+/* All GPUs copy from a range that is in the memory of one of them. */
 TEST_F_TIMEOUT(xnack, every_gpu_reads, 120)
 {
 	uint32_t *from = svm_map(LEN), *to = svm_map(LEN);
@@ -122,7 +122,7 @@ TEST_F_TIMEOUT(xnack, every_gpu_reads, 120)
 	EXPECT_EQ(0, wrong_words(from, 77));
 }
 
-/* The CPU frees the pages and maps others there: the GPU sees those. */
+/* The CPU frees the pages and maps others there: the GPU sees the new ones. */
 TEST_F_TIMEOUT(xnack, mapped_anew, 120)
 {
 	uint32_t *from = svm_map(LEN), *to = svm_map(LEN);
@@ -140,7 +140,7 @@ TEST_F_TIMEOUT(xnack, mapped_anew, 120)
 	}
 }
 
-/* A copy from where the process has nothing. */
+/* Copies from an address where the process has no memory. */
 static void be_bad(int ready)
 {
 	struct svm_queue queue;
@@ -170,7 +170,7 @@ static bool wait_for_fault(int kmsg, const char *gpu)
 	return false;
 }
 
-/* Nobody can bring those pages. The others' queues do not mind. */
+/* Those pages cannot be brought. Queues of other processes go on. */
 TEST_F_TIMEOUT(xnack, hole_of_another_process, 120)
 {
 	uint32_t *from = svm_map(LEN), *to = svm_map(LEN);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Events of the kernel, in an instance of ftrace of one's own. */
+/* Events of the kernel, in an ftrace instance of the test's own. */
 #ifndef _SELFTEST_TRACE_H
 #define _SELFTEST_TRACE_H
 
@@ -21,8 +21,8 @@ static inline int trace_write(const char *dir, const char *file,
 }
 
 /*
- * Makes the instance @dir and has it trace @events, as "amdgpu/amdgpu_cs".
- * Returns 0, or -errno if the kernel does not trace or we may not.
+ * Creates the instance @dir and has it trace @events, as "amdgpu/amdgpu_cs".
+ * Returns 0, or -errno if the kernel does not trace or does not permit it.
  */
 static inline int trace_begin(const char *dir, const char * const *events,
 			      unsigned int num)
@@ -37,7 +37,7 @@ static inline int trace_begin(const char *dir, const char * const *events,
 	return ret;
 }
 
-/* Its lines, oldest first; NULL sets errno. */
+/* The trace's lines, oldest first; NULL sets errno. */
 static inline FILE *trace_open(const char *dir)
 {
 	char path[256];

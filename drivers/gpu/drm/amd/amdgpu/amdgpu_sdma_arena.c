@@ -3,19 +3,19 @@
  * Memory for the packets of SDMA batches.
  *
  * An engine runs a batch in the file's VMID, so its packets must be mapped in
- * the file's VM: in a range of addresses that user space cannot map (see
- * AMDGPU_VA_RESERVED_SDMA_START). The GPU may read the packets, not write them:
- * what was checked is what runs. The memory is not pinned. It shares the
+ * the file's VM, in a range of addresses that user space cannot map (see
+ * AMDGPU_VA_RESERVED_SDMA_START). The GPU may read the packets but not write
+ * them: what was checked is what runs. The memory is not pinned. It shares the
  * reservation of the VM's root page directory, as all BOs do that are always
- * valid in one VM, so whoever holds that has it resident and may write it.
+ * valid in one VM: with that held, the memory is resident and may be written.
  *
  * Chunks are kept for the next batch: mapping one costs more than a batch.
- * A prepared batch has its chunk as long as it lives.
+ * A prepared batch owns its chunk as long as it lives.
  *
  * Waits also work in a page of video memory, because they need atomic
- * operations that PCIe does not have. The file has one, with a slot for each
- * engine; it is not pinned either, and comes back before a batch runs. Swaps
- * that no packet can do have scratch memory of the same kind.
+ * operations that PCIe does not have. The file has one such page, with a slot
+ * for each engine. It is not pinned either, and is made resident again before a
+ * batch runs. Swaps that no packet can do use scratch memory of the same kind.
  */
 
 #include <linux/bitmap.h>
@@ -33,30 +33,30 @@
 
 #define UNIT		SZ_64K
 #define UNITS		(AMDGPU_VA_RESERVED_SDMA_SIZE / UNIT)
-/* All that a file may have: also what bounds the batches on their way. */
+/* All chunks of a file together; this also bounds its batches in flight. */
 #define MAX_BYTES	SZ_64M
-/* The page in video memory, and the unit whose addresses it has. */
+/* The page in video memory, and the unit of addresses that it occupies. */
 #define SAMPLE_BYTES	SZ_4K
 #define SAMPLE_UNIT	(UNITS - 1)
-/* Scratch memory, and its units: one for each engine that there may be. */
+/* Scratch memory, and its units of addresses: one for each possible engine. */
 #define SCRATCH_UNITS	(AMDGPU_SDMA_MAX_SHARES * AMDGPU_SDMA_SCRATCH_SIZE / UNIT)
 #define SCRATCH_UNIT	(SAMPLE_UNIT - SCRATCH_UNITS)
 
 /**
  * struct amdgpu_sdma_arena - a file's command memory
- * @lock: protects all members; not held while memory is allocated. Who waits for
- *	room looks at @bytes without it
- * @chunks: that no thread is building a batch in, least recently used first
- * @kept_bytes: of all chunks of prepared batches
- * @num_kept: how many those are
+ * @lock: protects the lists, the counters and @used; not held while memory is
+ *	allocated. A thread that waits for room looks at them without it
+ * @chunks: those in which no thread builds a batch, least recently used first
+ * @kept_bytes: bytes of all chunks of prepared batches
+ * @num_kept: number of those chunks
  * @prepared: prepared batches
- * @uncleared: chunks without mappings that page tables may still have
- * @bytes: of all chunks
- * @used: units of the address range
- * @freed: somebody put a chunk back, or gave one up
- * @vram_lock: for who makes @sample or @scratch; taken before reservations
- * @sample: memory for waits, once there was one
- * @scratch: memory for swaps, once there was one that needs it
+ * @uncleared: unmapped chunks that page tables may still refer to
+ * @bytes: bytes of all chunks
+ * @used: units of the address range that are in use
+ * @freed: woken when a chunk is put back or freed
+ * @vram_lock: held while @sample or @scratch is made; taken before reservations
+ * @sample: memory for waits, NULL before the first one
+ * @scratch: memory for swaps, NULL before the first one that needs it
  * @stats: what the file's batches cost
  */
 struct amdgpu_sdma_arena {
@@ -125,7 +125,7 @@ static struct amdgpu_sdma_arena *arena_get(struct amdgpu_fpriv *fpriv)
  * amdgpu_sdma_arena_stats - what a file's batches cost
  * @fpriv: file
  *
- * Returns: NULL if there were none; else it lives as long as the file.
+ * Returns: NULL if there were none; else statistics with the file's lifetime.
  */
 struct amdgpu_sdma_batch_file *
 amdgpu_sdma_arena_stats(struct amdgpu_fpriv *fpriv)
@@ -176,7 +176,7 @@ static int chunk_reserve(struct amdgpu_device *adev,
 	return 0;
 }
 
-/* NULL: the arena is full. */
+/* Returns NULL if the arena is full. */
 static struct amdgpu_sdma_chunk *
 chunk_create(struct amdgpu_device *adev, struct amdgpu_fpriv *fpriv,
 	     struct amdgpu_sdma_arena *arena, u32 size)
@@ -214,15 +214,15 @@ static void chunk_list(struct amdgpu_sdma_arena *arena,
 }
 
 /*
- * Page tables forget what is not mapped any more, in order with the batches that
- * come: so the addresses can be used at once, and the memory, which shares the
- * reservation of the root page directory and thus has the fences of all that is
- * done here, is not freed before.
+ * Page tables drop what is no longer mapped, in order with later batches. So
+ * the addresses can be used again at once. The memory shares the reservation of
+ * the root page directory and thus has the fences of all that is done here: it
+ * is not freed before them.
  *
- * If that fails, somebody may still reach the memory: a shader of the same
- * process. So it is kept, and accounted for, until it succeeds. Each batch tries
- * it; what it has cleared by then is given back here. With the file, all goes
- * that could use the page tables, and the memory can.
+ * If that fails, a shader of the same process may still reach the memory. So it
+ * is kept, and accounted for, until a retry succeeds. Each batch retries, and
+ * what is cleared by then is freed here. Closing the file ends everything that
+ * could use the page tables, and then the memory can be freed.
  */
 static int arena_clear(struct amdgpu_device *adev, struct amdgpu_fpriv *fpriv,
 		       struct amdgpu_sdma_arena *arena, struct list_head *done)
@@ -240,7 +240,7 @@ static int arena_clear(struct amdgpu_device *adev, struct amdgpu_fpriv *fpriv,
 	return 0;
 }
 
-/* The root page directory is locked, and its page tables are there again. */
+/* Locks the root page directory and validates its page tables. */
 static int arena_lock_tables(struct amdgpu_device *adev,
 			     struct amdgpu_fpriv *fpriv)
 {
@@ -251,10 +251,10 @@ static int arena_lock_tables(struct amdgpu_device *adev,
 	if (r)
 		return r;
 	r = amdgpu_sdma_batch_validate_vm(adev, vm);
-	/* Not even now, if the process was killed. */
+	/* The VM is not ready even now if the process was killed. */
 	if (!r && !amdgpu_vm_ready(vm))
 		r = -EINVAL;
-	/* The update of the page tables has a fence, and so has the TLB's. */
+	/* One fence for the page table update, and one for the TLB flush. */
 	if (!r)
 		r = dma_resv_reserve_fences(vm->root.bo->tbo.base.resv, 2);
 	if (r)
@@ -262,7 +262,7 @@ static int arena_lock_tables(struct amdgpu_device *adev,
 	return r;
 }
 
-/* Gives memory back whose mappings are gone, and @chunk's if there is one. */
+/* Frees memory whose mappings are gone, and that of @chunk if there is one. */
 static int arena_give_back(struct amdgpu_device *adev,
 			   struct amdgpu_fpriv *fpriv,
 			   struct amdgpu_sdma_arena *arena,
@@ -273,7 +273,7 @@ static int arena_give_back(struct amdgpu_device *adev,
 	LIST_HEAD(done);
 	int r = 0;
 
-	/* Not with the page tables locked. */
+	/* This must not wait with the page tables locked. */
 	if (!nonblock)
 		r = amdgpu_vm_wait_to_clear(vm, true);
 	if (!r)
@@ -292,7 +292,7 @@ static int arena_give_back(struct amdgpu_device *adev,
 	else
 		r = arena_clear(adev, fpriv, arena, &done);
 	amdgpu_bo_unreserve(vm->root.bo);
-	/* Who waits for another chunk would wait in vain: he may try this. */
+	/* Threads that wait for a chunk get none here: let them try this. */
 	if (r)
 		wake_up(&arena->freed);
 	list_for_each_entry_safe(chunk, next, &done, node) {
@@ -312,7 +312,7 @@ static bool chunk_idle(struct amdgpu_sdma_chunk *chunk)
 	return !chunk->fence || dma_fence_is_signaled(chunk->fence);
 }
 
-/* An idle chunk of @size to @max bytes, the smallest such. */
+/* The smallest idle chunk of @size to @max bytes, or NULL. */
 static struct amdgpu_sdma_chunk *chunk_take(struct amdgpu_sdma_arena *arena,
 					    u32 size, u32 max)
 {
@@ -335,8 +335,8 @@ static struct amdgpu_sdma_chunk *chunk_take(struct amdgpu_sdma_arena *arena,
 }
 
 /*
- * An idle chunk of those that no thread is building a batch in, or else, unless it
- * has to be @idle, the one that ends first, most likely.
+ * Takes an idle chunk in which no thread is building a batch. If there is none,
+ * takes the one that most likely becomes idle first, but not if @idle is set.
  */
 static struct amdgpu_sdma_chunk *chunk_oldest(struct amdgpu_sdma_arena *arena,
 					      bool idle)
@@ -364,9 +364,9 @@ static bool has_uncleared(struct amdgpu_sdma_arena *arena)
 }
 
 /*
- * The arena is full: wait for a batch to end, and free what it used, unless the
- * caller can take that. To unmap it, the GPU has to wait for all that the file has
- * on its way, and so have the batches that follow.
+ * The arena is full: wait for a batch to end, and free its chunk, unless the
+ * caller can use that. Unmapping a chunk makes the GPU, and the batches that
+ * follow, wait for all that the file has in flight.
  */
 static int arena_shrink(struct amdgpu_device *adev, struct amdgpu_fpriv *fpriv,
 			struct amdgpu_sdma_arena *arena, u64 size, u32 max,
@@ -377,7 +377,7 @@ static int arena_shrink(struct amdgpu_device *adev, struct amdgpu_fpriv *fpriv,
 
 	if (has_uncleared(arena))
 		return arena_give_back(adev, fpriv, arena, NULL, nonblock);
-	/* If all are being built in, each of those threads puts one back. */
+	/* If threads are building in all chunks, each of them puts one back. */
 	r = nonblock ? 0 :
 	    wait_event_interruptible(arena->freed,
 				     !list_empty_careful(&arena->chunks) ||
@@ -387,7 +387,7 @@ static int arena_shrink(struct amdgpu_device *adev, struct amdgpu_fpriv *fpriv,
 	if (r)
 		return r;
 	chunk = chunk_oldest(arena, nonblock);
-	if (!chunk) /* somebody was quicker: look again */
+	if (!chunk) /* another thread was quicker: look again */
 		return nonblock ? -EAGAIN : 0;
 	if (!chunk_idle(chunk)) {
 		r = dma_fence_wait(chunk->fence, true);
@@ -424,7 +424,7 @@ static int vram_create(struct amdgpu_device *adev, struct amdgpu_fpriv *fpriv,
 	return r;
 }
 
-/* Makes what the file does not have yet; it keeps it. */
+/* Creates the memory if the file does not have it yet; the file keeps it. */
 static int vram_get(struct amdgpu_device *adev, struct amdgpu_fpriv *fpriv,
 		    struct amdgpu_sdma_arena *arena,
 		    struct amdgpu_sdma_chunk **result, u64 unit, u32 size)
@@ -448,8 +448,8 @@ static int sample_get(struct amdgpu_device *adev, struct amdgpu_fpriv *fpriv,
 /**
  * amdgpu_sdma_scratch_get - get memory for swaps that no packet can do
  * @adev: device
- * @fpriv: file, has got a chunk
- * @va: result: GPU address, AMDGPU_SDMA_SCRATCH_SIZE for each instance
+ * @fpriv: file that has got a chunk
+ * @va: result: GPU address of AMDGPU_SDMA_SCRATCH_SIZE bytes for each instance
  *
  * The caller holds no reservation.
  *
@@ -476,7 +476,7 @@ static u64 chunk_size(u64 bytes)
 	return max_t(u64, size, UNIT);
 }
 
-/* Of @size to @max bytes. */
+/* Returns a chunk of @size to @max bytes. */
 static struct amdgpu_sdma_chunk *
 chunk_get(struct amdgpu_device *adev, struct amdgpu_fpriv *fpriv,
 	  struct amdgpu_sdma_arena *arena, u64 size, u32 max, bool nonblock)
@@ -504,12 +504,12 @@ chunk_get(struct amdgpu_device *adev, struct amdgpu_fpriv *fpriv,
  * amdgpu_sdma_chunk_get - get memory for the packets of a batch
  * @adev: device
  * @fpriv: file
- * @bytes: of packets
+ * @bytes: bytes of packets
  * @waits: the batch has waits
  * @nonblock: do not wait
  *
- * Waits for earlier batches of the file if it has as much as it may have. The
- * caller holds no reservation, and puts the chunk back.
+ * Waits for earlier batches of the file if the file has all the memory that it
+ * may have. The caller holds no reservation, and puts the chunk back.
  *
  * Returns: a chunk, or an ERR_PTR().
  */
@@ -537,7 +537,7 @@ amdgpu_sdma_chunk_get(struct amdgpu_device *adev, struct amdgpu_fpriv *fpriv,
  * amdgpu_sdma_chunk_put - put a chunk back
  * @fpriv: file
  * @chunk: from amdgpu_sdma_chunk_get()
- * @fence: end of the batch in it, or NULL if the chunk was not used anew
+ * @fence: end of the batch in it, or NULL if the chunk was not used again
  */
 void amdgpu_sdma_chunk_put(struct amdgpu_fpriv *fpriv,
 			   struct amdgpu_sdma_chunk *chunk,
@@ -556,7 +556,7 @@ void amdgpu_sdma_chunk_put(struct amdgpu_fpriv *fpriv,
 		wake_up(&arena->freed);
 }
 
-/* What prepared batches have, batches cannot wait for: so it is bounded. */
+/* Batches cannot wait for the memory of prepared batches: so it is bounded. */
 static int kept_charge(struct amdgpu_sdma_arena *arena, u64 size)
 {
 	int r = 0;
@@ -586,14 +586,14 @@ static void kept_uncharge(struct amdgpu_sdma_arena *arena, u64 size)
  * amdgpu_sdma_chunk_get_kept - get memory for a prepared batch
  * @adev: device
  * @fpriv: file
- * @bytes: of packets
+ * @bytes: bytes of packets
  * @waits: the batch has waits
  * @nonblock: do not wait
  *
  * The caller holds no reservation.
  *
- * Returns: a chunk for amdgpu_sdma_chunk_put_kept(), or an ERR_PTR(): -EMFILE if
- * the file has as many as it may have, -ENOSPC if it has as much memory in them.
+ * Returns: a chunk for amdgpu_sdma_chunk_put_kept(), or an ERR_PTR(): -EMFILE
+ * if the file may have no more prepared batches, -ENOSPC if no more memory.
  */
 struct amdgpu_sdma_chunk *
 amdgpu_sdma_chunk_get_kept(struct amdgpu_device *adev,
@@ -612,7 +612,7 @@ amdgpu_sdma_chunk_get_kept(struct amdgpu_device *adev,
 		r = kept_charge(arena, size);
 	if (r)
 		return ERR_PTR(r);
-	/* No larger one: what was charged is what it has. */
+	/* Not a larger one: the batch has what it was charged. */
 	chunk = chunk_get(adev, fpriv, arena, size, size, nonblock);
 	if (IS_ERR(chunk)) {
 		kept_uncharge(arena, size);
@@ -654,8 +654,8 @@ struct xarray *amdgpu_sdma_arena_prepared(struct amdgpu_fpriv *fpriv)
  * @adev: device
  * @fpriv: file, about to be closed
  *
- * After its scheduler entities are gone and before its VM goes. A batch that an
- * engine still runs has its fences on the memory, which TTM frees after them.
+ * Called after its scheduler entities are gone and before its VM is freed. An
+ * engine may still run a batch: TTM frees the memory after the batch's fences.
  */
 void amdgpu_sdma_arena_fini(struct amdgpu_device *adev,
 			    struct amdgpu_fpriv *fpriv)

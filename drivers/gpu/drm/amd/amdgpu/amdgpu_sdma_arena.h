@@ -14,11 +14,11 @@ struct xarray;
 
 /**
  * struct amdgpu_sdma_chunk - memory for the packets of one batch
- * @node: in the arena's list, when no thread builds a batch in it
+ * @node: in the arena's list while no thread builds a batch in it
  * @bo: system memory, always valid in the file's VM
  * @bo_va: its mapping
- * @va: GPU address: slots in the first page, packets behind
- * @sample: GPU address, in video memory, that waits work in
+ * @va: GPU address: slots in the first page, then packets
+ * @sample: GPU address, in video memory, of what waits work in
  * @size: bytes
  * @fence: end of the batch that used it last, or NULL
  */
@@ -32,7 +32,7 @@ struct amdgpu_sdma_chunk {
 	struct dma_fence *fence;
 };
 
-/* The engine may write the first page only, and nothing else of it. */
+/* The engine may write only the first page of a chunk. */
 #define AMDGPU_SDMA_CHUNK_SLOTS		4096
 
 struct amdgpu_sdma_chunk *

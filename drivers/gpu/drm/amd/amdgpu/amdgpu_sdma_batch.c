@@ -8,7 +8,7 @@
  *    read here, so nothing below can fault or see it change
  *    (amdgpu_sdma_batch_args.c);
  * 2. check and plan, without locks (amdgpu_sdma_plan.c);
- * 3. charge the file: memory for packets, work for engines. A call waits for
+ * 3. charge the file for packet memory and engine work. A call waits for
  *    earlier batches here and nowhere else;
  * 4. lock the VM, and each buffer that a descriptor names by its address; make
  *    the buffers resident and the page tables up to date
@@ -17,11 +17,11 @@
  *    (amdgpu_sdma_batch_build.c);
  * 6. commit: nothing can fail after this point.
  *
- * To prepare a batch is 1 to 5 without jobs and fences; to run it is the rest of
- * 3 to 6: see amdgpu_sdma_prepared.c.
+ * Preparing a batch is phases 1 to 5 without jobs and fences; running it is the
+ * rest of phases 3 to 6: see amdgpu_sdma_prepared.c.
  *
  * A batch is an ordinary job of the file's VM, with its context's priority. How
- * long it may take, and who waits for it, is bounded: see
+ * long it may take, and how long it may keep others waiting, is bounded: see
  * amdgpu_sdma_batch_limits.c and amdgpu_sdma_batch_turns.c.
  */
 
@@ -43,7 +43,7 @@
 #include "amdgpu_sdma_prepared.h"
 #include "amdgpu_sdma_user_pages.h"
 
-/* Indices, in the context's engines, of those in user space's mask. */
+/* Translates user space's mask to indices in the context's engines. */
 static int find_batch_engines(struct amdgpu_sdma_batch *b, u32 engines)
 {
 	u32 i, wanted = engines;
@@ -60,14 +60,14 @@ static int find_batch_engines(struct amdgpu_sdma_batch *b, u32 engines)
 			b->mask |= BIT(i);
 		wanted &= ~bit;
 	}
-	/* An engine that is not there, or is another partition's. */
+	/* An engine that does not exist, or belongs to another partition. */
 	return wanted ? -EINVAL : 0;
 }
 
 /**
  * amdgpu_sdma_batch_find_context - find the context and its engines
  * @b: call
- * @engines: by instance, that may be used, or 0 for all
+ * @engines: mask of those that may be used, by instance, or 0 for all
  *
  * Returns: 0 or a negative error.
  */
@@ -109,7 +109,7 @@ static int place_plan(struct amdgpu_sdma_batch *b)
 	int r = 0;
 
 	describe_engines(b, &engines);
-	/* A partition might have none of the engines where waits may be. */
+	/* A partition might have no engine that may execute waits. */
 	if (plan->waits && !engines.may_wait)
 		return -EOPNOTSUPP;
 	if (b->args->placement == AMDGPU_SDMA_PLACE_AUTO &&
@@ -132,7 +132,7 @@ static int check_batch_plan(struct amdgpu_sdma_batch *b)
 }
 
 /**
- * amdgpu_sdma_batch_make_plan - check the descriptors, and cut them in shares
+ * amdgpu_sdma_batch_make_plan - check the descriptors, and cut them into shares
  * @b: call that has copied them
  *
  * Returns: 0 or a negative error.
@@ -183,7 +183,7 @@ static u32 best_engine(const struct amdgpu_sdma_batch *b)
 	return best;
 }
 
-/* The next engine of the mask from @i on, around. */
+/* The next engine of the mask from @i on, wrapping around. */
 static u32 next_engine(const struct amdgpu_sdma_batch *b, u32 i)
 {
 	while (!(b->mask & BIT(i % b->bctx->num)))
@@ -192,9 +192,9 @@ static u32 next_engine(const struct amdgpu_sdma_batch *b, u32 i)
 }
 
 /**
- * amdgpu_sdma_batch_pick_engines - choose who runs the batch
+ * amdgpu_sdma_batch_pick_engines - choose the engines that run the batch
  * @b: call that knows its context
- * @num: of engines: 1, or not more than may be used
+ * @num: number of engines: 1, or not more than may be used
  */
 void amdgpu_sdma_batch_pick_engines(struct amdgpu_sdma_batch *b, u32 num)
 {
@@ -212,7 +212,7 @@ void amdgpu_sdma_batch_pick_engines(struct amdgpu_sdma_batch *b, u32 num)
 /**
  * amdgpu_sdma_batch_charge - charge the file for the work of the engines
  * @b: call that has picked engines, and holds no reservation
- * @work: tells what a job is charged
+ * @work: returns the work that a job is charged
  *
  * Returns: 0 or a negative error; -EAGAIN instead of waiting.
  */
@@ -247,7 +247,7 @@ int amdgpu_sdma_batch_charge(struct amdgpu_sdma_batch *b,
 /**
  * amdgpu_sdma_batch_alloc_job - allocate the next job
  * @b: call
- * @ibs: that it needs
+ * @ibs: number of IBs that it needs
  *
  * Returns: 0 or a negative error.
  */
@@ -273,7 +273,7 @@ int amdgpu_sdma_batch_alloc_job(struct amdgpu_sdma_batch *b, u32 ibs)
 	job->enforce_isolation = isolation != AMDGPU_ENFORCE_ISOLATION_DISABLE;
 	job->run_cleaner_shader = isolation == AMDGPU_ENFORCE_ISOLATION_ENABLE;
 	b->jobs[b->num_jobs++] = job;
-	/* The VM's memory was lost since the context was made. */
+	/* The VM's memory has been lost since the context was made. */
 	return b->ctx->generation == job->generation ? 0 : -ECANCELED;
 }
 
@@ -343,13 +343,13 @@ static void push_batch_jobs(struct amdgpu_sdma_batch *b)
 
 /**
  * amdgpu_sdma_batch_commit - hand the jobs to the scheduler
- * @b: call that has done all else
+ * @b: call that has done everything else
  *
  * The lock of the VM, which all batches of the file take, keeps armed jobs in
  * the order in which they are pushed.
  *
- * Returns: a reference to the batch's fence, or -EAGAIN if memory of the process
- * went away, and the call starts again; or an error of
+ * Returns: a reference to the batch's fence; or -EAGAIN if memory of the
+ * process was taken away, and the call has to start again; or another error of
  * amdgpu_sdma_user_pages_lock().
  */
 struct dma_fence *amdgpu_sdma_batch_commit(struct amdgpu_sdma_batch *b)
@@ -362,8 +362,8 @@ struct dma_fence *amdgpu_sdma_batch_commit(struct amdgpu_sdma_batch *b)
 	if (r)
 		return ERR_PTR(r);
 	/*
-	 * Nothing can fail from here on, and nothing may wait for a fence or for
-	 * memory: others see fences of jobs that do not run yet.
+	 * Nothing can fail from here on, and nothing may wait for a fence or
+	 * for memory: the fences of jobs that do not run yet become visible.
 	 */
 	cookie = dma_fence_begin_signalling();
 	arm_batch_jobs(b);
@@ -410,7 +410,7 @@ static u64 share_work(const struct amdgpu_sdma_batch *b, u32 share)
 	return amdgpu_sdma_batch_work(&b->plan, share, b->share_bytes[share]);
 }
 
-/* The call waits for earlier batches here, and holds no reservation yet. */
+/* The call waits for earlier batches here, while it holds no reservation. */
 static int get_batch_caps(struct amdgpu_sdma_batch *b)
 {
 	int r = get_packet_memory(b);
@@ -446,7 +446,7 @@ static int make_batch_jobs(struct amdgpu_sdma_batch *b)
 		r = amdgpu_sdma_batch_sync_jobs(b);
 	if (!r)
 		r = amdgpu_sdma_batch_build(b);
-	/* Last: nothing between this and the commit may use slots up. */
+	/* Last: nothing between this and the commit may use up fence slots. */
 	return r ? r : amdgpu_sdma_batch_reserve_fences(b);
 }
 
@@ -484,7 +484,7 @@ static int amdgpu_sdma_batch_submit(struct amdgpu_sdma_batch *b)
 	return r;
 }
 
-/* All but the chunk, which each mode puts where it is from. */
+/* Frees all but the chunk, which each operation returns to where it is from. */
 static void cleanup_batch(struct amdgpu_sdma_batch *b)
 {
 	unsigned int i;
@@ -538,7 +538,7 @@ static void clear_results(struct drm_amdgpu_sdma_batch *args)
 	args->peer_bytes = 0;
 }
 
-/* Only of a call that succeeds; the index is one of descriptors if not else. */
+/* Only a successful call has a path. An index is of descriptors by default. */
 static void complete_results(struct drm_amdgpu_sdma_batch *args, int r)
 {
 	if (r) {
@@ -551,7 +551,7 @@ static void complete_results(struct drm_amdgpu_sdma_batch *args, int r)
 		args->error_array = AMDGPU_SDMA_ERROR_DESC;
 }
 
-/* From the begin, with the memory of the process that was got before. */
+/* Starts from the beginning, with the process memory obtained so far. */
 static int try_batch(struct amdgpu_sdma_batch *b, struct amdgpu_device *adev,
 		     struct drm_file *filp, struct drm_amdgpu_sdma_batch *args,
 		     bool nonblock, struct dma_fence **fence,
@@ -560,7 +560,7 @@ static int try_batch(struct amdgpu_sdma_batch *b, struct amdgpu_device *adev,
 	int r;
 
 	clear_results(args);
-	/* Of a prepared batch, what is needed is copied: see copy_totals(). */
+	/* A run of a prepared batch copies what it needs: see copy_totals(). */
 	memset(b, 0, args->op == AMDGPU_SDMA_BATCH_RUN ?
 		     offsetof(struct amdgpu_sdma_batch, plan) :
 		     offsetof(struct amdgpu_sdma_batch, plan.end));
@@ -620,8 +620,8 @@ static int call_batch(struct drm_device *dev, struct drm_file *filp,
  * @data: &struct drm_amdgpu_sdma_batch
  * @filp: file
  *
- * Returns: 0, and the batch runs or will, or is prepared or forgotten; else
- * nothing of it was done.
+ * Returns: 0 if the batch runs or will run, or is prepared or forgotten; else
+ * an error, and nothing was done.
  */
 int amdgpu_sdma_batch_ioctl(struct drm_device *dev, void *data,
 			    struct drm_file *filp)
@@ -629,14 +629,14 @@ int amdgpu_sdma_batch_ioctl(struct drm_device *dev, void *data,
 	int r = call_batch(dev, filp, data, false, NULL);
 
 	/*
-	 * A signal came while a lock was waited for. Nothing was done, so the
-	 * call can be made again, as the signal's handler wants it.
+	 * A signal came while the call waited for a lock. Nothing was done, so
+	 * the call can be restarted, if the signal's handler wants that.
 	 */
 	return r == -EINTR ? -ERESTARTSYS : r;
 }
 
 /**
- * amdgpu_sdma_batch_call - the same for who wants to have the fence
+ * amdgpu_sdma_batch_call - the same for a caller that wants the fence
  * @dev: device
  * @data: &struct amdgpu_sdma_batch_call
  * @filp: file

@@ -11,7 +11,7 @@ struct drm_device;
 struct drm_file;
 
 /**
- * struct amdgpu_sdma_batch_call - a submission whose end somebody waits for
+ * struct amdgpu_sdma_batch_call - a submission whose caller waits for its end
  * @args: arguments and results
  * @nonblock: fail instead of waiting for earlier batches
  * @fence: out: a reference to the fence, NULL if nothing was submitted
@@ -32,7 +32,7 @@ bool amdgpu_sdma_batch_ctx_guilty(struct amdgpu_ctx *ctx);
 void amdgpu_sdma_batch_ctx_set_priority(struct amdgpu_ctx *ctx,
 					enum drm_sched_priority priority);
 
-/* amdgpu_ctx.c: with what that is called, or should have been */
+/* amdgpu_ctx.c: the priority to pass to amdgpu_sdma_batch_ctx_set_priority() */
 enum drm_sched_priority amdgpu_ctx_sched_priority(struct amdgpu_ctx *ctx);
 
 #endif

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
  * The arguments of an SDMA batch: checks of the structure itself, and copies of
- * all that it points to. Nothing behind this reads user space's memory.
+ * all that it points to. Nothing after this reads user space's memory.
  */
 
 #include <linux/dma-fence-chain.h>
@@ -53,7 +53,7 @@ static int check_forget(const struct drm_amdgpu_sdma_batch *args)
 }
 
 /**
- * amdgpu_sdma_batch_check_args - check what needs nothing but the arguments
+ * amdgpu_sdma_batch_check_args - do the checks that need only the arguments
  * @args: arguments
  *
  * Returns: 0, -EINVAL, or -EMSGSIZE if there is too much for one batch.
@@ -102,8 +102,8 @@ static int copy_longer(struct amdgpu_sdma_batch *b, const void __user *from)
  *
  * Shorter descriptors than the kernel's stay as short as they are.
  *
- * Returns: 0 or a negative error, -E2BIG for a longer one that is not zero
- * behind what the kernel knows.
+ * Returns: 0 or a negative error, -E2BIG if a longer one is not zero after the
+ * part that the kernel knows.
  */
 int amdgpu_sdma_batch_copy_descs(struct amdgpu_sdma_batch *b)
 {
@@ -171,7 +171,7 @@ static int copy_out_fence(struct amdgpu_sdma_batch *b, u32 i)
 	       find_out_syncobj(b, &from);
 }
 
-/* Each fence of an array; tells which one is at fault. */
+/* Copies each fence of an array; reports which one is at fault. */
 static int copy_each(struct amdgpu_sdma_batch *b, u32 num, u32 array,
 		     int (*copy)(struct amdgpu_sdma_batch *b, u32 i))
 {
@@ -191,7 +191,7 @@ static int copy_each(struct amdgpu_sdma_batch *b, u32 num, u32 array,
 }
 
 /**
- * amdgpu_sdma_batch_copy_fences - look up what to wait for and to signal
+ * amdgpu_sdma_batch_copy_fences - look up the fences to wait for and to signal
  * @b: call
  *
  * Returns: 0 or a negative error.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /*
- * The packets of an SDMA batch: stores those of each share in the batch's
+ * The packets of an SDMA batch: this stores those of each share in the batch's
  * memory, and lets the jobs execute them.
  */
 
@@ -16,7 +16,7 @@
  * amdgpu_sdma_batch_packet_bytes - room for the packets
  * @b: call, planned; remembers how much each share needs
  *
- * What follows a share begins where an IB may.
+ * Each share has a size that lets the next one begin where an IB may begin.
  *
  * Returns: bytes of all shares.
  */
@@ -41,7 +41,7 @@ u64 amdgpu_sdma_batch_packet_bytes(struct amdgpu_sdma_batch *b)
  * @share: which
  * @instance: engine that will execute them
  * @cpu: the chunk
- * @offset: of the packets in the chunk
+ * @offset: offset of the packets in the chunk
  * @s: result
  *
  * Returns: 0 or -ENOSPC.
@@ -62,7 +62,7 @@ int amdgpu_sdma_batch_emit_share(struct amdgpu_sdma_batch *b, u32 share,
 		-ENOSPC : 0;
 }
 
-/* A job's share; @offset is of its memory in the chunk, and moves on. */
+/* Builds a job's share at @offset in the chunk, and advances @offset. */
 static int build_share(struct amdgpu_sdma_batch *b, u32 share, void *cpu,
 		       u64 *offset)
 {
@@ -86,7 +86,7 @@ static int build_share(struct amdgpu_sdma_batch *b, u32 share, void *cpu,
 	return 0;
 }
 
-/* A fan-out of little leaves some engines without work. */
+/* A fan-out of little work leaves some engines without any. */
 static void drop_empty_jobs(struct amdgpu_sdma_batch *b)
 {
 	unsigned int i, kept = 0;
@@ -106,7 +106,7 @@ static void drop_empty_jobs(struct amdgpu_sdma_batch *b)
 /**
  * amdgpu_sdma_batch_join - give a batch its own fence, if it needs one
  * @b: call with jobs
- * @slots: of the shares, where waits leave their result
+ * @slots: slots of the shares, where waits leave their result
  *
  * Returns: 0 or -ENOMEM.
  */

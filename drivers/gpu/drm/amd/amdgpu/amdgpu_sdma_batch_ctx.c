@@ -15,7 +15,7 @@
 #define CREATE_TRACE_POINTS
 #include "amdgpu_sdma_batch_trace.h"
 
-/* What user space may submit to: not the kernel's own queue of the engine. */
+/* Whether user space may submit to it: not to the kernel's own queue. */
 static bool usable(struct drm_gpu_scheduler *sched)
 {
 	struct amdgpu_ring *ring = to_amdgpu_ring(sched);
@@ -62,7 +62,7 @@ batch_ctx_create(struct drm_sched_entity *entity,
 	struct amdgpu_sdma_batch_ctx *bctx;
 	int r = -EOPNOTSUPP;
 
-	/* An entity with only one keeps no list. */
+	/* An entity with only one scheduler keeps no list. */
 	if (entity->sched_list)
 		list = entity->sched_list;
 	bctx = kzalloc(struct_size(bctx, engines, num), GFP_KERNEL_ACCOUNT);
@@ -82,9 +82,9 @@ batch_ctx_create(struct drm_sched_entity *entity,
 }
 
 /*
- * Two threads may submit a context's first batch. And the priority may be
- * overridden meanwhile: who does so either finds the engines, or has stored it
- * before they are published here. Returns false if the priority is another.
+ * Two threads may submit a context's first batch. Also, a thread may override
+ * the priority meanwhile: it either finds the engines, or has stored its value
+ * before they are published here. Returns false if the priority has changed.
  */
 static bool batch_ctx_publish(struct amdgpu_ctx *ctx,
 			      struct amdgpu_sdma_batch_ctx *bctx,
@@ -95,7 +95,7 @@ static bool batch_ctx_publish(struct amdgpu_ctx *ctx,
 	spin_lock(&ctx->ring_lock);
 	ok = ctx->sdma_batch || amdgpu_ctx_sched_priority(ctx) == priority;
 	if (!ctx->sdma_batch && ok)
-		/* Who reads the pointer does so without the lock. */
+		/* Readers of the pointer do not take the lock. */
 		smp_store_release(&ctx->sdma_batch, bctx);
 	spin_unlock(&ctx->ring_lock);
 	return ok;
@@ -105,8 +105,8 @@ static bool batch_ctx_publish(struct amdgpu_ctx *ctx,
  * amdgpu_sdma_batch_ctx_get - the engines of a context
  * @ctx: context
  *
- * Taken from the context's own SDMA entity, which has chosen a partition of the
- * device and keeps it.
+ * They come from the context's own SDMA entity, which has chosen a partition of
+ * the device and keeps it.
  *
  * Returns: engines, which live as long as @ctx, or an ERR_PTR(): -EOPNOTSUPP if
  * user space may not submit to any.
@@ -166,7 +166,7 @@ bool amdgpu_sdma_batch_ctx_guilty(struct amdgpu_ctx *ctx)
 	return false;
 }
 
-/* Under the lock that those are published under who are not there yet. */
+/* Under the lock that batch_ctx_publish() takes, so no engines are missed. */
 void amdgpu_sdma_batch_ctx_set_priority(struct amdgpu_ctx *ctx,
 					enum drm_sched_priority priority)
 {
@@ -191,11 +191,11 @@ struct batch_fence_cb {
  * struct batch_fence - the end of all jobs of a batch
  * @base: fence
  * @lock: of @base
- * @pending: jobs that run
- * @error: of the first job that failed
+ * @pending: number of jobs that have not ended
+ * @error: error of the first job that failed
  * @slots: the shares' slots, where waits leave their result
- * @num_slots: of @slots, 0 if the batch has no waits
- * @num: of jobs
+ * @num_slots: number of @slots, 0 if the batch has no waits
+ * @num: number of jobs
  * @cbs: one for each job
  */
 struct batch_fence {
@@ -228,7 +228,7 @@ static int batch_fence_status(const struct batch_fence *f)
 {
 	unsigned int i;
 
-	/* What the scheduler says of a hang must not look like a wait's end. */
+	/* The scheduler's error for a hang must not look like a wait's. */
 	if (f->error)
 		return f->error == -ETIME ? -EIO : f->error;
 	for (i = 0; i < f->num_slots; i++) {
@@ -243,8 +243,8 @@ static int batch_fence_status(const struct batch_fence *f)
 }
 
 /*
- * The slots are there: they are in memory whose reservation holds this fence,
- * so that it neither moves nor goes away before the signal below.
+ * The slots still exist: the reservation of their memory holds this fence, so
+ * the memory is neither moved nor freed before the signal below.
  */
 static void batch_fence_job_done(struct dma_fence *job, struct dma_fence_cb *cb)
 {
@@ -254,7 +254,7 @@ static void batch_fence_job_done(struct dma_fence *job, struct dma_fence_cb *cb)
 
 	if (error)
 		cmpxchg(&f->error, 0, error);
-	/* Orders the errors of all jobs before the last one's look at them. */
+	/* Orders the error stores of all jobs before the last job's reads. */
 	if (!atomic_dec_and_test(&f->pending))
 		return;
 	error = batch_fence_status(f);
@@ -269,10 +269,10 @@ static void batch_fence_job_done(struct dma_fence *job, struct dma_fence_cb *cb)
  * amdgpu_sdma_batch_fence_create - prepare the fence of several jobs
  * @jobs: not armed yet
  * @num: how many
- * @slots: of the batch's shares, if it has waits
+ * @slots: slots of the batch's shares, if it has waits
  * @num_slots: how many
  *
- * Returns: a fence, or NULL without memory. It may be dropped unused.
+ * Returns: a fence, or NULL if there is no memory. It may be dropped unused.
  */
 struct dma_fence *
 amdgpu_sdma_batch_fence_create(struct amdgpu_job *const *jobs, unsigned int num,
@@ -288,7 +288,7 @@ amdgpu_sdma_batch_fence_create(struct amdgpu_job *const *jobs, unsigned int num,
 	f->slots = slots;
 	f->num_slots = num_slots;
 	atomic_set(&f->pending, num);
-	/* Batches overtake each other: no common timeline. */
+	/* Batches overtake each other: they have no common timeline. */
 	dma_fence_init(&f->base, &batch_fence_ops, &f->lock,
 		       dma_fence_context_alloc(1), 1);
 	return &f->base;

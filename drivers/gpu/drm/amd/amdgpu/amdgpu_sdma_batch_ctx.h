@@ -10,7 +10,7 @@ struct amdgpu_fpriv;
 struct amdgpu_job;
 
 /**
- * struct amdgpu_sdma_batch_engine - an engine, as one context sees it
+ * struct amdgpu_sdma_batch_engine - an engine from the view of one context
  * @entity: the context's jobs on it
  * @sched: its scheduler
  * @instance: its number
@@ -23,10 +23,10 @@ struct amdgpu_sdma_batch_engine {
 
 /**
  * struct amdgpu_sdma_batch_ctx - a context's engines
- * @num: of @engines
- * @instances: all that are in @engines
+ * @num: number of @engines
+ * @instances: mask of the instances in @engines
  * @next: where the next fan-out begins
- * @engines: those that the file's partition has
+ * @engines: engines of the file's partition
  */
 struct amdgpu_sdma_batch_ctx {
 	u32 num;

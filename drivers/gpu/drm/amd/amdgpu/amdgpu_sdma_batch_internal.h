@@ -2,7 +2,7 @@
 #ifndef __AMDGPU_SDMA_BATCH_INTERNAL_H__
 #define __AMDGPU_SDMA_BATCH_INTERNAL_H__
 
-/* What the files of SDMA batches share. See amdgpu_sdma_batch.c first. */
+/* What the files of SDMA batches share. Read amdgpu_sdma_batch.c first. */
 
 #include <drm/amdgpu_drm.h>
 #include <drm/drm_exec.h>
@@ -25,7 +25,7 @@ struct drm_syncobj;
 /* Buffers that a batch usually names at most. */
 #define AMDGPU_SDMA_FEW_BOS	8
 
-/* A syncobj to signal, and what that needs. */
+/* A syncobj to signal, and what signaling it needs. */
 struct amdgpu_sdma_batch_out {
 	struct drm_syncobj *syncobj;
 	struct dma_fence_chain *chain;
@@ -42,43 +42,43 @@ struct amdgpu_sdma_batch_out {
  * @ctx: context
  * @bctx: engines of @ctx
  * @descs: descriptors
- * @stride: bytes from one to the next
- * @prepared: what is being prepared, or the prepared batch that is run
- * @locked: @prepared is
+ * @stride: bytes from one descriptor to the next
+ * @prepared: batch that is being prepared, or prepared batch that is run
+ * @locked: @prepared is locked
  * @mask: indices of engines in @bctx that may be used
  * @exec_ready: @exec is initialized
- * @syncs: @sync is
- * @stamp: tells in a &amdgpu_bo_va that it is in @bo_vas
+ * @syncs: @sync is initialized
+ * @stamp: marks each &amdgpu_bo_va that is in @bo_vas
  * @lookups: mappings looked up so far
  * @bo_vas: buffers that descriptors name, each once, all locked
- * @num_bo_vas: of @bo_vas
+ * @num_bo_vas: number of @bo_vas
  * @max_bo_vas: room in @bo_vas
  * @chunk: memory for packets
  * @scratch: GPU address of memory for swaps, if the plan needs it
- * @num_engines: of @engines
- * @num_jobs: of @jobs: 0, or as many as engines
+ * @num_engines: number of @engines
+ * @num_jobs: number of @jobs
  * @note: accounts for the batch
- * @joined: fence of all jobs, if it takes more than the job's own
+ * @joined: fence of all jobs, if the batch needs more than the job's own fence
  * @outs: syncobjs to signal: @out, or an array if there are more
- * @num_outs: of @outs
- * @out: the usual one
+ * @num_outs: number of @outs
+ * @out: used if there is only one
  * @fence: where to put a reference to the batch's fence, or NULL
- * @user: memory of the process that the call has got
- * @svm: SVM memory that it names: @own_svm, or that of @prepared
- * @own_svm: of a batch with descriptors
- * @svm_reserved: there is room for the fences of jobs that use it
- * @notifier_locks: that notifiers of user pointers in @bo_vas take; 0 if there
- *	is none
+ * @user: memory of the process that the call has obtained
+ * @svm: SVM memory that the batch names: @own_svm, or that of @prepared
+ * @own_svm: SVM memory of a batch with descriptors
+ * @svm_reserved: there is room for the fences of jobs that use SVM memory
+ * @notifier_locks: locks that notifiers of user pointers in @bo_vas take; 0 if
+ *	there is no user pointer
  * @plan: what to do
  * @sync: what the batch waits for
  * @exec: locks
  * @found: addresses of the mappings that were found last, by read and write:
  *	most batches name few
  * @counted: the mappings whose bytes were counted last, likewise
- * @few: usually @bo_vas
+ * @few: array that @bo_vas usually is
  * @share_bytes: room for the packets of each share
  * @jobs: one for each share that is not empty
- * @engines: of each job
+ * @engines: engine of each job
  */
 struct amdgpu_sdma_batch {
 	struct amdgpu_device *adev;
@@ -116,7 +116,7 @@ struct amdgpu_sdma_batch {
 	bool svm_reserved;
 	u32 notifier_locks;
 	struct amdgpu_sdma_plan plan;
-	/* From plan.end on nothing is cleared first: it is set as it is used. */
+	/* Members from plan.end on are not cleared first, but set when used. */
 	struct amdgpu_sync sync;
 	struct drm_exec exec;
 	struct amdgpu_sdma_hull found[4];

@@ -2,18 +2,18 @@
 /**
  * DOC: Limits of SDMA batches
  *
- * An engine that runs a batch runs nothing else, so each batch ends within a part
- * of the ring's timeout, T, which is 2 s by default:
+ * While an engine runs a batch it runs nothing else, so each batch ends within
+ * a part of the ring's timeout, T, which is 2 s by default:
  *
- * - it moves as many bytes as the engine does in T/4 at 4 GB/s, or at three
- *   quarters of what the GPU's link to the host carries, if that is slower;
- * - its waits last T/2 together at the lowest clock of the engine. Engines count
- *   clocks, so at the highest clock, for which timeouts are converted, waits are
- *   shorter by the ratio of both. Power management tells the clocks; where it
- *   does not, 100 and 2500 MHz stand for them.
+ * - it moves at most as many bytes as an engine does in T/4 at 4 GB/s, or at
+ *   three quarters of the rate of the GPU's link to the host if that is slower;
+ * - its waits together last at most T/2 at the lowest clock of the engine.
+ *   Engines count clocks. Timeouts are converted for the highest clock, and
+ *   waits are shorter there by the ratio of the two clocks. Power management
+ *   reports the clocks; where it does not, 100 and 2500 MHz are assumed.
  *
- * What one file has on its way for an engine takes no more than T/2 by the same
- * rate, waits at the highest clock, unless it is a single batch.
+ * What one file has in flight for an engine takes no more than T/2 at 4 GB/s,
+ * with waits at the highest clock, unless it is a single batch.
  */
 
 #include <linux/math64.h>
@@ -30,14 +30,14 @@
 #include "amd_pcie.h"
 #include "kfd_svm.h"
 
-/* What an engine moves at least, in bytes for each nanosecond. */
+/* Minimum rate of an engine, in bytes for each nanosecond. */
 #define BYTES_PER_NS	4ULL
-/* Clocks of an engine, if nobody tells. */
+/* Clocks of an engine if they are not reported. */
 #define LOW_MHZ		100
 #define HIGH_MHZ	2500
-/* A dword of packets takes an engine as long as so many bytes, at most. */
+/* A dword of packets takes an engine at most as long as this many bytes. */
 #define DWORD_BYTES	512
-/* Engines that face the host where the others face the fabric: see KFD. */
+/* Engines that face the host if the others face the fabric: see KFD. */
 #define HOST_ENGINES	2
 
 static u64 timeout_ns(const struct amdgpu_device *adev)
@@ -64,7 +64,7 @@ static u64 max_bytes(struct amdgpu_device *adev)
 	return min(bytes, AMDGPU_SDMA_MAX_BYTES);
 }
 
-/* In MHz; power management has them in units of 10 kHz. */
+/* Clocks in MHz; power management has them in units of 10 kHz. */
 static void find_clocks(struct amdgpu_device *adev,
 			struct amdgpu_sdma_batch_limits *l)
 {
@@ -83,7 +83,7 @@ static void find_clocks(struct amdgpu_device *adev,
 }
 
 /**
- * amdgpu_sdma_batch_limits_init - find out what batches may have
+ * amdgpu_sdma_batch_limits_init - find out the limits of batches
  * @adev: device that works
  */
 void amdgpu_sdma_batch_limits_init(struct amdgpu_device *adev)
@@ -100,8 +100,8 @@ void amdgpu_sdma_batch_limits_init(struct amdgpu_device *adev)
 
 /**
  * amdgpu_sdma_batch_longest_wait - how long a batch's waits last at most
- * @l: of the device
- * @plan: of the batch
+ * @l: limits of the device
+ * @plan: plan of the batch
  *
  * Returns: nanoseconds, at the lowest clock.
  */
@@ -111,7 +111,7 @@ u64 amdgpu_sdma_batch_longest_wait(const struct amdgpu_sdma_batch_limits *l,
 	return amdgpu_sdma_polls_ns(l->low_mhz, plan->polls);
 }
 
-/* How often an engine moves each byte of a descriptor, at most. */
+/* How often an engine moves each byte of a descriptor at most. */
 static unsigned int times_moved(const struct drm_amdgpu_sdma_desc *d)
 {
 	switch (d->op) {
@@ -154,11 +154,11 @@ static u64 share_bytes(const struct amdgpu_sdma_plan *plan, u32 share)
 
 /**
  * amdgpu_sdma_batch_work - what a share of a batch is charged
- * @plan: of the batch, with its descriptors
+ * @plan: plan of the batch, with its descriptors
  * @share: which
  * @packet_bytes: room for its packets
  *
- * Waits count as what an engine would move meanwhile.
+ * Waits count as the bytes that an engine would move meanwhile.
  *
  * Returns: bytes.
  */
@@ -174,9 +174,9 @@ u64 amdgpu_sdma_batch_work(const struct amdgpu_sdma_plan *plan, u32 share,
 /**
  * amdgpu_sdma_batch_host_engines - engines that face the host
  * @adev: device
- * @engines: those that a partition has, by instance
+ * @engines: engines of a partition, by instance
  *
- * On GPUs that are connected by XGMI, KFD has the first two engines of a
+ * On GPUs that are connected by XGMI, KFD uses the first two engines of a
  * partition for PCIe, and the others for the fabric.
  *
  * Returns: a mask of those among @engines, 0 if there is no difference or none
@@ -193,7 +193,7 @@ u32 amdgpu_sdma_batch_host_engines(struct amdgpu_device *adev, u32 engines)
 	return mask;
 }
 
-/* Engines whose user queue the file can use. */
+/* Engines to whose ring the file may submit. */
 static u32 usable_engines(struct amdgpu_device *adev,
 			  struct amdgpu_fpriv *fpriv)
 {

@@ -11,10 +11,10 @@ struct drm_amdgpu_info_sdma_batch;
 
 /**
  * struct amdgpu_sdma_batch_limits - what bounds the time of batches on a device
- * @max_bytes: that one batch may move
- * @max_work: bytes, or time that counts as bytes, that a file may have on its
- *	way for one engine
- * @max_wait_ns: timeouts that the waits of one batch may have together
+ * @max_bytes: bytes that one batch may move
+ * @max_work: bytes, or time that counts as bytes, that a file may have in
+ *	flight for one engine
+ * @max_wait_ns: sum of the timeouts that the waits of one batch may have
  * @low_mhz: slowest clock of an engine
  * @high_mhz: fastest clock of an engine
  */

@@ -15,8 +15,8 @@
 #include "amdgpu_sdma_prepared.h"
 
 /*
- * What another device's driver exports: memory of that device has no pages, or
- * pages of peer-to-peer DMA.
+ * Memory that another device's driver exports: if it is in that device, it has
+ * no pages, or pages of peer-to-peer DMA.
  */
 static enum amdgpu_sdma_batch_place foreign_place(const struct amdgpu_bo *bo)
 {
@@ -27,7 +27,7 @@ static enum amdgpu_sdma_batch_place foreign_place(const struct amdgpu_bo *bo)
 						   AMDGPU_SDMA_IN_PEER;
 }
 
-/* The buffer of this driver that a buffer is, or that it was imported from; or NULL. */
+/* The buffer, or the one of this driver that it was imported from, or NULL. */
 static struct amdgpu_bo *owner_of(struct amdgpu_bo *bo)
 {
 	struct drm_gem_object *obj = &bo->tbo.base;
@@ -54,7 +54,7 @@ amdgpu_sdma_batch_place(struct amdgpu_device *adev, struct amdgpu_bo *bo)
 
 	if (!owner)
 		return foreign_place(bo);
-	/* If it is another buffer it has the same reservation, which is locked. */
+	/* The exporter's buffer has the same reservation, which is locked. */
 	if (!owner->tbo.resource || owner->tbo.resource->mem_type != TTM_PL_VRAM)
 		return AMDGPU_SDMA_IN_SYSTEM;
 	return amdgpu_ttm_adev(owner->tbo.bdev) == adev ? AMDGPU_SDMA_IN_VRAM :
@@ -66,8 +66,8 @@ amdgpu_sdma_batch_place(struct amdgpu_device *adev, struct amdgpu_bo *bo)
  * @adev: device whose engine it is
  * @bo_va: buffer, valid and locked
  *
- * To the host's memory it takes an atomic operation of PCIe, which the driver
- * knows to work up to the root port; not from there to another device.
+ * An ADD to the host's memory takes a PCIe atomic operation. The driver knows
+ * if that works up to the root port, but not from there to another device.
  *
  * Returns: true if it can.
  */
@@ -85,12 +85,12 @@ bool amdgpu_sdma_batch_can_add(struct amdgpu_device *adev,
 }
 
 /**
- * amdgpu_sdma_batch_check_adds - can the engine add where it should?
+ * amdgpu_sdma_batch_check_adds - can the engine do the batch's ADDs?
  * @b: call with descriptors; the buffers are valid
  *
  * The buffers stay where they are until the batch has ended.
  *
- * Returns: 0, or -EOPNOTSUPP, for which a descriptor is at fault.
+ * Returns: 0, or -EOPNOTSUPP with the descriptor at fault in error_index.
  */
 int amdgpu_sdma_batch_check_adds(struct amdgpu_sdma_batch *b)
 {
@@ -104,7 +104,7 @@ int amdgpu_sdma_batch_check_adds(struct amdgpu_sdma_batch *b)
 		if (d->op != AMDGPU_SDMA_OP_ADD)
 			continue;
 		m = amdgpu_sdma_batch_mapping(b, d->dst);
-		/* amdgpu_sdma_svm_use() has seen to SVM memory. */
+		/* amdgpu_sdma_svm_use() has checked SVM memory. */
 		if (!m)
 			continue;
 		if (sdma_batch_prepares(b))
@@ -118,10 +118,10 @@ int amdgpu_sdma_batch_check_adds(struct amdgpu_sdma_batch *b)
 }
 
 /**
- * amdgpu_sdma_batch_add_path - add to what the call tells of the batch's path
+ * amdgpu_sdma_batch_add_path - add to the path that the call reports
  * @b: call
  * @bo: buffer, valid and locked
- * @bytes: that are read or written there
+ * @bytes: bytes that are read or written there
  */
 void amdgpu_sdma_batch_add_path(struct amdgpu_sdma_batch *b,
 				struct amdgpu_bo *bo, u64 bytes)
@@ -147,7 +147,7 @@ static void count_piece(struct amdgpu_sdma_batch *b,
 		amdgpu_sdma_batch_add_path(b, m->bo_va->base.bo, bytes);
 }
 
-/* What is mapped at @va: @m, which was found last, or what a lookup finds. */
+/* Finds the mapping at @va: @m, which was found last, or else by a lookup. */
 static int next_mapping(struct amdgpu_sdma_batch *b, u64 va,
 			struct amdgpu_bo_va_mapping **m)
 {
@@ -208,7 +208,7 @@ static int count_rows(struct amdgpu_sdma_batch *b,
 }
 
 /**
- * amdgpu_sdma_batch_count_path - tell where the batch reads and writes
+ * amdgpu_sdma_batch_count_path - count where the batch reads and writes
  * @b: call with descriptors; the buffers are valid
  *
  * Returns: 0, or -EMSGSIZE or -EINTR while mappings are looked up.
@@ -238,18 +238,18 @@ int amdgpu_sdma_batch_count_path(struct amdgpu_sdma_batch *b)
 
 /* xGMI to seven other GPUs, and PCI Express */
 #define MAX_LINKS	8
-/* Descriptors to look at: few, as this is in front of each batch that fans out. */
+/* Descriptors to look at: few, because each batch that fans out pays for it. */
 #define LOOKS		8
 
 /*
  * How a batch leaves the GPU, as far as some of its descriptors tell.
- * @links: for each, what stands for it: the GPU at the other end of xGMI, or
- *	this one for PCI Express, which all others share
- * @num: how many there are
- * @host: it is between the GPU and the host's memory
- * @device: it is inside of the GPU, or between devices
- * @last: what was looked at last, of what is read and of what is written
- * @leaves: whether that is behind a link
+ * @links: what stands for each link: the GPU at the other end of xGMI, or this
+ *	one for PCI Express, which all other devices share
+ * @num: number of @links
+ * @host: data moves between the GPU and the host's memory
+ * @device: data moves inside of the GPU, or between devices
+ * @last: the mappings that were looked at last, for reading and for writing
+ * @leaves: whether each of those is behind a link
  */
 struct way {
 	const struct amdgpu_device *links[MAX_LINKS];
@@ -277,7 +277,7 @@ static bool add_buffer(struct amdgpu_sdma_batch *b, struct way *way,
 {
 	struct amdgpu_bo *bo = bo_va->base.bo, *owner = owner_of(bo);
 
-	/* It is not known where another driver's memory is before it is mapped. */
+	/* Another driver's memory has no known place until it is mapped. */
 	if (!owner && (!bo->tbo.ttm || !bo->tbo.ttm->sg))
 		return false;
 	switch (amdgpu_sdma_batch_place(b->adev, bo)) {
@@ -295,7 +295,7 @@ static bool add_buffer(struct amdgpu_sdma_batch *b, struct way *way,
 	}
 }
 
-/* Nothing is known where there is no buffer, nor of one that somebody else has locked. */
+/* Nothing is known without a buffer, or if another thread has it locked. */
 static bool look_at_range(struct amdgpu_sdma_batch *b, struct way *way,
 			  const struct amdgpu_sdma_range *range)
 {
@@ -317,7 +317,7 @@ static bool look_at_range(struct amdgpu_sdma_batch *b, struct way *way,
 	return way->leaves[range->write];
 }
 
-/* Whether the descriptor's data leave the GPU by a link. Its record does not count. */
+/* Whether a descriptor's data, not its record, leave the GPU by a link. */
 static bool look_at_desc(struct amdgpu_sdma_batch *b, struct way *way, u32 i)
 {
 	struct amdgpu_sdma_range ranges[AMDGPU_SDMA_MAX_RANGES];
@@ -331,7 +331,7 @@ static bool look_at_desc(struct amdgpu_sdma_batch *b, struct way *way, u32 i)
 	return leaves;
 }
 
-/* Those behind the first one, and as many from all over the batch: do all leave? */
+/* Do those after @first, and as many from all over the batch, all leave? */
 static bool look_at_some(struct amdgpu_sdma_batch *b, struct way *way, u32 first)
 {
 	u32 num = b->plan.num, i;
@@ -345,10 +345,10 @@ static bool look_at_some(struct amdgpu_sdma_batch *b, struct way *way, u32 first
 }
 
 /**
- * amdgpu_sdma_batch_guess_way - which way most of a batch goes
+ * amdgpu_sdma_batch_guess_way - guess which way most of a batch goes
  * @b: call that holds no reservation
- * @engines: gets the path, by the first descriptor, and the links, by some of
- *	all: as they are now
+ * @engines: gets the path, from the first descriptor, and the links, from some
+ *	of all descriptors: as they are now
  *
  * Returns: 0, or an error if a signal came.
  */
@@ -356,7 +356,7 @@ int amdgpu_sdma_batch_guess_way(struct amdgpu_sdma_batch *b,
 				struct amdgpu_sdma_engines *engines)
 {
 	struct amdgpu_bo *root = b->fpriv->vm.root.bo;
-	/* behind the waits in front, if anything is */
+	/* the first one after the leading waits, if there is one */
 	u32 first = b->plan.prelude < b->plan.num ? b->plan.prelude : 0;
 	struct way way = { };
 	bool leaves;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
  * What SDMA batches cost: engine time and bytes of each file, and how large the
- * batches of a device were and how long they took. Also tells traces when they
- * run and end, and bounds what a file has on its way: how many batches, and how
+ * batches of a device were and how long they took. This also traces when they
+ * run and end, and bounds what a file has in flight: how many batches, and how
  * much work for each engine.
  */
 
@@ -28,26 +28,26 @@
 /**
  * DOC: SDMA batch statistics
  *
- * The fdinfo of a file has, of its batches that have ended:
+ * The fdinfo of a file has entries for its batches that have ended:
  *
  * drm-engine-dma
  *	time that their jobs were on the engines, together with that of other
  *	submissions; see Documentation/gpu/drm-usage-stats.rst
  * amd-sdma-batches
- *	how many
+ *	their number
  * amd-sdma-batch-bytes
- *	what they were to write, each destination counted, whether or not a
- *	wait gave up
+ *	bytes that they were to write, each destination counted, whether or
+ *	not a wait gave up
  *
- * The file amdgpu_sdma_batches in the device's debugfs directory has the same
- * totals of all files, how many batches failed, and three histograms: how many
- * descriptors batches had, how many bytes, and how many microseconds went by
- * from submission to the end. "64:3" are three batches from 64 up to 127.
+ * The file amdgpu_sdma_batches in the device's debugfs directory has the number
+ * and the bytes of all files' batches, how many failed, and three histograms:
+ * of the descriptors, the bytes, and the microseconds from submission to end of
+ * each batch. "64:3" means three batches with values from 64 up to 127.
  */
 
-/* Of a file, on their way: as many as have room for their packets. */
+/* Batches that a file may have in flight: as many as have packet memory. */
 #define MAX_FILE_BATCHES	1024
-/* Slot n counts what has n significant bits. */
+/* Slot n counts values that have n significant bits. */
 #define SLOTS	40
 
 struct histogram {
@@ -55,16 +55,16 @@ struct histogram {
 };
 
 /**
- * struct amdgpu_sdma_batch_dev - of a device and of its batches on their way
+ * struct amdgpu_sdma_batch_dev - a device and its batches in flight
  * @ref: one of the device, one of each batch
- * @batches: that have ended
- * @failed: of those, with a job that failed
- * @bytes: of all
- * @descs: of each
+ * @batches: number of batches that have ended
+ * @failed: number of those with a job that failed
+ * @bytes: bytes of all of them
+ * @descs: descriptors of each
  * @sizes: bytes of each
  * @latencies: microseconds of each
- * @turns: of those with waits
- * @limits: of each
+ * @turns: turns of batches with waits
+ * @limits: limits of each batch
  */
 struct amdgpu_sdma_batch_dev {
 	struct kref ref;
@@ -79,14 +79,14 @@ struct amdgpu_sdma_batch_dev {
 };
 
 /**
- * struct amdgpu_sdma_batch_file - of a file and of its batches on their way
- * @ref: who has it
+ * struct amdgpu_sdma_batch_file - a file and its batches in flight
+ * @ref: one of the file, one of each batch
  * @lock: protects all but @busy; taken in interrupts
- * @notes: batches on their way, and those about to be submitted
- * @queued: work of those for each engine, in bytes
- * @ended: there is less of both
- * @batches: that have ended
- * @bytes: of all
+ * @notes: number of batches in flight, and of those about to be submitted
+ * @queued: their work for each engine, in bytes
+ * @ended: woken when there is less of both
+ * @batches: number of batches that have ended
+ * @bytes: bytes of all of them
  * @busy: nanoseconds on engines
  */
 struct amdgpu_sdma_batch_file {
@@ -100,7 +100,7 @@ struct amdgpu_sdma_batch_file {
 	atomic64_t busy;
 };
 
-/* Called when one job has ended, or runs; of each job, what it is charged. */
+/* Called when a job runs or has ended; also has what the job is charged. */
 struct note_cb {
 	struct dma_fence_cb cb;
 	struct amdgpu_sdma_batch_note *note;
@@ -110,23 +110,23 @@ struct note_cb {
 };
 
 /**
- * struct amdgpu_sdma_batch_note - a batch on its way
- * @dev: where it runs; a reference
- * @file: whose it is; a reference
- * @submitted: when
- * @bytes: it is to write
- * @descs: of it
+ * struct amdgpu_sdma_batch_note - a batch in flight
+ * @dev: device that runs it; a reference
+ * @file: file that it belongs to; a reference
+ * @submitted: when the batch was submitted
+ * @bytes: bytes that it is to write
+ * @descs: number of its descriptors
  * @charged: jobs, the first of @cbs, for which the file is charged
- * @longest_wait: of all its waits together
+ * @longest_wait: time that all its waits together last at most
  * @context: of the batch's fence
  * @seqno: of the batch's fence
  * @pending: callbacks that have not been called
- * @failed: one did not end well
+ * @failed: a job failed
  * @joined: the batch has a fence of its own, which traces its end
- * @traced: traces when the batch runs
- * @running: it does
- * @num: of @cbs
- * @cbs: one for the end of each job, and if @traced one for its begin
+ * @traced: the note traces when the batch runs
+ * @running: the batch runs
+ * @num: number of @cbs
+ * @cbs: one for the end of each job, and if @traced one for its start
  */
 struct amdgpu_sdma_batch_note {
 	struct amdgpu_sdma_batch_dev *dev;
@@ -164,7 +164,7 @@ static void batch_dev_put(struct amdgpu_sdma_batch_dev *dev)
 
 /*
  * The schedulers are gone, and all jobs that they had have ended. Jobs of a
- * killed process, which wait outside of them for what they depend on, may not.
+ * killed process may not have: those wait elsewhere for their dependencies.
  */
 static void batch_dev_fini(struct drm_device *ddev, void *data)
 {
@@ -286,7 +286,7 @@ void amdgpu_sdma_batch_show_fdinfo(struct drm_printer *p,
 
 	if (!file)
 		return;
-	/* Of the same moment: who reads both divides one by the other. */
+	/* Both from the same moment: readers divide one by the other. */
 	spin_lock_irq(&file->lock);
 	batches = file->batches;
 	bytes = file->bytes;
@@ -295,7 +295,7 @@ void amdgpu_sdma_batch_show_fdinfo(struct drm_printer *p,
 	drm_printf(p, "amd-sdma-batch-bytes:\t%llu\n", bytes);
 }
 
-/* What an idle engine gets may be as much as a batch has. */
+/* An idle engine may be given as much as one batch has. */
 static bool has_room(const struct amdgpu_sdma_batch_file *file,
 		     const struct amdgpu_sdma_batch_note *note, u64 max)
 {
@@ -311,7 +311,7 @@ static bool has_room(const struct amdgpu_sdma_batch_file *file,
 	return true;
 }
 
-/* Charges a batch to the file, if it may have that much on its way. */
+/* Charges a batch to the file, if the file may have that much in flight. */
 static bool file_try_charge(struct amdgpu_sdma_batch_file *file,
 			    const struct amdgpu_sdma_batch_note *note, u64 max)
 {
@@ -331,9 +331,9 @@ static bool file_try_charge(struct amdgpu_sdma_batch_file *file,
 }
 
 /*
- * Jobs and their fences are charged to nobody, and others wait for their engine:
- * so both are bounded. The batches that are waited for need nothing of the
- * caller: they end.
+ * Jobs and their fences are charged to no memory cgroup, and other files wait
+ * for their engine: so the number of batches and their work are bounded. The
+ * batches that are waited for need nothing of the caller: they end.
  */
 static int file_charge(struct amdgpu_sdma_batch_file *file,
 		       const struct amdgpu_sdma_batch_note *note, u64 max,
@@ -368,9 +368,9 @@ static void file_uncharge(struct amdgpu_sdma_batch_file *file,
 
 /*
  * A note has references to all that it names, because it may outlive the file
- * and the device: if a process is killed, its file is closed at once, while each
- * job that no ring has got stays until what it depends on has ended. That may be
- * work of another device, which takes as long as it likes.
+ * and the device. If a process is killed, its file is closed at once, but jobs
+ * that no ring has got stay until their dependencies have ended. Those may be
+ * work of another device, which may take any time.
  */
 static struct amdgpu_sdma_batch_note *
 note_alloc(struct amdgpu_sdma_batch_dev *dev,
@@ -389,7 +389,7 @@ note_alloc(struct amdgpu_sdma_batch_dev *dev,
 	return note;
 }
 
-/* May be called in an interrupt. Those who are in line need the device's turns. */
+/* May be called in an interrupt. Jobs in line need the device's turns. */
 static void note_release(struct amdgpu_sdma_batch_note *note)
 {
 	unsigned int i;
@@ -426,10 +426,10 @@ static int note_fill(struct amdgpu_sdma_batch_note *note,
 /**
  * amdgpu_sdma_batch_note_create - prepare to account for a batch
  * @adev: device
- * @fpriv: file, has got a chunk
+ * @fpriv: file that has got a chunk
  * @charge: what the batch is charged
  *
- * Waits for earlier batches of the file if it has too many on their way, or too
+ * Waits for earlier batches of the file if it has too many in flight, or too
  * much work for one of the engines. The caller holds no reservation.
  *
  * Returns: a note to arm or free, or an ERR_PTR(): -ENOMEM, -EAGAIN instead of
@@ -461,11 +461,11 @@ amdgpu_sdma_batch_note_create(struct amdgpu_device *adev,
 }
 
 /**
- * amdgpu_sdma_batch_note_drop - a job has nothing to do, and is not pushed
+ * amdgpu_sdma_batch_note_drop - drop a job that has nothing to do
  * @note: not armed
- * @job: its index; those behind it move up, as the jobs do
+ * @job: its index; those after it move up, as the jobs do
  *
- * The file is not charged for it any more, and its turn is nobody's.
+ * The job is not pushed. The file is not charged for it, and it needs no turn.
  */
 void amdgpu_sdma_batch_note_drop(struct amdgpu_sdma_batch_note *note,
 				 unsigned int job)
@@ -522,7 +522,7 @@ static void note_end(struct amdgpu_sdma_batch_note *note, ktime_t end)
 	note_release(note);
 }
 
-/* The file may be closed by now, and the device be gone: see note_alloc(). */
+/* The file may be closed by now, and the device gone: see note_alloc(). */
 static void note_job_done(struct dma_fence *finished, struct dma_fence_cb *cb)
 {
 	struct note_cb *ncb = container_of(cb, struct note_cb, cb);
@@ -537,12 +537,12 @@ static void note_job_done(struct dma_fence *finished, struct dma_fence_cb *cb)
 		WRITE_ONCE(note->failed, true);
 	if (!note->joined)
 		trace_amdgpu_sdma_batch_done(finished, finished->error);
-	/* Orders the failures of all jobs before the last one's look at them. */
+	/* Orders the failure stores of all jobs before the last job's reads. */
 	if (atomic_dec_and_test(&note->pending))
 		note_end(note, end);
 }
 
-/* A job that is dropped is said to be scheduled too, before it ends. */
+/* The scheduler calls a dropped job scheduled, too, before it ends. */
 static void note_job_runs(struct dma_fence *scheduled, struct dma_fence_cb *cb)
 {
 	struct note_cb *ncb = container_of(cb, struct note_cb, cb);
@@ -559,21 +559,21 @@ static void note_watch(struct amdgpu_sdma_batch_note *note, unsigned int i,
 		       struct dma_fence *fence, dma_fence_func_t called)
 {
 	note->cbs[i].note = note;
-	/* Not pushed, so not signaled. */
+	/* The job is not pushed, so the fence is not signaled. */
 	if (dma_fence_add_callback(fence, &note->cbs[i].cb, called))
 		called(fence, &note->cbs[i].cb);
 }
 
 /**
  * amdgpu_sdma_batch_note_arm - account for a batch from now on
- * @note: gone when the last job has ended
+ * @note: freed when the last job has ended
  * @jobs: armed and not pushed
- * @num: of @jobs, not more than the note was made for
+ * @num: number of @jobs, not more than the note was made for
  * @plan: of the batch
  * @joined: fence of all jobs, or NULL if it is that of the only one
  *
- * Cannot fail. Before anybody else has a callback on the jobs' fences: who sees
- * the end of the batch by one sees it accounted for.
+ * Cannot fail. Comes before any other callback on the jobs' fences: a callback
+ * that sees the end of the batch sees the batch accounted for.
  */
 void amdgpu_sdma_batch_note_arm(struct amdgpu_sdma_batch_note *note,
 				struct amdgpu_job *const *jobs,

@@ -31,10 +31,10 @@ amdgpu_sdma_batch_limits(struct amdgpu_device *adev);
 
 /**
  * struct amdgpu_sdma_batch_charge - what a batch is charged to its file
- * @jobs: how many, at most
- * @engines: instance of the engine of each
- * @work: of each, in bytes
- * @max_work: that the file may have on its way for each engine
+ * @jobs: maximum number of jobs
+ * @engines: instance of the engine of each job
+ * @work: work of each job, in bytes
+ * @max_work: work that the file may have in flight for each engine
  * @longest_wait: nanoseconds of all waits together; 0 without waits
  * @nonblock: fail instead of waiting
  */

@@ -15,15 +15,15 @@
 /**
  * DOC: SDMA batch tracepoints
  *
- * Each batch, and each run of a prepared one, has one of these, by its fence:
+ * Each batch, and each run of a prepared one, has these events, by its fence:
  *
  * amdgpu_sdma_batch_submit
- *	it was accepted: what it names, the placement that was asked for (of a
- *	prepared batch: when it was prepared), the one that it got, shares and
- *	engines
+ *	it was accepted: its totals, the placement that was requested (for a
+ *	prepared batch: when it was prepared), the one that it got, its shares
+ *	and its engines
  * amdgpu_sdma_batch_run
- *	the scheduler has given the first of its jobs to an engine, or was told
- *	to drop it before that
+ *	the scheduler has given the first of its jobs to an engine, or has
+ *	dropped that job
  * amdgpu_sdma_batch_done
  *	it has ended, with the error of its fence
  *

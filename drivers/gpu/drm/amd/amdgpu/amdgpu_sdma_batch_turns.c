@@ -2,36 +2,36 @@
 /**
  * DOC: Waits of SDMA batches take turns
  *
- * A wait keeps its engine from everybody. How long one wait lasts is bounded,
- * but any number of files may submit waits. So an engine has one job with a wait
- * at a time in its ring: the next one stays with the scheduler until it is its
- * turn. If others had work for the engine meanwhile, the next turn comes only
- * after a pause: as long as the last job was on the engine, or as its waits may
- * last at most, if that is less. So waiting takes half of an engine's time at
- * most: a job without waits is behind one wait, and then has its turn.
+ * A wait occupies its engine. How long one wait lasts is bounded, but any
+ * number of files may submit waits. So an engine has one job with a wait at a
+ * time in its ring: the next one stays with the scheduler until its turn. If
+ * others had work for the engine meanwhile, the next turn comes only after a
+ * pause: as long as the last job was on the engine, or as its waits may last at
+ * most, if that is less. So waits take at most half of an engine's time: a job
+ * without waits queues after one wait, and then has its turn.
  *
- * A job takes its turn when the scheduler gives it to the ring, when all that it
- * depends on has ended and it has a VMID. So a user who holds back an in-fence
- * holds back his own batch and nobody's turn. Turns are taken in the order of
- * priority, then of submission.
+ * A job takes its turn when the scheduler gives it to the ring: when all its
+ * dependencies have ended and it has a VMID. So a user who holds back an
+ * in-fence holds back only their own batch, and no turn of another. Turns are
+ * taken in the order of priority, then of submission.
  *
- * Who finds the engine taken is put in line with a fence of his own, his call,
- * which the scheduler takes for a dependency. The end of a turn calls the first
- * in line only, so what it costs does not depend on how many wait. To be called
- * gives no right: until a job takes the turn, anybody may whom the scheduler
- * gives to the ring before. So a call may be in vain, and no call may be lost:
+ * A job that finds the engine taken is put in line with a fence of its own, its
+ * call, which is a dependency for the scheduler. The end of a turn calls only
+ * the first in line, so its cost does not depend on how many jobs wait. A call
+ * grants nothing: until a job takes the turn, any job may take it that gets to
+ * the ring earlier. So a call may be in vain, and no call may be lost:
  *
- * - who is called and finds the engine taken again gets in line again, and the
+ * - a called job that finds the engine taken again gets in line again, and the
  *   end of that turn calls the next;
- * - who is called and has to wait for something else first, as a VMID, passes
- *   the call on, see amdgpu_sdma_turn_pass();
- * - who is called and dies, or is killed, passes it on as he ends.
+ * - a called job that has to wait for something else first, such as a VMID,
+ *   passes the call on, see amdgpu_sdma_turn_pass();
+ * - a called job that fails or is killed passes the call on when it ends.
  *
- * So as long as the engine is free and somebody is in line, somebody who was
+ * So as long as the engine is free and a job is in line, some job that was
  * called has not asked yet.
  *
- * Nothing that user space can hold back is in front of a call: it comes when a
- * job has ended, which is bounded by the engine, or by a timer behind that.
+ * A call depends on nothing that user space can hold back: it comes when a job
+ * has ended, which is bounded by the engine, or from a timer that starts then.
  */
 
 #include <kunit/visibility.h>
@@ -48,15 +48,15 @@
  * @base: signals when the next job may wait
  * @lock: of @base
  * @timer: signals @base; has a reference while it runs
- * @turns: of the device
+ * @turns: turns of the device
  * @engine: instance
- * @others: of the engine, when the turn was taken
+ * @others: count of other jobs of the engine when the turn was taken
  * @taken: the job was given to the engine
- * @call: fence of the job in line, or for the next time it gets there; NULL
+ * @call: fence of the job in line, or for the next time it gets in line; NULL
  *	if it was used
- * @node: in line, or empty
- * @priority: place in line; a smaller one goes first
- * @submitted: place in line among those of the same priority
+ * @node: place in line, or empty
+ * @priority: order in line; a smaller one is first
+ * @submitted: order in line among those of the same priority
  */
 struct amdgpu_sdma_turn {
 	struct dma_fence base;
@@ -109,7 +109,7 @@ static struct dma_fence *call_create(gfp_t gfp)
 	return call;
 }
 
-/* Takes the reference. In any context, without the lock of the turns. */
+/* Consumes the reference. In any context, without the lock of the turns. */
 static void call_signal(struct dma_fence *call)
 {
 	if (call)
@@ -133,7 +133,7 @@ static bool is_free(const struct amdgpu_sdma_turns_engine *e)
 	return !e->turn || dma_fence_is_signaled(&e->turn->base);
 }
 
-/* Takes a job out of the line, if it is there. Returns its call, to signal. */
+/* Takes a job out of the line, if it is in it. Returns its call, to signal. */
 static struct dma_fence *leave_line(struct amdgpu_sdma_turn *turn)
 {
 	struct dma_fence *call = turn->call;
@@ -147,7 +147,7 @@ static struct dma_fence *leave_line(struct amdgpu_sdma_turn *turn)
 	return call;
 }
 
-/* The first in line should ask, if the engine is free. */
+/* Makes the first job in line ask again, if the engine is free. */
 static void call_first(struct amdgpu_sdma_turns *turns, u32 engine)
 {
 	struct amdgpu_sdma_turns_engine *e = &turns->engines[engine];
@@ -164,7 +164,7 @@ static void call_first(struct amdgpu_sdma_turns *turns, u32 engine)
 	call_signal(call);
 }
 
-/* Those that ask from here on find the engine free, or were in line before. */
+/* Jobs that ask after this find the engine free, or were in line before. */
 static void turn_over(struct amdgpu_sdma_turn *turn)
 {
 	dma_fence_signal(&turn->base);
@@ -193,12 +193,12 @@ void amdgpu_sdma_turns_init(struct amdgpu_sdma_turns *turns)
 EXPORT_SYMBOL_IF_KUNIT(amdgpu_sdma_turns_init);
 
 /**
- * amdgpu_sdma_turns_fini - the device goes
+ * amdgpu_sdma_turns_fini - the device goes away
  * @turns: of the device
  *
- * The schedulers are gone: no job takes a turn any more. One that was killed and
- * depends on another device may still end, without a turn, and be in line until
- * then.
+ * The schedulers are gone: no job takes a turn any more. A killed job that
+ * depends on another device may still end, without a turn, and be in line
+ * until then.
  */
 void amdgpu_sdma_turns_fini(struct amdgpu_sdma_turns *turns)
 {
@@ -214,17 +214,17 @@ void amdgpu_sdma_turns_fini(struct amdgpu_sdma_turns *turns)
 			turn_pause_ended(&turn->timer);
 		amdgpu_sdma_turn_put(turn);
 	}
-	/* A timer of a turn before, whose interrupt has not quite ended. */
+	/* An earlier turn's timer interrupt may not have quite ended. */
 	synchronize_rcu();
 }
 EXPORT_SYMBOL_IF_KUNIT(amdgpu_sdma_turns_fini);
 
 /**
  * amdgpu_sdma_turn_create - prepare a job's turn
- * @turns: of the device, which stay until the job has ended
- * @engine: that the job is for, by instance
+ * @turns: of the device; they stay until the job has ended
+ * @engine: instance that the job is for
  *
- * Returns: a turn, or NULL without memory.
+ * Returns: a turn, or NULL if there is no memory.
  */
 struct amdgpu_sdma_turn *
 amdgpu_sdma_turn_create(struct amdgpu_sdma_turns *turns, u32 engine)
@@ -265,9 +265,9 @@ static struct dma_fence *get_in_line(struct amdgpu_sdma_turns_engine *e,
 				     struct amdgpu_sdma_turn *turn)
 {
 	/*
-	 * Only who was called in vain has none. Fences may depend on this, so
-	 * memory must not be waited for; without it, the job is woken by the end
-	 * of this turn along with those who are called.
+	 * Only a job that was called in vain has no call. Fences may depend on
+	 * this, so it must not wait for memory. Without memory, the end of the
+	 * turn wakes the job, in addition to the job that is called.
 	 */
 	if (!turn->call)
 		turn->call = call_create(GFP_NOWAIT);
@@ -280,9 +280,9 @@ static struct dma_fence *get_in_line(struct amdgpu_sdma_turns_engine *e,
 
 /**
  * amdgpu_sdma_turn_before - what a job has to wait for
- * @turn: of the job, or NULL if it does not wait
- * @priority: of the job, a smaller one goes first
- * @submitted: when the job was
+ * @turn: of the job, or NULL if the job has no wait
+ * @priority: of the job; a smaller one is first
+ * @submitted: when the job was submitted
  *
  * Returns: NULL if the job may take its turn, or a fence to wait for.
  */
@@ -310,10 +310,10 @@ EXPORT_SYMBOL_IF_KUNIT(amdgpu_sdma_turn_before);
 
 /**
  * amdgpu_sdma_turn_pass - a job does not take the turn that it may take
- * @turn: of the job, or NULL if it does not wait
+ * @turn: of the job, or NULL if the job has no wait
  *
- * It has to wait for something else, and asks again. If it was called, the next
- * in line is called instead.
+ * The job has to wait for something else, and asks again. If it was called, the
+ * next in line is called instead.
  */
 void amdgpu_sdma_turn_pass(struct amdgpu_sdma_turn *turn)
 {
@@ -326,11 +326,11 @@ EXPORT_SYMBOL_IF_KUNIT(amdgpu_sdma_turn_pass);
  * amdgpu_sdma_turn_take - a job is given to an SDMA ring
  * @turns: of the device
  * @engine: instance
- * @turn: of the job, or NULL if it does not wait
+ * @turn: of the job, or NULL if the job has no wait
  *
- * In the same call of the scheduler as amdgpu_sdma_turn_before(), and last: the
- * job is in the ring next, where its end is bounded. The scheduler prepares one
- * job of a ring at a time, so nobody comes in between.
+ * Called with amdgpu_sdma_turn_before() in one call of the scheduler, and last:
+ * the job is in the ring next, where its end is bounded. The scheduler prepares
+ * one job of a ring at a time, so no other job comes in between.
  */
 void amdgpu_sdma_turn_take(struct amdgpu_sdma_turns *turns, u32 engine,
 			   struct amdgpu_sdma_turn *turn)
@@ -343,7 +343,7 @@ void amdgpu_sdma_turn_take(struct amdgpu_sdma_turns *turns, u32 engine,
 		WRITE_ONCE(e->others, e->others + 1);
 		return;
 	}
-	/* Else nobody calls those who are in line for @engine. */
+	/* Otherwise the jobs in line for @engine would not be called. */
 	WARN_ON_ONCE(turn->engine != engine);
 	dma_fence_get(&turn->base);
 	turn->others = READ_ONCE(e->others);
@@ -356,7 +356,7 @@ void amdgpu_sdma_turn_take(struct amdgpu_sdma_turns *turns, u32 engine,
 }
 EXPORT_SYMBOL_IF_KUNIT(amdgpu_sdma_turn_take);
 
-/* Whoever waits for its call must not do so for ever. */
+/* A job must not wait for its call forever. */
 static void turn_dropped(struct amdgpu_sdma_turn *turn)
 {
 	struct dma_fence *call;
@@ -372,7 +372,7 @@ static void turn_dropped(struct amdgpu_sdma_turn *turn)
 /**
  * amdgpu_sdma_turn_end - a job has ended
  * @turn: of the job, taken or not; or NULL
- * @pause: until the next turn, if others had work for the engine
+ * @pause: time until the next turn, if others had work for the engine
  *
  * May be called in an interrupt.
  */
@@ -384,7 +384,7 @@ void amdgpu_sdma_turn_end(struct amdgpu_sdma_turn *turn, ktime_t pause)
 		turn_dropped(turn);
 		return;
 	}
-	/* The ring has room for another job, so these came to it meanwhile. */
+	/* Others' jobs would have come: the ring has room for another. */
 	if (READ_ONCE(turn->turns->engines[turn->engine].others) ==
 	    turn->others) {
 		turn_over(turn);

@@ -15,8 +15,8 @@ struct dma_fence;
 /**
  * struct amdgpu_sdma_turns_engine - whose turn it is to wait
  * @turn: of the last job with a wait that was given to the ring, or NULL
- * @line: of the jobs that want to have the next one
- * @others: jobs without waits so far
+ * @line: jobs that want to have the next turn
+ * @others: number of jobs without waits so far
  */
 struct amdgpu_sdma_turns_engine {
 	struct amdgpu_sdma_turn *turn;
@@ -25,8 +25,8 @@ struct amdgpu_sdma_turns_engine {
 };
 
 /**
- * struct amdgpu_sdma_turns - the same of each engine
- * @lock: protects @engines but for the counts of others; taken in interrupts
+ * struct amdgpu_sdma_turns - the turns of each engine
+ * @lock: protects @engines, except the counts of others; taken in interrupts
  * @engines: by instance
  */
 struct amdgpu_sdma_turns {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * The memory of an SDMA batch: looks up what descriptors name, locks the
- * buffers, makes them resident, brings the page tables up to date, and lets the
- * jobs wait for all of that.
+ * The memory of an SDMA batch: looks up the memory that descriptors name, locks
+ * the buffers, makes them resident, brings the page tables up to date, and lets
+ * the jobs wait for all of that.
  */
 
 #include <linux/overflow.h>
@@ -32,7 +32,7 @@ static bool is_registers(const struct amdgpu_bo *bo)
 	return bo->kfd_bo && bo->kfd_bo->alloc_flags & registers;
 }
 
-/* The lock of the buffer keeps the ttm. */
+/* The lock of the buffer, which is held, keeps the ttm. */
 static int check_bo(struct amdgpu_sdma_batch *b, const struct amdgpu_bo *bo)
 {
 	if (amdgpu_ttm_tt_get_usermm(bo->tbo.ttm))
@@ -67,13 +67,13 @@ static int add_bo_va(struct amdgpu_sdma_batch *b, struct amdgpu_bo_va *bo_va)
 /**
  * amdgpu_sdma_batch_use - lock a buffer
  * @b: call, has locked the VM
- * @bo_va: buffer; may be told again
+ * @bo_va: buffer; may be passed again
  *
- * Buffers that share a reservation are locked together, and each of them is
- * validated and mapped all the same.
+ * Buffers that share a reservation are locked together, but each of them is
+ * still validated and mapped.
  *
- * Returns: 0, -EOPNOTSUPP if engines cannot reach it, an error of the lock, or of
- * amdgpu_sdma_user_pages_check().
+ * Returns: 0, -EOPNOTSUPP if engines cannot reach it, an error of the lock, or
+ * of amdgpu_sdma_user_pages_check().
  */
 int amdgpu_sdma_batch_use(struct amdgpu_sdma_batch *b,
 			  struct amdgpu_bo_va *bo_va)
@@ -83,7 +83,7 @@ int amdgpu_sdma_batch_use(struct amdgpu_sdma_batch *b,
 
 	if (bo_va->sdma_batch == b->stamp)
 		return 0;
-	/* One that is always valid has the lock of the VM. */
+	/* A buffer that is always valid shares the lock of the VM. */
 	if (!amdgpu_vm_is_bo_always_valid(&b->fpriv->vm, bo)) {
 		r = drm_exec_prepare_obj(&b->exec, &bo->tbo.base,
 					 TTM_NUM_MOVE_FENCES + b->num_engines);
@@ -94,20 +94,20 @@ int amdgpu_sdma_batch_use(struct amdgpu_sdma_batch *b,
 	return r ? r : add_bo_va(b, bo_va);
 }
 
-/* May the descriptor use this mapping so? If yes, lock what is mapped. */
+/* Checks that a descriptor may use a mapping; if so, locks its buffer. */
 static int use_mapping(struct amdgpu_sdma_batch *b,
 		       struct amdgpu_bo_va_mapping *m,
 		       const struct amdgpu_sdma_range *r)
 {
 	int ret;
 
-	/* Nothing is behind a sparse mapping. */
+	/* There is no memory behind a sparse mapping. */
 	if (!m->bo_va || !m->bo_va->base.bo)
 		return -ENOENT;
 	if ((r->read && !(m->flags & AMDGPU_VM_PAGE_READABLE)) ||
 	    (r->write && !(m->flags & AMDGPU_VM_PAGE_WRITEABLE)))
 		return -EACCES;
-	/* The driver's own, the packets of batches among it. */
+	/* The driver's own mappings, among them those of batches' packets. */
 	if (m->last >= b->adev->vm_manager.max_pfn -
 		       (AMDGPU_VA_RESERVED_TOP >> AMDGPU_GPU_PAGE_SHIFT))
 		return -EACCES;
@@ -119,11 +119,11 @@ static int use_mapping(struct amdgpu_sdma_batch *b,
 }
 
 /**
- * amdgpu_sdma_batch_charge_lookup - before a mapping is looked up
+ * amdgpu_sdma_batch_charge_lookup - account for the lookup of a mapping
  * @b: call
  *
- * Mappings are looked up with locks held: so there are not too many, and none
- * for the dead.
+ * Mappings are looked up with locks held. So their number is bounded, and a
+ * process that was killed stops.
  *
  * Returns: 0, -EMSGSIZE or -EINTR.
  */
@@ -162,7 +162,7 @@ amdgpu_sdma_batch_mapping(const struct amdgpu_sdma_batch *b, u64 va)
 	return amdgpu_vm_bo_lookup_mapping(&b->fpriv->vm, va_page(b->adev, va));
 }
 
-/* Every page of the range is mapped; several mappings may do it together. */
+/* Every page of the range must be mapped; several mappings may share that. */
 static int lock_range(struct amdgpu_sdma_batch *b,
 		      const struct amdgpu_sdma_range *r)
 {
@@ -194,7 +194,7 @@ static int lock_range(struct amdgpu_sdma_batch *b,
 	return 0;
 }
 
-/* Whichever engine of those allowed runs the batch writes its record. */
+/* Any of the allowed engines may run the batch, and then writes its record. */
 static int lock_records(struct amdgpu_sdma_batch *b)
 {
 	const u64 size = sizeof(struct drm_amdgpu_sdma_record);
@@ -216,7 +216,7 @@ static bool is_found(const struct amdgpu_sdma_hull *found, u64 va, u64 size)
 	return va >= found->first && va + size - 1 <= found->last;
 }
 
-/* The short way for a plain copy from and to what was found last. */
+/* The short way for a plain copy between the mappings that were found last. */
 static bool found_copy(const struct amdgpu_sdma_batch *b,
 		       const struct amdgpu_sdma_head *d)
 {
@@ -242,7 +242,7 @@ static int lock_rows(struct amdgpu_sdma_batch *b,
 	return 0;
 }
 
-/* Of memory, so of the descriptor that names it. */
+/* Errors of memory, and so of the descriptor that names it. */
 static bool is_fault(int r)
 {
 	return r == -ENOENT || r == -EACCES || r == -EOPNOTSUPP ||
@@ -267,8 +267,8 @@ static int lock_desc(struct amdgpu_sdma_batch *b, u32 i)
 }
 
 /*
- * Mappings that have all that plain copies read, and all that they write: then
- * these need not be looked up one by one. It may be that there are none.
+ * Looks for one mapping of all that plain copies read, and one of all that they
+ * write: then the copies need not be looked up one by one. There may be none.
  */
 static int find_hulls(struct amdgpu_sdma_batch *b)
 {
@@ -288,15 +288,15 @@ static int find_hulls(struct amdgpu_sdma_batch *b)
 		if (m && va_page(b->adev, ranges[i].last) <= m->last)
 			r = lock_range(b, &ranges[i]);
 	}
-	/* What is wrong is found again, with the descriptor that is at fault. */
+	/* An error is found again, with the descriptor that is at fault. */
 	return is_fault(r) ? 0 : r;
 }
 
 /**
- * amdgpu_sdma_batch_lock_ranges - lock what descriptors name by its address
+ * amdgpu_sdma_batch_lock_ranges - lock the memory that descriptors name
  * @b: call, has locked the VM
  *
- * Returns: 0, or an error, which a descriptor may be at fault for: -ENOENT if
+ * Returns: 0 or an error. For these a descriptor may be at fault: -ENOENT if
  * nothing is mapped, -EACCES, -EOPNOTSUPP, -EMSGSIZE, -EFAULT or -EPERM.
  */
 int amdgpu_sdma_batch_lock_ranges(struct amdgpu_sdma_batch *b)
@@ -344,7 +344,7 @@ int amdgpu_sdma_batch_lock(struct amdgpu_sdma_batch *b,
 		      DRM_EXEC_IGNORE_DUPLICATES, 0);
 	b->exec_ready = true;
 	drm_exec_until_all_locked(&b->exec) {
-		/* and a slot for the joined fence */
+		/* and one more slot for the joined fence */
 		r = amdgpu_vm_lock_pd(&b->fpriv->vm, &b->exec,
 				      b->num_engines + 1);
 		drm_exec_retry_on_contention(&b->exec);
@@ -363,8 +363,8 @@ int amdgpu_sdma_batch_lock(struct amdgpu_sdma_batch *b,
 }
 
 /*
- * ttm_bo_validate() would leave it where it is. What video memory had no room
- * for it would move back, if there is room by now.
+ * Whether ttm_bo_validate() would leave a buffer where it is. It would move a
+ * buffer back for which video memory had no room, if there is room by now.
  */
 static bool may_stay(const struct amdgpu_bo *bo)
 {
@@ -372,7 +372,7 @@ static bool may_stay(const struct amdgpu_bo *bo)
 
 	if (bo->tbo.pin_count)
 		return true;
-	/* amdkfd's are where amdkfd wants them, if their pages are right. */
+	/* amdkfd's are where amdkfd wants them, if their pages are valid. */
 	if (bo->kfd_bo && amdgpu_ttm_tt_get_usermm(bo->tbo.ttm))
 		return true;
 	if (!res || res->placement & TTM_PL_FLAG_TEMPORARY)
@@ -385,8 +385,8 @@ static bool may_stay(const struct amdgpu_bo *bo)
 }
 
 /*
- * Data stays where it is if the engine can reach it there. Returns 1 if that is
- * in a peer that XGMI links.
+ * A buffer stays where it is if the engine can reach it there. Returns 1 if
+ * that is in a peer that XGMI links.
  */
 static int keep_or_move(struct amdgpu_bo *bo)
 {
@@ -402,7 +402,7 @@ static int keep_or_move(struct amdgpu_bo *bo)
 	r = amdgpu_dmabuf_validate_xgmi(amdgpu_ttm_adev(bo->tbo.bdev), bo, &ctx);
 	if (r)
 		return r;
-	/* Of those that are always valid, some may be the CPU's only. */
+	/* Some buffers that are always valid may be in the CPU domain only. */
 	amdgpu_bo_placement_from_domain(bo, domains ?: bo->allowed_domains);
 	return ttm_bo_validate(&bo->tbo, &bo->placement, &ctx);
 }
@@ -412,7 +412,7 @@ static int validate_bo(void *param, struct amdgpu_bo *bo)
 	return min(keep_or_move(bo), 0);
 }
 
-/* What is pinned stays where it is, and might be where no engine reaches it. */
+/* A pinned buffer stays where it is, and might be out of the engines' reach. */
 static int validate_named(struct amdgpu_bo *bo)
 {
 	int r = keep_or_move(bo);
@@ -423,8 +423,8 @@ static int validate_named(struct amdgpu_bo *bo)
 	case TTM_PL_VRAM:
 	case TTM_PL_TT:
 	/*
-	 * What KFD has mapped of another GPU. It has the reservation of that
-	 * GPU's buffer, which waits for our fences before it moves.
+	 * Memory of another GPU that KFD has mapped. It has the reservation of
+	 * that GPU's buffer, which waits for our fences before it moves.
 	 */
 	case AMDGPU_PL_PREEMPT:
 		return 0;
@@ -434,7 +434,7 @@ static int validate_named(struct amdgpu_bo *bo)
 }
 
 /**
- * amdgpu_sdma_batch_validate_vm - bring page tables back, and what is always valid
+ * amdgpu_sdma_batch_validate_vm - validate page tables and always valid buffers
  * @adev: device
  * @vm: VM, locked
  *
@@ -447,7 +447,7 @@ int amdgpu_sdma_batch_validate_vm(struct amdgpu_device *adev,
 }
 
 /**
- * amdgpu_sdma_batch_validate - bring the buffers to where engines reach them
+ * amdgpu_sdma_batch_validate - move the buffers to where engines reach them
  * @b: call, has locked them
  *
  * Returns: 0 or a negative error.
@@ -467,7 +467,7 @@ int amdgpu_sdma_batch_validate(struct amdgpu_sdma_batch *b)
 
 /*
  * Neither the buffer nor its mappings have changed since the page tables were
- * updated. What says so is under the locks of the VM and the buffer.
+ * updated. The locks of the VM and the buffer protect what says so.
  */
 static bool is_up_to_date(const struct amdgpu_bo_va *bo_va)
 {
@@ -475,7 +475,7 @@ static bool is_up_to_date(const struct amdgpu_bo_va *bo_va)
 	       list_empty(&bo_va->invalids);
 }
 
-/* Most batches wait for nothing. */
+/* Made when it is needed: most batches wait for nothing. */
 static struct amdgpu_sync *need_sync(struct amdgpu_sdma_batch *b)
 {
 	if (!b->syncs)
@@ -500,9 +500,9 @@ int amdgpu_sdma_batch_wait_for(struct amdgpu_sdma_batch *b,
 }
 
 /*
- * The CPU clears what is unmapped, or was moved and is not of this batch, only
- * when whatever was submitted before has ended. Who does not block leaves that to
- * another call.
+ * Mappings of what is unmapped, or was moved and is not of this batch, are
+ * cleared by the CPU only after all earlier submissions have ended. A call that
+ * must not block leaves that to another call.
  */
 static int check_clears(const struct amdgpu_sdma_batch *b,
 			const struct list_head *cleared)
@@ -511,7 +511,7 @@ static int check_clears(const struct amdgpu_sdma_batch *b,
 	       -EAGAIN : 0;
 }
 
-/* The same, where the CPU maps a buffer only when it has arrived. */
+/* Likewise: the CPU maps a buffer only after the buffer's move has ended. */
 static int check_moves(const struct amdgpu_sdma_batch *b)
 {
 	struct amdgpu_vm *vm = &b->fpriv->vm;
@@ -525,7 +525,7 @@ static int check_moves(const struct amdgpu_sdma_batch *b)
 }
 
 /**
- * amdgpu_sdma_batch_update_vm - page tables as the mappings say
+ * amdgpu_sdma_batch_update_vm - bring the page tables up to date
  * @b: call; the buffers are valid
  *
  * The batch waits for the updates.
@@ -550,7 +550,7 @@ int amdgpu_sdma_batch_update_vm(struct amdgpu_sdma_batch *b)
 	for (i = 0; i < b->num_bo_vas; i++) {
 		struct amdgpu_bo_va *bo_va = b->bo_vas[i];
 
-		/* New mappings too, which amdgpu_vm_handle_moved() skips. */
+		/* Also new mappings, which amdgpu_vm_handle_moved() skips. */
 		if (!is_up_to_date(bo_va))
 			r = amdgpu_vm_bo_update(b->adev, bo_va, false);
 		if (!r)
@@ -599,8 +599,8 @@ static int sync_bos(struct amdgpu_sdma_batch *b)
 }
 
 /*
- * What the batch waits for on its own ring the scheduler does not wait for: the
- * ring must let it end, caches included, before it goes on.
+ * The scheduler does not wait for dependencies on the job's own ring: the ring
+ * must let them end, caches included, before it goes on.
  */
 static int sync_ring(struct amdgpu_sdma_batch *b, struct dma_fence *fence)
 {
@@ -620,7 +620,7 @@ static int sync_ring(struct amdgpu_sdma_batch *b, struct dma_fence *fence)
 }
 
 /**
- * amdgpu_sdma_batch_sync_jobs - let the jobs wait for all that they must
+ * amdgpu_sdma_batch_sync_jobs - let the jobs wait for all their dependencies
  * @b: call with jobs
  *
  * Returns: 0 or a negative error.
@@ -652,8 +652,8 @@ int amdgpu_sdma_batch_sync_jobs(struct amdgpu_sdma_batch *b)
  * amdgpu_sdma_batch_reserve_fences - make room for the fences of the jobs
  * @b: call
  *
- * Again: moves and page table updates may have taken what was reserved when the
- * buffers were locked.
+ * Reserves again: moves and page table updates may have taken what was reserved
+ * when the buffers were locked.
  *
  * Returns: 0 or -ENOMEM.
  */
@@ -671,10 +671,10 @@ int amdgpu_sdma_batch_reserve_fences(struct amdgpu_sdma_batch *b)
 }
 
 /**
- * amdgpu_sdma_batch_fence_bos - buffers are busy until the jobs have ended
+ * amdgpu_sdma_batch_fence_bos - keep buffers busy until the jobs have ended
  * @b: call; the jobs are armed
  *
- * Buffers that share a reservation are fenced by that of one of them.
+ * Buffers that share a reservation are fenced through one of them.
  */
 void amdgpu_sdma_batch_fence_bos(struct amdgpu_sdma_batch *b)
 {
@@ -690,8 +690,8 @@ void amdgpu_sdma_batch_fence_bos(struct amdgpu_sdma_batch *b)
 	}
 	amdgpu_sdma_svm_fence(b);
 	/*
-	 * Nobody waits for this one to use the VM; but the chunk, which shares
-	 * the VM's reservation, stays until its slots have been read.
+	 * No user of the VM waits for this fence. But it keeps the chunk, which
+	 * shares the VM's reservation, until the slots have been read.
 	 */
 	if (b->joined)
 		dma_resv_add_fence(b->fpriv->vm.root.bo->tbo.base.resv,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * The buffers of a file's command memory: each is always valid in the file's VM,
- * and mapped there where user space cannot map.
+ * The buffers of a file's command memory: each is always valid in the file's
+ * VM, and mapped there at addresses that user space cannot map.
  */
 
 #include <drm/amdgpu_drm.h>
@@ -54,7 +54,7 @@ static int chunk_map(struct amdgpu_device *adev, struct amdgpu_vm *vm,
  * amdgpu_sdma_chunk_create_bo - make and map the buffer of a chunk
  * @adev: device
  * @fpriv: file
- * @chunk: has its size and its address; the buffer and the mapping are results
+ * @chunk: has its size and address; the buffer and the mapping are results
  * @domain: AMDGPU_GEM_DOMAIN_GTT for packets and slots, or
  *	AMDGPU_GEM_DOMAIN_VRAM for memory that engines work in
  *
@@ -69,7 +69,7 @@ int amdgpu_sdma_chunk_create_bo(struct amdgpu_device *adev,
 {
 	bool vram = domain == AMDGPU_GEM_DOMAIN_VRAM;
 	struct amdgpu_bo *root = fpriv->vm.root.bo;
-	/* User space's type: cleared, and waits can be interrupted. */
+	/* As user space's buffers: cleared, and waits can be interrupted. */
 	struct amdgpu_bo_param bp = {
 		.size = chunk->size,
 		.byte_align = PAGE_SIZE,
@@ -92,7 +92,7 @@ int amdgpu_sdma_chunk_create_bo(struct amdgpu_device *adev,
 	if (r)
 		goto unreserve;
 	chunk->bo->parent = amdgpu_bo_ref(root);
-	/* No place to work in is as good: amdgpu_bo_create() allows others. */
+	/* Only this domain will do, but amdgpu_bo_create() allows others. */
 	chunk->bo->allowed_domains = domain;
 	r = vram ? vram_map(adev, &fpriv->vm, chunk) :
 		   chunk_map(adev, &fpriv->vm, chunk);
@@ -104,7 +104,7 @@ unreserve:
 }
 
 /**
- * amdgpu_sdma_chunk_cpu - where the CPU writes a chunk
+ * amdgpu_sdma_chunk_cpu - find where the CPU writes a chunk
  * @chunk: from amdgpu_sdma_chunk_get(), resident and locked
  * @cpu: result
  *
@@ -121,8 +121,8 @@ int amdgpu_sdma_chunk_cpu(struct amdgpu_sdma_chunk *chunk, void **cpu)
 	if (*cpu)
 		return 0;
 	/*
-	 * amdgpu_bo_kmap() would wait for the moves and clears of all that is
-	 * always valid in the VM. No engine moves this memory.
+	 * amdgpu_bo_kmap() would wait for the moves and clears of all buffers
+	 * that are always valid in the VM. No engine moves this memory.
 	 */
 	r = ttm_bo_kmap(&bo->tbo, 0, PFN_UP(bo->tbo.base.size), &bo->kmap);
 	if (!r)

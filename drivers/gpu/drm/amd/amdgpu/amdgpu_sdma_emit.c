@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
  * The packets of a planned SDMA batch: splits at the engine's limits, merges
- * neighbours, and puts barriers and records between. As testable without a
- * device as the plan itself.
+ * neighbours, and puts barriers and records between them. Like the plan itself,
+ * it can be tested without a device.
  */
 
 #include <kunit/visibility.h>
@@ -56,8 +56,8 @@ static bool emit_pair(struct amdgpu_sdma_stream *s, u64 src, u64 dst, u64 dst2,
 }
 
 /*
- * A destination behind @i that one packet can serve together with it: equal
- * modulo broadcast_align. None if there is no such packet.
+ * Finds a destination after @i that one packet can serve together with @i: both
+ * are equal modulo broadcast_align. Returns sdma_num_dst() if there is none.
  */
 static unsigned int find_pair(const struct amdgpu_sdma_format *f,
 			      const struct drm_amdgpu_sdma_desc *d,
@@ -75,7 +75,7 @@ static unsigned int find_pair(const struct amdgpu_sdma_format *f,
 	return j;
 }
 
-/* Pairs what one packet can serve, copies to each of the rest. */
+/* Pairs destinations that one packet can serve, copies to each of the rest. */
 static bool emit_broadcast(struct amdgpu_sdma_stream *s,
 			   const struct drm_amdgpu_sdma_desc *d, u64 offset,
 			   u64 size)
@@ -104,7 +104,7 @@ static bool emit_broadcast(struct amdgpu_sdma_stream *s,
 	return true;
 }
 
-/* Stores a copy, and what follows does not begin before it is in memory. */
+/* Stores a copy; later packets do not begin before its data is in memory. */
 static void put_copy_and_wait(struct amdgpu_sdma_stream *s, u64 src, u64 dst,
 			      u64 size)
 {
@@ -113,9 +113,9 @@ static void put_copy_and_wait(struct amdgpu_sdma_stream *s, u64 src, u64 dst,
 }
 
 /*
- * What no packet exchanges goes through scratch memory. That is free again
- * behind the last barrier: for the next part, and for the file's next job on
- * the engine.
+ * Data that no packet can exchange is copied through scratch memory. That is
+ * free again after the last barrier: for the next part, and for the file's next
+ * job on the engine.
  */
 static bool emit_bounce(struct amdgpu_sdma_stream *s, u64 a, u64 b, u64 size)
 {
@@ -170,7 +170,7 @@ static bool emit_fill_edge(struct amdgpu_sdma_stream *s, u64 dst, u32 pattern,
 	return true;
 }
 
-/* @dst is a whole number of patterns behind the begin of the descriptor. */
+/* @dst is a whole number of patterns after the start of the descriptor. */
 static bool emit_fill(struct amdgpu_sdma_stream *s, u64 dst, u32 pattern,
 		      u64 size)
 {
@@ -206,7 +206,7 @@ static bool emit_signal(struct amdgpu_sdma_stream *s,
 	return true;
 }
 
-/* Rows one by one: what no other packet can do. */
+/* Rows one by one, if no other packet can copy them. */
 static bool emit_rows(struct amdgpu_sdma_stream *s,
 		      const struct drm_amdgpu_sdma_desc *d, u64 row, u64 end)
 {
@@ -274,7 +274,7 @@ static bool emit_part(struct amdgpu_sdma_stream *s,
 	}
 }
 
-/* @next goes on, in both ranges, where a plain copy of @size bytes ends. */
+/* @next continues, in both ranges, a plain copy of @size bytes. */
 static bool continues(const struct amdgpu_sdma_head *d, u64 size,
 		      const struct amdgpu_sdma_head *next)
 {
@@ -283,8 +283,8 @@ static bool continues(const struct amdgpu_sdma_head *d, u64 size,
 }
 
 /*
- * The short way for a run of plain copies, of one packet each. Ends before what
- * is anything else, and where there might be no room. A test compares it with
+ * The short way for a run of plain copies, of one packet each. Stops before any
+ * other descriptor, and where there might be no room. A test compares it with
  * the long way.
  */
 static u32 emit_plain_copies(const struct amdgpu_sdma_plan *plan, u32 i,
@@ -310,7 +310,7 @@ static u32 emit_plain_copies(const struct amdgpu_sdma_plan *plan, u32 i,
 	return i;
 }
 
-/* How far the copies go that continue the one before, up to @size bytes. */
+/* Adds to @size the copies that continue @i. Returns the next descriptor. */
 static u32 merge_copies(const struct amdgpu_sdma_plan *plan, u32 i, u32 end,
 			u64 *size)
 {
@@ -336,8 +336,8 @@ static bool emit_recorded(struct amdgpu_sdma_stream *s,
 }
 
 /*
- * Emits descriptor i from offset on, with copies that continue it, as far as
- * the share goes. Returns the next descriptor, or 0 if there was no room.
+ * Emits descriptor i from offset on, with copies that continue it, up to the
+ * end of the share. Returns the next descriptor, or 0 if there was no room.
  */
 static u32 emit_desc(const struct amdgpu_sdma_plan *plan, u32 i, u64 offset,
 		     const struct amdgpu_sdma_cursor *end,
@@ -358,7 +358,7 @@ static u32 emit_desc(const struct amdgpu_sdma_plan *plan, u32 i, u64 offset,
 
 static bool needs_barrier(const struct amdgpu_sdma_plan *plan, u32 i)
 {
-	/* A wait has let all before it end, and holds back what follows. */
+	/* A wait lets all before it end, and holds back what follows. */
 	return i && sdma_is_ordered(sdma_head(plan, i)) &&
 	       !sdma_is_wait(sdma_head(plan, i - 1));
 }
@@ -384,7 +384,7 @@ static bool emit_range(const struct amdgpu_sdma_plan *plan,
 	return true;
 }
 
-/* Each share of several makes the waits in front of all for itself. */
+/* If there are several shares, each of them repeats the leading waits. */
 static bool emit_prelude(const struct amdgpu_sdma_plan *plan,
 			 struct amdgpu_sdma_stream *s)
 {
@@ -399,11 +399,11 @@ static bool emit_prelude(const struct amdgpu_sdma_plan *plan,
  * amdgpu_sdma_plan_emit - store the packets of a share
  * @plan: placed
  * @share: which
- * @s: has @format, @base, @end, @slot and @instance, @sample if the plan has
- *	waits, @scratch if it needs that; the rest is zero
+ * @s: with @format, @base, @end, @slot and @instance, @sample if the plan has
+ *	waits, @scratch if the plan needs that; the rest is zero
  *
  * Returns: 0, or -ENOSPC if there is less room than amdgpu_sdma_plan_dwords()
- * asked for. The share is empty if @s has no IBs then.
+ * asked for. The share is empty if @s has no IBs afterwards.
  */
 int amdgpu_sdma_plan_emit(const struct amdgpu_sdma_plan *plan, u32 share,
 			  struct amdgpu_sdma_stream *s)

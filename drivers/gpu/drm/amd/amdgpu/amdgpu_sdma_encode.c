@@ -26,21 +26,21 @@
 #define COPY_V7_CPV			BIT(19)
 #define FILL_V7_COMPRESS		BIT(16)
 
-/* What all generations have a packet for. */
+/* Operations for which all generations have a packet. */
 #define OPS_OF_ALL							\
 	(BIT(AMDGPU_SDMA_OP_COPY) | BIT(AMDGPU_SDMA_OP_FILL) |		\
 	 BIT(AMDGPU_SDMA_OP_WAIT) | BIT(AMDGPU_SDMA_OP_WRITE) |		\
 	 BIT(AMDGPU_SDMA_OP_ADD))
 
-/* What 7.0 lacks. */
+/* Operations for which 7.0 has no packet. */
 #define PAIRS_AND_WINDOWS						\
 	(BIT(AMDGPU_SDMA_OP_BROADCAST) | BIT(AMDGPU_SDMA_OP_COPY_RECT))
 
 /*
- * Longest packets are those of the driver's own moves of memory, see struct
- * amdgpu_buffer_funcs of each generation: the fields of the packet header files
- * are narrower than some engines are. No header file has a swap; public user
- * space uses it on 4.4.2 and its kin only.
+ * The longest packets are those with which the driver itself moves memory, see
+ * struct amdgpu_buffer_funcs of each generation: the fields in packet header
+ * files are narrower than those of some engines. No header file has a swap;
+ * public user space uses it only on 4.4.2 and its relatives.
  */
 static const struct amdgpu_sdma_format sdma_v4_0_format = {
 	.native = OPS_OF_ALL | PAIRS_AND_WINDOWS,
@@ -92,7 +92,7 @@ static const struct amdgpu_sdma_format sdma_v4_4_2_format = {
 	.fence_header = SDMA_PKT_FENCE_HEADER_OP(SDMA_OP_FENCE),
 };
 
-/* From here on a fence says how its memory is cached: not at all. */
+/* From here on a fence packet says how its memory is cached: not at all. */
 static const struct amdgpu_sdma_format sdma_v5_0_format = {
 	.native = OPS_OF_ALL | PAIRS_AND_WINDOWS,
 	.max_copy = SZ_4M,
@@ -109,7 +109,7 @@ static const struct amdgpu_sdma_format sdma_v5_0_format = {
 			FENCE_UNCACHED,
 };
 
-/* And 6.x and 7.1, whose packet header files differ in what is not used. */
+/* Also 6.x and 7.1: their packet header files differ only in unused parts. */
 static const struct amdgpu_sdma_format sdma_v5_2_format = {
 	.native = OPS_OF_ALL | PAIRS_AND_WINDOWS,
 	.max_copy = SZ_1G,
@@ -127,9 +127,9 @@ static const struct amdgpu_sdma_format sdma_v5_2_format = {
 };
 
 /*
- * Its copies end with a dword on compression, which the packet header file that
- * the driver uses for it does not have. So it does not tell how long a
- * broadcast or a sub-window copy is: there is none.
+ * Copies of 7.0 end with a dword on compression, which is not in the packet
+ * header file that the driver uses for it. So that file does not tell how long
+ * a broadcast or a sub-window copy is, and this format has neither.
  */
 static const struct amdgpu_sdma_format sdma_v7_0_format = {
 	.native = OPS_OF_ALL,
@@ -150,7 +150,7 @@ static const struct amdgpu_sdma_format sdma_v7_0_format = {
  * amdgpu_sdma_format - packet format of an SDMA generation
  * @ip_version: of SDMA0_HWIP
  *
- * Named one by one: a version that is not known may have other packets.
+ * Versions are listed one by one: an unknown one may have other packets.
  *
  * Returns: the format, or NULL if batches are not supported.
  */
@@ -215,8 +215,8 @@ EXPORT_SYMBOL_IF_KUNIT(amdgpu_sdma_format);
 u32 amdgpu_sdma_ops(const struct amdgpu_sdma_format *f)
 {
 	/*
-	 * A copy to each destination, or of each row, is as good; and three
-	 * copies for a swap.
+	 * A copy to each destination, or of each row, does the same, and so do
+	 * three copies for a swap.
 	 */
 	return f->native | BIT(AMDGPU_SDMA_OP_BROADCAST) |
 	       BIT(AMDGPU_SDMA_OP_SWAP) | BIT(AMDGPU_SDMA_OP_COPY_RECT);
@@ -255,8 +255,8 @@ EXPORT_SYMBOL_IF_KUNIT(amdgpu_sdma_put_broadcast);
  * @d: COPY_RECT
  *
  * The packet counts in elements of a power of two of bytes, up to 16. Addresses
- * are multiples of 4, as public user space has them, and pitches of 4 elements,
- * which some generations want; the larger the element, the longer may a row be.
+ * are multiples of 4, as in public user space, and pitches of 4 elements, which
+ * some generations require. The larger the element, the longer a row may be.
  *
  * Returns: bytes of an element, or 0 if no packet can.
  */
@@ -277,7 +277,7 @@ unsigned int amdgpu_sdma_subwin_element(const struct amdgpu_sdma_format *f,
 }
 EXPORT_SYMBOL_IF_KUNIT(amdgpu_sdma_subwin_element);
 
-/* One side of a window: its first element is the address's. */
+/* One side of a window: the first element is the one at @addr. */
 static u32 *put_side(u32 *p, u64 addr, u64 pitch)
 {
 	p = put64(p, addr);
@@ -288,7 +288,7 @@ static u32 *put_side(u32 *p, u64 addr, u64 pitch)
 	return p;
 }
 
-/* Sizes are stored less one. */
+/* Sizes are stored minus one. */
 u32 *amdgpu_sdma_put_subwin(u32 *p, const struct amdgpu_sdma_format *f,
 			    const struct amdgpu_sdma_window *w)
 {
@@ -343,7 +343,7 @@ u32 *amdgpu_sdma_put_fill_bytes(u32 *p, const struct amdgpu_sdma_format *f,
 }
 EXPORT_SYMBOL_IF_KUNIT(amdgpu_sdma_put_fill_bytes);
 
-/* Stores @value once all that the queue did before is in memory. */
+/* Writes @value when all that the queue did before is in memory. */
 u32 *amdgpu_sdma_put_fence(u32 *p, const struct amdgpu_sdma_format *f, u64 dst,
 			   u32 value)
 {

@@ -13,11 +13,11 @@ struct drm_amdgpu_sdma_desc;
  * @max_copy: bytes of a COPY or broadcast packet
  * @max_fill: bytes of a CONST_FILL packet, a multiple of 4
  * @max_swap: bytes of a swap packet, a multiple of @swap_align so that what
- *	follows a full packet is aligned like what it holds
- * @swap_align: alignment of both addresses of a swap packet, 0 without one
+ *	follows a full packet is aligned like what is in it
+ * @swap_align: alignment of both addresses of a swap packet, 0 if there is none
  * @max_bounce: bytes that are exchanged through scratch memory at once, at most
  *	@max_copy
- * @broadcast_align: the destinations of a broadcast packet are equal modulo
+ * @broadcast_align: the destinations of a broadcast packet must be equal modulo
  *	this
  * @max_window: rows of a sub-window packet, and elements in a row
  * @max_pitch: elements from one row to the next
@@ -47,7 +47,7 @@ struct amdgpu_sdma_format {
 /* Scratch memory of an engine. */
 #define AMDGPU_SDMA_SCRATCH_SIZE	65536
 
-/* Dwords of each packet; of COPY the most, see also copy_dw. */
+/* Dwords of each packet; for COPY the maximum, see also copy_dw. */
 #define AMDGPU_SDMA_COPY_DW		8
 #define AMDGPU_SDMA_BROADCAST_DW	9
 #define AMDGPU_SDMA_SUBWIN_DW		13
@@ -60,7 +60,7 @@ struct amdgpu_sdma_format {
 #define AMDGPU_SDMA_ATOMIC_DW		8
 #define AMDGPU_SDMA_WRITE64_DW		6
 
-/* Most reads of one POLL_REGMEM packet: the next value means "for ever". */
+/* Maximum reads of one POLL_REGMEM packet: the next value means "for ever". */
 #define AMDGPU_SDMA_MAX_POLLS		0xffe
 #define AMDGPU_SDMA_POLL_FOR_EVER	0xfff
 
@@ -72,7 +72,7 @@ enum amdgpu_sdma_poll_func {
 	AMDGPU_SDMA_POLL_GE = 5,
 };
 
-/* Operations of ATOMIC: codes of the texture cache, without the old value. */
+/* ATOMIC operations: opcodes of the texture cache that return no old value. */
 enum amdgpu_sdma_atomic {
 	AMDGPU_SDMA_ATOMIC_UMIN32 = 0x52,
 	AMDGPU_SDMA_ATOMIC_UMAX32 = 0x54,
@@ -85,11 +85,11 @@ enum amdgpu_sdma_atomic {
  * struct amdgpu_sdma_window - rows of bytes for a sub-window packet
  * @src: first byte that is read
  * @dst: first byte that is written
- * @src_pitch: bytes from one row to the next
- * @dst_pitch: the same where it is written
+ * @src_pitch: bytes from one row to the next in the source
+ * @dst_pitch: bytes from one row to the next in the destination
  * @width: bytes in a row
- * @rows: how many
- * @element: bytes in which the packet counts; all but @rows are multiples
+ * @rows: number of rows
+ * @element: bytes of the packet's unit; all but @rows are multiples of it
  */
 struct amdgpu_sdma_window {
 	u64 src;
@@ -106,7 +106,7 @@ u32 amdgpu_sdma_ops(const struct amdgpu_sdma_format *f);
 unsigned int amdgpu_sdma_subwin_element(const struct amdgpu_sdma_format *f,
 					const struct drm_amdgpu_sdma_desc *d);
 
-/* Here, because a batch may have thousands. Nothing is compressed. */
+/* Inline, because a batch may have thousands. Nothing is compressed. */
 static inline u32 *amdgpu_sdma_put_copy(u32 *p,
 					const struct amdgpu_sdma_format *f,
 					u64 src, u64 dst, u64 size)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * In how many parts an SDMA batch runs, where it is cut, and which engines are
- * good for it. Pure, like amdgpu_sdma_plan.c.
+ * How many parts an SDMA batch runs in, where it is cut, and which engines suit
+ * it. Pure functions, like those of amdgpu_sdma_plan.c.
  */
 
 #include <kunit/visibility.h>
@@ -15,25 +15,25 @@
 #include "amdgpu_sdma_plan.h"
 
 /*
- * What a descriptor costs besides its bytes, in bytes: makes shares of many
- * small copies equal in number.
+ * The cost of a descriptor besides its bytes, in bytes: gives shares of many
+ * small copies equal numbers of them.
  */
 #define SHARE_OVERHEAD	4096
 /*
- * Shares are cut here, counted from a descriptor's begin: keeps the alignment
- * of swaps and the phase of fill patterns.
+ * Shares are cut at multiples of this, counted from the start of a descriptor:
+ * that keeps the alignment of swaps and the phase of fill patterns.
  */
 #define SHARE_ALIGN	4096
 
 /*
- * What a cut adds to the packets of the whole descriptor: of a broadcast one for
- * each destination, of a fill its edges, of a swap what bounces behind the cut
- * and one packet more, of a rectangle one packet more.
+ * What a cut adds to the packets of the whole descriptor: for a broadcast one
+ * for each destination, for a fill its edges, for a swap what bounces after the
+ * cut and one more packet, for a rectangle one more packet.
  */
 #define CUT_DW		(AMDGPU_SDMA_MAX_DST * AMDGPU_SDMA_COPY_DW + \
 			 AMDGPU_SDMA_FILL_EDGES_DW + AMDGPU_SDMA_BOUNCE_DW)
 
-/* Records of a share: as of a descriptor, with either status. */
+/* Records of a share: as for a descriptor, with either status. */
 #define SHARE_RECORD_DW	(AMDGPU_SDMA_RECORD_DW + AMDGPU_SDMA_FENCE_DW)
 
 static u64 bytes_of(const struct amdgpu_sdma_plan *plan, u32 i)
@@ -46,7 +46,7 @@ static u64 bytes_of(const struct amdgpu_sdma_plan *plan, u32 i)
 	return sdma_bytes(sdma_desc(plan, i, &tmp));
 }
 
-/* What the engines have to do: move the bytes, or process packets of small ones. */
+/* Work of the engines: moving bytes, or processing packets that move few. */
 static u64 work_of(const struct amdgpu_sdma_plan *plan)
 {
 	return max(plan->moved, (u64)(plan->num - plan->prelude) *
@@ -54,10 +54,10 @@ static u64 work_of(const struct amdgpu_sdma_plan *plan)
 }
 
 /**
- * amdgpu_sdma_plan_may_fan_out - might AUTO take several engines?
+ * amdgpu_sdma_plan_may_fan_out - might AUTO use several engines?
  * @plan: checked
  *
- * Returns: true if nothing needs an order, and the work is enough for two.
+ * Returns: true if nothing needs an order, and there is enough work for two.
  */
 bool amdgpu_sdma_plan_may_fan_out(const struct amdgpu_sdma_plan *plan)
 {
@@ -66,9 +66,9 @@ bool amdgpu_sdma_plan_may_fan_out(const struct amdgpu_sdma_plan *plan)
 }
 
 /*
- * The host starts one engine after the other, so n engines take n starts and then
- * work / n. That is least where n * n is the work in starts. But a link takes no
- * more than one engine moves: there more of them only process packets.
+ * The host starts one engine after the other, so n engines take n starts plus
+ * work / n. That is least where n * n is the work in starts. But a link carries
+ * only what one engine moves: more engines on it only process packets.
  * See Documentation/gpu/amdgpu/sdma-batch.rst for where the numbers are from.
  */
 static u32 auto_shares(const struct amdgpu_sdma_plan *plan, u32 links, u32 engines)
@@ -84,7 +84,7 @@ static u32 auto_shares(const struct amdgpu_sdma_plan *plan, u32 links, u32 engin
 		     1, engines);
 }
 
-/* Of the engines that may be used, those that face where the bytes go. */
+/* The engines, among the usable ones, that face where the bytes go. */
 static u32 facing(const struct amdgpu_sdma_engines *e, u32 usable)
 {
 	u32 good = usable;
@@ -96,7 +96,7 @@ static u32 facing(const struct amdgpu_sdma_engines *e, u32 usable)
 	return good ? good : usable;
 }
 
-/* Whole rows of a rectangle with gaps. */
+/* Cuts a rectangle with gaps between rows. */
 static u64 cut_down(const struct drm_amdgpu_sdma_desc *d, u64 offset)
 {
 	if (sdma_is_linear(d))
@@ -104,7 +104,7 @@ static u64 cut_down(const struct drm_amdgpu_sdma_desc *d, u64 offset)
 	return div64_u64(offset, d->size) * d->size;
 }
 
-/* Where a share may end that should end @over bytes into descriptor @i. */
+/* Where to end a share that should end @over bytes into descriptor @i. */
 static struct amdgpu_sdma_cursor cut(const struct amdgpu_sdma_plan *plan, u32 i,
 				     u64 over)
 {
@@ -112,7 +112,7 @@ static struct amdgpu_sdma_cursor cut(const struct amdgpu_sdma_plan *plan, u32 i,
 	const struct drm_amdgpu_sdma_desc *d = sdma_desc(plan, i, &tmp);
 	struct amdgpu_sdma_cursor c = { .desc = i };
 
-	/* A record tells the end of all of its descriptor. */
+	/* A record tells the end of its whole descriptor, which stays whole. */
 	if (d->flags & AMDGPU_SDMA_DESC_RECORD)
 		return c;
 	if (over < sdma_bytes(d))
@@ -143,7 +143,7 @@ static void cut_shares(struct amdgpu_sdma_plan *plan)
 		};
 }
 
-/* The engines to choose from; none if a wait can use none of them. */
+/* The engines to choose from; none if no usable engine may execute waits. */
 static u32 choose_engines(const struct amdgpu_sdma_plan *plan, u32 placement,
 			  const struct amdgpu_sdma_engines *e)
 {
@@ -173,7 +173,7 @@ static int count_shares(struct amdgpu_sdma_plan *plan, u32 links, u32 num)
 	default:
 		return -EINVAL;
 	}
-	/* To wait and do nothing is nothing to share. */
+	/* A batch that only waits has nothing to share. */
 	if (plan->prelude == plan->num)
 		plan->shares = 1;
 	return 0;
@@ -189,16 +189,16 @@ static u32 first_wait(const struct amdgpu_sdma_plan *plan)
 }
 
 /**
- * amdgpu_sdma_plan_place - cut the batch in shares that run in parallel
+ * amdgpu_sdma_plan_place - cut the batch into shares that run in parallel
  * @plan: checked
  * @placement: AMDGPU_SDMA_PLACE_*
- * @engines: that there are, one usable at least
+ * @engines: what is known of the engines, of which at least one is usable
  *
- * AUTO takes engines that face where the bytes go, where that is known, and never
- * more than there are of those.
+ * AUTO uses engines that face where the bytes go, where that is known, and
+ * never more than there are of those.
  *
- * Returns: 0, or -EINVAL if a fan-out was asked for of what needs an order, or
- * if no engine that may be used may wait: @error_index says for what.
+ * Returns: 0, or -EINVAL if a fan-out was requested of what needs an order, or
+ * if no usable engine may wait: @error_index is the descriptor at fault.
  */
 int amdgpu_sdma_plan_place(struct amdgpu_sdma_plan *plan, u32 placement,
 			   const struct amdgpu_sdma_engines *engines)
@@ -219,7 +219,7 @@ int amdgpu_sdma_plan_place(struct amdgpu_sdma_plan *plan, u32 placement,
 }
 EXPORT_SYMBOL_IF_KUNIT(amdgpu_sdma_plan_place);
 
-/* Packets of a descriptor from one offset to another, but for what a cut adds. */
+/* Packets of a descriptor between two offsets, without what a cut adds. */
 static u64 part_dwords(const struct amdgpu_sdma_plan *plan, u32 i, u64 from,
 		       u64 to)
 {
@@ -231,7 +231,7 @@ static u64 part_dwords(const struct amdgpu_sdma_plan *plan, u32 i, u64 from,
 	return DIV64_U64_ROUND_UP(dw * (to - from), bytes);
 }
 
-/* Packets of the descriptors of a share, and of the waits in front of it. */
+/* Packets of the descriptors of a share, and of the waits before them. */
 static u64 share_dwords(const struct amdgpu_sdma_plan *plan, u32 share)
 {
 	const struct amdgpu_sdma_cursor *end = &plan->end[share];
@@ -265,14 +265,14 @@ u64 amdgpu_sdma_plan_dwords(const struct amdgpu_sdma_plan *plan, u32 share)
 
 	if (plan->records)
 		dw += SHARE_RECORD_DW;
-	/* Cut at both ends. */
+	/* A share may be cut at both ends. */
 	if (plan->shares > 1)
 		dw += 2 * CUT_DW;
 	/* A guard for each half of max_skip: more than any group of packets. */
 	if (plan->waits)
 		dw += AMDGPU_SDMA_COND_DW *
 		      (1 + div_u64(dw, plan->format->max_skip / 2));
-	/* Each IB is padded, and begins with a guard; so might the next one. */
+	/* Each IB is padded and begins with a guard; the next one may, too. */
 	dw += (8 + AMDGPU_SDMA_COND_DW) * AMDGPU_SDMA_MAX_IBS;
 	return ALIGN(dw, 8);
 }

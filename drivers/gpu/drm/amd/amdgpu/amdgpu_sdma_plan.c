@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 /*
- * Whether a batch of SDMA descriptors is well-formed, and what it adds up to. No
- * device, no locks, no user memory: KUnit tests all of it, as it does
- * amdgpu_sdma_ranges.c, which says what overlaps, amdgpu_sdma_place.c, which cuts
- * the batch in shares, and amdgpu_sdma_emit.c, which makes packets of them.
+ * Checks that a batch of SDMA descriptors is well-formed, and adds it up. There
+ * is no device, lock or user memory here: KUnit tests all of it, as it tests
+ * amdgpu_sdma_ranges.c, which finds overlaps, amdgpu_sdma_place.c, which cuts
+ * the batch into shares, and amdgpu_sdma_emit.c, which makes packets of them.
  */
 
 #include <kunit/visibility.h>
@@ -17,7 +17,7 @@
 #include "amdgpu.h"
 #include "amdgpu_sdma_plan.h"
 
-/* What each operation uses; the rest must be zero. */
+/* The members that each operation uses; the rest must be zero. */
 enum {
 	USES_SRC = BIT(0),
 	USES_DST = BIT(1),
@@ -41,7 +41,7 @@ static const u8 op_uses[] = {
 				     USES_RECT,
 };
 
-/* Zero if all of the destinations from @i on are. */
+/* Zero if all destinations from @i on are zero. */
 static u64 more_from(const struct drm_amdgpu_sdma_desc *d, unsigned int i)
 {
 	u64 any = 0;
@@ -102,7 +102,7 @@ static int check_operands(const struct drm_amdgpu_sdma_desc *d)
 	case AMDGPU_SDMA_OP_FILL:
 		return upper_32_bits(d->value) ? -EINVAL : 0;
 	case AMDGPU_SDMA_OP_BROADCAST:
-		/* at least two, and none behind a zero */
+		/* at least two, and none after a zero */
 		if (!d->dst_more[0] || more_from(d, sdma_num_dst(d)))
 			return -EINVAL;
 		return 0;
@@ -143,9 +143,9 @@ static void hull_add(struct amdgpu_sdma_hull *h, u64 first, u64 last)
 }
 
 /*
- * The usual batch writes its destinations in ascending order, and reads
- * elsewhere: then nothing overlaps, and there is nothing to sort. What a group
- * has written and read so far.
+ * What a group has written and read so far. The usual batch writes its
+ * destinations in ascending order, and reads elsewhere: then nothing overlaps,
+ * and there is nothing to sort.
  */
 struct hulls {
 	struct amdgpu_sdma_hull write;
@@ -236,7 +236,7 @@ static u64 rect_dwords(const struct amdgpu_sdma_format *f,
 	return packets(d->size, f->max_copy) * d->rows * f->copy_dw;
 }
 
-/* Upper bound, however it is merged with others or cut once. */
+/* Upper bound, even if the descriptor is merged with others or cut once. */
 static u64 op_dwords(const struct amdgpu_sdma_format *f,
 		     const struct drm_amdgpu_sdma_desc *d)
 {
@@ -270,7 +270,7 @@ static u64 op_dwords(const struct amdgpu_sdma_format *f,
  * @plan: its batch
  * @i: descriptor, checked
  *
- * Returns: dwords, also if it is merged with others or cut once, but for what
+ * Returns: dwords, even if it is merged with others or cut once, without what
  * the cut itself adds.
  */
 u64 amdgpu_sdma_desc_dwords(const struct amdgpu_sdma_plan *plan, u32 i)
@@ -306,8 +306,8 @@ static u64 count_moved(struct amdgpu_sdma_plan *plan,
 }
 
 /*
- * Each engine of a fan-out can make the waits in front for itself, if what holds
- * for one will hold for all. A record has room for one engine.
+ * Each engine of a fan-out can repeat the leading waits for itself, if what
+ * holds for one will hold for all. A record has room for one engine only.
  */
 static bool may_repeat(const struct drm_amdgpu_sdma_desc *d)
 {
@@ -330,8 +330,8 @@ static void count_wait(struct amdgpu_sdma_plan *plan, u32 i,
 }
 
 /*
- * Those of one wait for all of max_wait_ns. Several waits that last longer
- * together read more often.
+ * The polls of one wait for all of max_wait_ns. Several waits that together
+ * last longer poll more often.
  */
 static u64 max_polls(const struct amdgpu_sdma_plan *plan)
 {
@@ -365,7 +365,7 @@ static int count_desc(struct amdgpu_sdma_plan *plan, u32 i,
 		hull_add(&plan->reads, d->src, d->src + d->size - 1);
 		hull_add(&plan->writes, d->dst, d->dst + d->size - 1);
 	}
-	/* The first one behind the waits in front begins after none but them. */
+	/* The first one after the leading waits begins after nothing else. */
 	if (sdma_is_wait(head))
 		count_wait(plan, i, d);
 	else if (i > plan->prelude && sdma_is_ordered(head))
@@ -373,7 +373,7 @@ static int count_desc(struct amdgpu_sdma_plan *plan, u32 i,
 	return is_too_large(plan) ? -EMSGSIZE : 0;
 }
 
-/* A copy uses what is in its head only. */
+/* A copy uses only its head: the rest must be zero. */
 static bool has_bare_tail(const struct amdgpu_sdma_head *d, u32 stride)
 {
 	const u64 *tail = (const u64 *)(d + 1);
@@ -385,7 +385,7 @@ static bool has_bare_tail(const struct amdgpu_sdma_head *d, u32 stride)
 	return !any;
 }
 
-/* In one packet, and in the lower half of the addresses. */
+/* A copy of one packet, in the lower half of the addresses. */
 static bool is_short_copy(const struct amdgpu_sdma_plan *plan,
 			  const struct amdgpu_sdma_head *d)
 {
@@ -397,9 +397,9 @@ static bool is_short_copy(const struct amdgpu_sdma_plan *plan,
 }
 
 /*
- * The short way for what most descriptors are, from @i on. Ends before what is
- * anything else, has anything wrong with it, or makes the batch too large: then
- * the long way tells what. A test compares the two.
+ * The short way for plain copies, which most descriptors are, from @i on. Stops
+ * before one that is anything else, has an error, or makes the batch too large:
+ * then the long way tells which. A test compares the two.
  */
 static u32 count_copies(struct amdgpu_sdma_plan *plan, struct hulls *h, u32 i)
 {
@@ -432,7 +432,7 @@ static u32 count_copies(struct amdgpu_sdma_plan *plan, struct hulls *h, u32 i)
 	return i;
 }
 
-/* Records of the engines: an array, in which each has its element. */
+/* Records of the engines: an array with one element for each engine. */
 static int check_records(const struct amdgpu_sdma_plan *plan)
 {
 	const struct amdgpu_sdma_range r = {
@@ -466,13 +466,13 @@ static int check_and_count(struct amdgpu_sdma_plan *plan, struct hulls *h,
 
 /**
  * amdgpu_sdma_plan_check - check each descriptor, add up the totals
- * @plan: has @format, @descs, @stride, @num, @max_bytes, @max_wait_ns, @mhz,
+ * @plan: with @format, @descs, @stride, @num, @max_bytes, @max_wait_ns, @mhz,
  *	@records and the hole; the rest is zero
  *
- * Returns: 0, or an error that @error_index is at fault for: -EINVAL for a
+ * Returns: 0, or an error for which @error_index is at fault: -EINVAL for a
  * malformed descriptor, -EOPNOTSUPP for an operation that the engine lacks,
- * -ERANGE for an address that does not exist, -EMSGSIZE if the batch is larger
- * up to here than one may be. If @records is at fault no descriptor is.
+ * -ERANGE for an address that does not exist, -EMSGSIZE if the batch up to here
+ * is too large for one. If @records is at fault, no descriptor is.
  */
 int amdgpu_sdma_plan_check(struct amdgpu_sdma_plan *plan)
 {

@@ -16,7 +16,7 @@
 #include "amdgpu_sdma_encode.h"
 
 #define AMDGPU_SDMA_MAX_DESCS		65536
-/* Moved by one batch: see also amdgpu_sdma_batch_limits.c. */
+/* Bytes that one batch may move: see also amdgpu_sdma_batch_limits.c. */
 #define AMDGPU_SDMA_MAX_BYTES		BIT_ULL(33)
 /* Rows of all COPY_RECT of a batch that are not contiguous. */
 #define AMDGPU_SDMA_MAX_ROWS		BIT(18)
@@ -29,26 +29,26 @@
 #define AMDGPU_SDMA_MAX_IBS		8
 
 /*
- * An engine is busy with a small copy as long as with one of so many bytes: AUTO
- * takes each descriptor of a batch whose mean size is below that for this much.
+ * A small copy keeps an engine busy as long as one of this many bytes: AUTO
+ * counts each descriptor of a batch with a smaller mean size as this much.
  */
 #define AMDGPU_SDMA_AUTO_SMALL_BYTES	SZ_16K
-/* What an engine moves while the host starts one engine more. */
+/* Bytes that an engine moves while the host starts one more engine. */
 #define AMDGPU_SDMA_AUTO_START_BYTES	SZ_64K
 
-/* Of records: what the TIMESTAMP packet wants. */
+/* Alignment of records, which the TIMESTAMP packet requires. */
 #define AMDGPU_SDMA_RECORD_ALIGN	32
-/* Clocks of the engine between two reads of a wait: the most of the packet. */
+/* Engine clocks between two reads of a wait: the maximum of the packet. */
 #define AMDGPU_SDMA_POLL_CLOCKS		0xffff
 
-/* A share's own memory, that the engine may write: offsets. */
+/* Offsets in a share's slot, its own memory that the engine may write. */
 #define AMDGPU_SDMA_SLOT_BARRIER	0
 #define AMDGPU_SDMA_SLOT_STATUS		4
 #define AMDGPU_SDMA_SLOT_SIZE		64
 
 /*
- * Dwords of what is more than one packet. A wait is: status, poll, sample,
- * three barriers, three atomics, test, status.
+ * Dwords of sequences of packets. A wait is: status, poll, sample, three
+ * barriers, three atomics, test, status.
  */
 #define AMDGPU_SDMA_BARRIER_DW		\
 	(AMDGPU_SDMA_FENCE_DW + AMDGPU_SDMA_POLL_DW)
@@ -73,14 +73,14 @@
 	 AMDGPU_SDMA_RECORD_SKIP_DW + AMDGPU_SDMA_RECORD_FAIL_DW + \
 	 5 * AMDGPU_SDMA_COND_DW)
 
-/* Three copies, each with a barrier behind it. */
+/* Three copies, each with a barrier after it. */
 #define AMDGPU_SDMA_BOUNCE_DW		\
 	(3 * (AMDGPU_SDMA_COPY_DW + AMDGPU_SDMA_BARRIER_DW))
 
 /*
- * Status of a slot: all waits held so far, one gave up; while a wait that has a
- * record runs, that one has not held yet. When the share has ended it is one of
- * the first two.
+ * Status of a slot: all waits have held so far; one gave up; or, while a wait
+ * that has a record runs, that wait has not held yet. When the share has ended,
+ * it is one of the first two.
  */
 #define AMDGPU_SDMA_STATUS_OK		0
 #define AMDGPU_SDMA_STATUS_TIMEOUT	1
@@ -123,8 +123,8 @@ struct amdgpu_sdma_cursor {
 };
 
 /**
- * struct amdgpu_sdma_hull - from the first address of something to the last
- * @first: above @last if there is nothing
+ * struct amdgpu_sdma_hull - the range from the lowest address to the highest
+ * @first: above @last if the range is empty
  * @last: inclusive
  */
 struct amdgpu_sdma_hull {
@@ -133,43 +133,43 @@ struct amdgpu_sdma_hull {
 };
 
 /**
- * struct amdgpu_sdma_plan - a batch, its totals and who runs what
+ * struct amdgpu_sdma_plan - a batch, its totals and its shares
  * @format: packets of the engines
- * @descs: the batch, in the kernel's memory, as user space wrote it
+ * @descs: the batch: the kernel's copy of what user space wrote
  * @stride: bytes from one descriptor to the next: at least
- *	AMDGPU_SDMA_DESC_SIZE_MIN, at most those of a whole one
- * @num: of @descs
- * @long_way: for tests: check and emit each descriptor by itself
+ *	AMDGPU_SDMA_DESC_SIZE_MIN, at most the size of a whole one
+ * @num: number of @descs
+ * @long_way: for tests: check and emit each descriptor separately
  * @hole_start: first address of the VM that is not canonical
- * @hole_end: first one behind those
+ * @hole_end: first address after those
  * @error_index: descriptor at fault, if a function here failed for one
- * @error_index2: the one that it overlaps
- * @max_bytes: that the batch may move
- * @max_wait_ns: timeouts that all waits may have together
+ * @error_index2: the descriptor that it overlaps
+ * @max_bytes: bytes that the batch may move
+ * @max_wait_ns: sum of the timeouts that all waits may have
  * @mhz: fastest clock that the engine may have
  * @records: GPU address of a record for each engine, by instance, or 0
- * @prelude: how many waits are in front of all that is no wait
+ * @prelude: number of waits before the first descriptor that is no wait
  * @first_ordered: first descriptor that must begin after others, or that others
- *	must begin after, or @num; of the prelude only what engines cannot do
- *	each for itself
+ *	must begin after, or @num; in the prelude, only if engines cannot each
+ *	repeat it
  * @waits: there are waits
  * @adds: there are ADDs
  * @recorded: there are descriptors with a record
  * @bounces: scratch memory is needed
  * @sort: descriptors might overlap
- * @bytes: that the descriptors name
- * @moved: bytes, counted once for each destination
- * @rows: of rectangles that are not contiguous
- * @wait_ns: timeouts of all waits
- * @polls: of all waits
- * @dwords: upper bound of the packets of one share that has it all
- * @plain: how many descriptors are plain copies
+ * @bytes: bytes that the descriptors name
+ * @moved: bytes moved, counted once for each destination
+ * @rows: rows of rectangles that are not contiguous
+ * @wait_ns: sum of the timeouts of all waits
+ * @polls: polls of all waits
+ * @dwords: upper bound of the packets if all are in one share
+ * @plain: number of descriptors that are plain copies
  * @reads: what the plain copies read
  * @writes: what they write
- * @placement: that was asked for, AMDGPU_SDMA_PLACE_*
+ * @placement: the one that was requested, AMDGPU_SDMA_PLACE_*
  * @engines: those that may be chosen, see &struct amdgpu_sdma_engines
- * @shares: how many parts run in parallel
- * @end: where each share ends; it begins where the one before ends
+ * @shares: number of parts that run in parallel
+ * @end: where each share ends and the next one begins
  */
 struct amdgpu_sdma_plan {
 	const struct amdgpu_sdma_format *format;
@@ -211,11 +211,11 @@ struct amdgpu_sdma_plan {
  * struct amdgpu_sdma_range - memory that a descriptor touches: rows of bytes
  * @start: first byte of the first row
  * @last: last byte of the first row
- * @pitch: from one row to the next
- * @rows: how many, one if it is not a rectangle
+ * @pitch: bytes from one row to the next
+ * @rows: number of rows, one if it is not a rectangle
  * @desc: descriptor
- * @read: it reads them
- * @write: it writes them
+ * @read: the descriptor reads them
+ * @write: the descriptor writes them
  */
 struct amdgpu_sdma_range {
 	u64 start;
@@ -230,7 +230,7 @@ struct amdgpu_sdma_range {
 /* A descriptor's source, destinations and record. */
 #define AMDGPU_SDMA_MAX_RANGES	(AMDGPU_SDMA_MAX_DST + 2)
 
-/* What a batch does mostly, as far as the caller knows. */
+/* Where most data of a batch goes, as far as the caller knows. */
 enum amdgpu_sdma_path {
 	AMDGPU_SDMA_PATH_UNKNOWN,
 	/* between the GPU and the host's memory */
@@ -241,11 +241,11 @@ enum amdgpu_sdma_path {
 
 /**
  * struct amdgpu_sdma_engines - what is known of the engines, a bit for each
- * @usable: the batch may use them
- * @may_wait: batches with waits may, 0 if all may
- * @host: they face the host, 0 if that is not known
- * @path: what the batch does
- * @links: to other devices, that all of it goes over, 0 if that is not known
+ * @usable: engines that the batch may use
+ * @may_wait: engines that batches with waits may use, 0 for all
+ * @host: engines that face the host, 0 if that is not known
+ * @path: where the batch's data goes
+ * @links: number of links that all of it leaves by, 0 if that is not known
  */
 struct amdgpu_sdma_engines {
 	u32 usable;
@@ -263,14 +263,14 @@ struct amdgpu_sdma_engines {
  * @end: end of the memory
  * @slot: GPU address of the share's slot
  * @sample: GPU address, in video memory, of 4 bytes that waits work in
- * @scratch: GPU address of AMDGPU_SDMA_SCRATCH_SIZE bytes, if plan needs them
+ * @scratch: GPU address of AMDGPU_SDMA_SCRATCH_SIZE bytes, if they are needed
  * @mhz: of the plan
  * @instance: of the engine that will execute the packets
- * @sequence: of barriers
- * @guarded: a wait came before: packets go behind a COND_EXE of the status
+ * @sequence: number of barriers so far
+ * @guarded: after a wait: packets are covered by a COND_EXE of the status
  * @guard: the COND_EXE that covers what is being stored, or NULL
- * @ib: begin of the current IB
- * @num_ibs: finished IBs
+ * @ib: start of the current IB
+ * @num_ibs: number of finished IBs
  * @ibs: offset from @base and length of each, in dwords
  */
 struct amdgpu_sdma_stream {
@@ -299,7 +299,7 @@ struct amdgpu_sdma_stream {
  * @p: plan
  * @i: descriptor
  *
- * Returns: the descriptor in the batch; there may be nothing behind its head.
+ * Returns: the descriptor in the batch; there may be nothing after its head.
  */
 static inline const struct amdgpu_sdma_head *
 sdma_head(const struct amdgpu_sdma_plan *p, u32 i)
@@ -308,7 +308,7 @@ sdma_head(const struct amdgpu_sdma_plan *p, u32 i)
 }
 
 /**
- * sdma_desc - a descriptor of a batch as if user space had given all of it
+ * sdma_desc - a descriptor of a batch, filled up to its full size
  * @p: plan
  * @i: descriptor
  * @tmp: memory for it
@@ -329,7 +329,7 @@ sdma_desc(const struct amdgpu_sdma_plan *p, u32 i,
 	return tmp;
 }
 
-/* What most descriptors are. */
+/* Most descriptors are plain copies. */
 static inline bool sdma_is_plain_copy(const struct amdgpu_sdma_head *d)
 {
 	return !(d->op | (d->flags & ~AMDGPU_SDMA_DESC_FAULT));
@@ -342,7 +342,7 @@ static inline bool sdma_is_wait(const struct amdgpu_sdma_head *d)
 	return d->op == AMDGPU_SDMA_OP_WAIT;
 }
 
-/* Begins after all before it have ended. */
+/* True if it begins after all before it have ended. */
 static inline bool sdma_is_ordered(const struct amdgpu_sdma_head *d)
 {
 	return d->flags & AMDGPU_SDMA_DESC_BARRIER ||
@@ -366,7 +366,7 @@ static inline u64 sdma_nth_dst(const struct drm_amdgpu_sdma_desc *d,
 	return n ? d->dst_more[n - 1] : d->dst;
 }
 
-/* A rectangle without gaps on either side, or none: one range to another. */
+/* No rectangle, or one without gaps on either side: one range to another. */
 static inline bool sdma_is_linear(const struct drm_amdgpu_sdma_desc *d)
 {
 	return d->op != AMDGPU_SDMA_OP_COPY_RECT || d->rows == 1 ||
@@ -380,8 +380,8 @@ static inline u64 sdma_bytes(const struct drm_amdgpu_sdma_desc *d)
 }
 
 /*
- * How many bytes of a swap, from its begin, the engine's own packet cannot do:
- * none, those up to where both sides are aligned, or all.
+ * How many bytes at the start of a swap the engine's own packet cannot
+ * exchange: none, those up to where both sides are aligned, or all.
  */
 static inline u64 sdma_swap_bounce(const struct amdgpu_sdma_format *f, u64 a,
 				   u64 b, u64 size)
@@ -391,7 +391,7 @@ static inline u64 sdma_swap_bounce(const struct amdgpu_sdma_format *f, u64 a,
 	return min_t(u64, size, -a & (f->swap_align - 1));
 }
 
-/* Where a share begins; each of several has waits of the prelude in front. */
+/* Where a share begins. Each of several shares repeats the prelude first. */
 static inline struct amdgpu_sdma_cursor
 sdma_share_begin(const struct amdgpu_sdma_plan *p, u32 share)
 {
@@ -419,7 +419,7 @@ u64 amdgpu_sdma_plan_dwords(const struct amdgpu_sdma_plan *plan, u32 share);
 int amdgpu_sdma_plan_emit(const struct amdgpu_sdma_plan *plan, u32 share,
 			  struct amdgpu_sdma_stream *s);
 
-/* Runs at the same time as none of those before it. */
+/* True if it does not run in parallel with any of those before it. */
 static inline bool sdma_begins_group(const struct amdgpu_sdma_plan *p, u32 i)
 {
 	return !i || sdma_is_ordered(sdma_head(p, i)) ||

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * Time in polls. POLL_REGMEM knows no time: it reads a word a number of times, a
- * number of the engine's clocks apart. A wait lasts as long as user space asked
- * for at the fastest clock, and longer at a slower one.
+ * Time in polls. POLL_REGMEM does not know time: it reads a word a number of
+ * times, with a number of the engine's clocks in between. A wait lasts as long
+ * as user space asked for at the fastest clock, and longer at a slower one.
  */
 
 #include <kunit/visibility.h>
@@ -21,7 +21,7 @@
  * @mhz: fastest clock that the engine may have
  * @timeout_ns: how long it waits at least
  *
- * Returns: reads, U32_MAX if they are more than that.
+ * Returns: number of reads, or U32_MAX if there are more than that.
  */
 u32 amdgpu_sdma_wait_polls(u32 mhz, u64 timeout_ns)
 {
@@ -31,7 +31,7 @@ u32 amdgpu_sdma_wait_polls(u32 mhz, u64 timeout_ns)
 		return U32_MAX;
 	if (!clocks)
 		return 1;
-	/* The last read has no time between it and another. */
+	/* No time follows the last read. */
 	return min_t(u64, div_u64(clocks - 1, POLL_NS_MHZ) + 2, U32_MAX);
 }
 EXPORT_SYMBOL_IF_KUNIT(amdgpu_sdma_wait_polls);
@@ -39,9 +39,9 @@ EXPORT_SYMBOL_IF_KUNIT(amdgpu_sdma_wait_polls);
 /**
  * amdgpu_sdma_polls_ns - how long polls last
  * @mhz: clock of the engine, not 0
- * @polls: how many, each with the time behind it
+ * @polls: number of polls, each with the time after it
  *
- * Returns: ns, rounded up; without what the reads themselves take.
+ * Returns: ns, rounded up, without the time of the reads themselves.
  */
 u64 amdgpu_sdma_polls_ns(u32 mhz, u32 polls)
 {
@@ -50,14 +50,14 @@ u64 amdgpu_sdma_polls_ns(u32 mhz, u32 polls)
 EXPORT_SYMBOL_IF_KUNIT(amdgpu_sdma_polls_ns);
 
 /**
- * amdgpu_sdma_longest_wait - the timeout that is bounded at any clock
+ * amdgpu_sdma_longest_wait - longest timeout that is bounded at any clock
  * @low_mhz: slowest clock that the engine may have
  * @high_mhz: fastest clock that it may have, not 0
  * @bound_ns: what the waits of a batch may last
  *
- * Returns: the longest timeout of which the polls, counted at the fastest clock,
- * last no more than @bound_ns at the slowest, and fit in one packet; 0 if there
- * is none.
+ * Returns: the longest timeout whose polls, counted at the fastest clock, last
+ * no more than @bound_ns at the slowest and fit in one packet; 0 if there is
+ * none.
  */
 u64 amdgpu_sdma_longest_wait(u32 low_mhz, u32 high_mhz, u64 bound_ns)
 {

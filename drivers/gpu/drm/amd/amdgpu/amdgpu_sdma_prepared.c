@@ -2,30 +2,30 @@
 /**
  * DOC: Prepared SDMA batches
  *
- * What of a batch is the same each time it runs is kept: the check, the choice
- * of shares, and the packets, which are GPU virtual addresses and so outlive the
- * eviction of what is behind them. A run validates the buffers again, updates
- * page tables, and makes jobs and fences, as any submission does.
+ * A prepared batch keeps what is the same each time it runs: the check, the
+ * choice of shares, and the packets. Packets hold GPU virtual addresses and so
+ * outlive the eviction of the memory behind them. A run validates the buffers
+ * again, updates page tables, and makes jobs and fences like any submission.
  *
- * The packets are right as long as the mappings that were looked up are there.
- * A mapping has an id that no other has had in its VM, so ids are compared. A
- * prepared batch holds no reference to a buffer: one that is closed takes its
- * mappings with it.
+ * The packets are valid as long as the mappings that were looked up exist. A
+ * mapping has an id that no other has had in its VM, so ids are compared. A
+ * prepared batch holds no reference to a buffer: closing a buffer also removes
+ * its mappings.
  *
- * Runs of one prepared batch happen one after the other: they have the same
- * packets, and slots. Each depends on the fence of the one before, which like
- * all fences of batches is bounded by the engine. Barriers rely on slots that
- * are zero at first. The packets end with stores that make them so, for a run
- * that is queued behind another; a run that finds the one before ended clears
- * them itself, because that one may have failed half-way. If a run that others
- * are queued behind hangs, the scheduler cancels those: they are made to have
- * the same entities.
+ * Runs of one prepared batch execute one after the other: they share packets
+ * and slots. Each depends on the fence of the one before, which like all fences
+ * of batches is bounded by the engine. Barriers rely on slots that are zero at
+ * first. The packets end with stores that clear the slots, for a run that is
+ * queued after this one. A run that finds the one before ended clears them
+ * itself, because that one may have failed half-way. If a run hangs with others
+ * queued after it, the scheduler cancels those: they are made to use the same
+ * entities.
  *
  * Lifetime: the file's table has one reference, which forgetting the batch or
- * closing the file drops; a call that runs it has another, and with it the
- * file. Jobs have none. They need the packets only, whose memory shares the
- * reservation of the VM's root page directory and thus has the jobs' fences:
- * TTM does not free it before them, and page tables let go of it behind them.
+ * closing the file drops. A call that runs it has another, and holds the file.
+ * Jobs have none: they need only the packets. The memory of those shares the
+ * reservation of the VM's root page directory and thus has the jobs' fences.
+ * TTM frees it, and page tables drop it, only after them.
  */
 
 #include <linux/bsearch.h>
@@ -43,7 +43,7 @@
 
 /*
  * Packets that wait, bounce or write records name their engine or its memory.
- * Any other batch may run on all engines that its caller allows.
+ * Any other batch may run on any of the engines that its caller allows.
  */
 static bool must_be_bound(const struct amdgpu_sdma_plan *plan)
 {
@@ -128,7 +128,7 @@ static struct amdgpu_sdma_prepared *find_prepared(struct amdgpu_fpriv *fpriv,
 		return NULL;
 	xa_lock(all);
 	p = xa_load(all, handle);
-	/* The table's own reference is dropped behind xa_erase(). */
+	/* The table's own reference is dropped after xa_erase(). */
 	if (p)
 		refcount_inc(&p->ref);
 	xa_unlock(all);
@@ -171,7 +171,7 @@ void amdgpu_sdma_prepared_fini(struct amdgpu_fpriv *fpriv)
 /**
  * amdgpu_sdma_prepared_use - remember a mapping
  * @p: being prepared
- * @m: that the batch uses; may be told again
+ * @m: mapping that the batch uses; may be passed again
  *
  * Returns: 0 or -ENOMEM.
  */
@@ -204,7 +204,7 @@ static int compare_used(const void *a, const void *b)
 	return x->start < y->start ? -1 : x->start > y->start;
 }
 
-/* All mappings have been told: sorts them, and keeps each once. */
+/* All mappings have been passed: sorts them, and keeps each once. */
 static void sort_used(struct amdgpu_sdma_prepared *p)
 {
 	struct amdgpu_sdma_used *used;
@@ -218,7 +218,7 @@ static void sort_used(struct amdgpu_sdma_prepared *p)
 		if (!n || p->used[i].start != p->used[n - 1].start)
 			p->used[n++] = p->used[i];
 	p->num_used = n;
-	/* It is as good with more memory than it needs. */
+	/* If this fails, the array only has more memory than it needs. */
 	used = kvrealloc(p->used, array_size(n, sizeof(*used)),
 			 GFP_KERNEL_ACCOUNT);
 	if (used) {
@@ -240,8 +240,8 @@ find_used(const struct amdgpu_sdma_prepared *p,
 }
 
 /**
- * amdgpu_sdma_prepared_adds - an ADD goes to a mapping
- * @p: being prepared; all mappings have been told
+ * amdgpu_sdma_prepared_adds - remember that an ADD writes to a mapping
+ * @p: being prepared; all mappings have been passed
  * @m: one of them
  */
 void amdgpu_sdma_prepared_adds(struct amdgpu_sdma_prepared *p,
@@ -254,10 +254,10 @@ void amdgpu_sdma_prepared_adds(struct amdgpu_sdma_prepared *p,
 }
 
 /**
- * amdgpu_sdma_prepared_path - a part of the batch is in a mapping
- * @p: being prepared; all mappings have been told
+ * amdgpu_sdma_prepared_path - count bytes of the batch in a mapping
+ * @p: being prepared; all mappings have been passed
  * @m: one of them
- * @bytes: that are read and written there
+ * @bytes: bytes that are read and written there
  */
 void amdgpu_sdma_prepared_path(struct amdgpu_sdma_prepared *p,
 			       const struct amdgpu_bo_va_mapping *m, u64 bytes)
@@ -268,7 +268,7 @@ void amdgpu_sdma_prepared_path(struct amdgpu_sdma_prepared *p,
 		used->bytes += bytes;
 }
 
-/* The last IB of a share that has barriers: the next run's first must wait. */
+/* Last IB of a share with barriers: makes the next run's first barrier wait. */
 static bool add_reset(struct amdgpu_sdma_job_ibs *job,
 		      struct amdgpu_sdma_stream *s, u64 va)
 {
@@ -309,7 +309,7 @@ static int add_job(struct amdgpu_sdma_prepared *p, struct amdgpu_sdma_stream *s,
 	return WARN_ON_ONCE(!add_reset(job, s, va)) ? -ENOSPC : 0;
 }
 
-/* If the packets have nothing of their engine, it does not matter which. */
+/* If the packets name nothing of their engine, any engine will do here. */
 static int build_prepared(struct amdgpu_sdma_batch *b)
 {
 	struct amdgpu_sdma_prepared *p = b->prepared;
@@ -349,7 +349,7 @@ static int get_prepared_memory(struct amdgpu_sdma_batch *b)
 					   b->plan.waits, b->nonblock);
 	if (IS_ERR(chunk))
 		return PTR_ERR(chunk);
-	/* Goes with the batch from here on. */
+	/* The prepared batch owns it from here on. */
 	b->chunk = chunk;
 	b->prepared->chunk = chunk;
 	return b->plan.bounces ?
@@ -409,7 +409,7 @@ static bool is_busy(const struct amdgpu_sdma_prepared *p)
 	return p->fence && !dma_fence_is_signaled(p->fence);
 }
 
-/* The entities that the run before had, if they are this context's. */
+/* True if the entities of the run before belong to this context. */
 static bool same_engines(const struct amdgpu_sdma_batch *b)
 {
 	const struct amdgpu_sdma_prepared *p = b->prepared;
@@ -420,9 +420,9 @@ static bool same_engines(const struct amdgpu_sdma_batch *b)
 }
 
 /*
- * Behind a run that has not ended: on the same engines, which need no wait
- * between the two; elsewhere not at all if both use the slots. What waits leave
- * in the slots is read by the CPU, so a run with waits is behind that.
+ * If the run before has not ended, this one queues after it on the same engines
+ * with no wait here. On others, it waits here if both use the slots. The CPU
+ * reads what waits leave in the slots, so a run with waits always waits here.
  */
 static int wait_for_slots(const struct amdgpu_sdma_batch *b, bool *same)
 {
@@ -434,7 +434,7 @@ static int wait_for_slots(const struct amdgpu_sdma_batch *b, bool *same)
 	return b->nonblock ? -EAGAIN : dma_fence_wait(p->fence, true);
 }
 
-/* Those that the packets were built for. */
+/* Picks the engines that the packets were built for. */
 static int pick_bound_engines(struct amdgpu_sdma_batch *b)
 {
 	const struct amdgpu_sdma_prepared *p = b->prepared;
@@ -444,7 +444,7 @@ static int pick_bound_engines(struct amdgpu_sdma_batch *b)
 		for (j = 0; j < b->bctx->num; j++)
 			if (b->bctx->engines[j].instance == p->jobs[i].instance)
 				break;
-		/* The context is another partition's. */
+		/* The context belongs to another partition. */
 		if (j == b->bctx->num)
 			return -EINVAL;
 		b->engines[i] = &b->bctx->engines[j];
@@ -504,7 +504,7 @@ static int lock_used(struct amdgpu_sdma_batch *b)
 	return 0;
 }
 
-/* What depends on where the buffers are now. */
+/* Checks what depends on where the buffers are now. */
 static int check_places(struct amdgpu_sdma_batch *b)
 {
 	const struct amdgpu_sdma_prepared *p = b->prepared;
@@ -563,7 +563,7 @@ static void set_ibs(struct amdgpu_sdma_batch *b, u32 i)
 	job->vm_pd_addr = amdgpu_gmc_pd_addr(b->fpriv->vm.root.bo);
 }
 
-/* The packets are there: clear the slots, if no run before it uses them. */
+/* The packets exist already: clear the slots, if no earlier run uses them. */
 static int build_run(struct amdgpu_sdma_batch *b)
 {
 	struct amdgpu_sdma_prepared *p = b->prepared;
@@ -596,11 +596,11 @@ static int make_run_jobs(struct amdgpu_sdma_batch *b)
 		r = amdgpu_sdma_batch_sync_jobs(b);
 	if (!r)
 		r = build_run(b);
-	/* Last: nothing between this and the commit may use slots up. */
+	/* Last: nothing between this and the commit may use up fence slots. */
 	return r ? r : amdgpu_sdma_batch_reserve_fences(b);
 }
 
-/* What the next run goes by. */
+/* Remembers what the next run depends on. */
 static void end_run(struct amdgpu_sdma_batch *b, struct dma_fence *fence)
 {
 	struct amdgpu_sdma_prepared *p = b->prepared;

@@ -15,19 +15,19 @@ struct amdgpu_fpriv;
 struct amdgpu_sdma_chunk;
 struct dma_fence;
 
-/* Of a file: how many, and bytes of their packets; the rest is for batches. */
+/* Prepared batches of a file, and their bytes; other batches have the rest. */
 #define AMDGPU_SDMA_MAX_PREPARED	256
 #define AMDGPU_SDMA_MAX_PREPARED_BYTES	SZ_32M
 
-/* What a share with barriers has more: an IB that clears its slot. */
+/* Dwords that a share with barriers adds: an IB that clears its slot. */
 #define AMDGPU_SDMA_RESET_DW		8
 
 /**
  * struct amdgpu_sdma_used - a mapping that a prepared batch uses
  * @start: its first page
  * @id: its &amdgpu_bo_va_mapping.id
- * @bytes: that the batch reads and writes there
- * @add: an ADD goes to it
+ * @bytes: bytes that the batch reads and writes there
+ * @add: an ADD writes to it
  */
 struct amdgpu_sdma_used {
 	u64 start;
@@ -39,8 +39,8 @@ struct amdgpu_sdma_used {
 /**
  * struct amdgpu_sdma_job_ibs - packets of one job
  * @instance: engine that must execute them, if the batch is bound
- * @work: that a run of it is charged
- * @num: of @ib
+ * @work: work that a run of it is charged
+ * @num: number of @ib
  * @ib: GPU address and length in dwords of each
  */
 struct amdgpu_sdma_job_ibs {
@@ -56,21 +56,21 @@ struct amdgpu_sdma_job_ibs {
 /**
  * struct amdgpu_sdma_prepared - a batch that is checked and built
  * @ref: one of the file's table, one of each call that uses it
- * @lock: for a call that runs it: taken before reservations, protects what
+ * @lock: held by a call that runs it; taken before reservations, protects what
  *	follows
  * @plan: totals; there are no descriptors any more
  * @mask: engines, by instance, that it may run on
- * @bound: each job has its engine, whose memory or number its packets have
+ * @bound: each job has its engine, whose memory or number is in its packets
  * @slots: the engine writes slots, which must be zero when a run begins
  * @chunk: its packets
  * @used: mappings, sorted by @start
- * @num_used: of @used
+ * @num_used: number of @used
  * @max_used: room in @used
  * @svm: SVM memory
  * @fence: end of the last run, or NULL
  * @entity: fence context of the entity of the last run's first job
  * @engines: of the last run, as indices in its context's engines
- * @num_jobs: of @jobs
+ * @num_jobs: number of @jobs
  * @jobs: packets of each job
  */
 struct amdgpu_sdma_prepared {

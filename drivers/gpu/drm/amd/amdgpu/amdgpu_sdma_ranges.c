@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
 /*
  * The memory that descriptors of an SDMA batch touch, and whether two of them
- * that may run in parallel touch the same.
+ * that may run in parallel touch the same bytes.
  *
- * A rectangle is its rows, each a range of its own: what encloses them would
- * refuse two rectangles that lie between the rows of one another, as the columns
- * of a matrix do. Rows are compared one by one, so a batch has
- * AMDGPU_SDMA_MAX_ROWS of them at most. A side of a rectangle that has no gaps is
- * one range, however many rows it has.
+ * A rectangle is treated as its rows, each a range of its own. A range around
+ * them would refuse two rectangles that lie between each other's rows, as the
+ * columns of a matrix do. Rows are compared one by one, so a batch has at most
+ * AMDGPU_SDMA_MAX_ROWS of them. A side of a rectangle that has no gaps is one
+ * range, however many rows it has.
  */
 
 #include <kunit/visibility.h>
@@ -43,7 +43,7 @@ static struct amdgpu_sdma_range side(const struct drm_amdgpu_sdma_desc *d,
 	return r;
 }
 
-/* Bytes of what is no rectangle. */
+/* Bytes of an operand that is no rectangle. */
 static u64 operand_size(const struct drm_amdgpu_sdma_desc *d)
 {
 	if (d->size)
@@ -86,11 +86,11 @@ static unsigned int op_ranges(const struct drm_amdgpu_sdma_desc *d, u32 i,
 
 /**
  * amdgpu_sdma_desc_ranges - the memory that a descriptor touches
- * @d: descriptor, with members that it does not use zero
- * @i: of @d
+ * @d: descriptor; members that it does not use are zero
+ * @i: index of @d
  * @out: room for AMDGPU_SDMA_MAX_RANGES
  *
- * Returns: how many ranges.
+ * Returns: number of ranges.
  */
 unsigned int amdgpu_sdma_desc_ranges(const struct drm_amdgpu_sdma_desc *d,
 				     u32 i, struct amdgpu_sdma_range *out)
@@ -111,7 +111,7 @@ EXPORT_SYMBOL_IF_KUNIT(amdgpu_sdma_desc_ranges);
  * @i: descriptor
  * @out: room for AMDGPU_SDMA_MAX_RANGES
  *
- * Returns: how many ranges.
+ * Returns: number of ranges.
  */
 unsigned int amdgpu_sdma_ranges(const struct amdgpu_sdma_plan *plan, u32 i,
 				struct amdgpu_sdma_range *out)
@@ -167,8 +167,8 @@ static void radix_pass(const struct span *from, struct span *to, u32 n,
 }
 
 /*
- * By address, in time that grows with n only: 65536 descriptors must not cost
- * more each than 512. Returns which of s and spare holds the result.
+ * Sorts by address in time that grows only with n: each of 65536 descriptors
+ * must cost no more than each of 512. Returns s or spare, where the result is.
  */
 static struct span *sort_many(struct span *s, struct span *spare, u32 n,
 			      struct radix_counts *c)
@@ -190,8 +190,8 @@ static struct span *sort_many(struct span *s, struct span *spare, u32 n,
 }
 
 /*
- * By address, each span meets those before it that reach furthest: the furthest
- * write, and for a write also the furthest read.
+ * In the order of addresses, each span meets those before it that reach
+ * furthest: the furthest write, and for a write also the furthest read.
  */
 static bool find_overlap(const struct span *s, u32 n,
 			 struct amdgpu_sdma_plan *plan)
@@ -211,7 +211,7 @@ static bool find_overlap(const struct span *s, u32 n,
 			return true;
 		}
 		if (s[i].write)
-			/* Those before it end where it begins, or earlier. */
+			/* Earlier writes end before this one begins. */
 			write = &s[i];
 		else if (!read || s[i].last > read->last)
 			read = &s[i];
@@ -299,8 +299,8 @@ static int check_groups(struct amdgpu_sdma_plan *plan, struct overlap *o)
  * amdgpu_sdma_plan_overlap - look for descriptors whose order would matter
  * @plan: checked
  *
- * Returns: 0, -ENOMEM, or -EEXIST if two that may run in parallel, or the
- * operands of one, overlap where one of them writes: @error_index and
+ * Returns: 0, -ENOMEM, or -EEXIST if two descriptors that may run in parallel,
+ * or the operands of one, overlap and one of them writes: @error_index and
  * @error_index2 say which.
  */
 int amdgpu_sdma_plan_overlap(struct amdgpu_sdma_plan *plan)

@@ -3,11 +3,11 @@
  * What holds the packets of an SDMA batch together: indirect buffers, guards,
  * barriers, waits and records.
  *
- * A wait that gives up goes on with the next packet, so all that follows one is
- * behind guards: COND_EXE packets that skip what they cover unless the status in
- * the share's slot says that all waits have held. What is to run if one gave up,
- * records of what was skipped, is behind COND_EXE packets that ask for that
- * status instead.
+ * After a wait that gives up, the engine goes on with the next packet. So all
+ * packets after a wait have guards: COND_EXE packets that skip what they cover
+ * unless the status in the share's slot says that all waits have held. Packets
+ * that run only if one gave up, records of what was skipped, are covered by
+ * COND_EXE packets that ask for that status instead.
  */
 
 #include <kunit/visibility.h>
@@ -36,7 +36,7 @@ void amdgpu_sdma_stream_begin(struct amdgpu_sdma_stream *s)
 	s->ib = s->base;
 }
 
-/* The engine takes what is left of an aligned IB as NOPs. */
+/* The engine takes zeros at the end of an aligned IB as NOPs. */
 bool amdgpu_sdma_stream_close_ib(struct amdgpu_sdma_stream *s)
 {
 	u32 length = s->p - s->ib;
@@ -66,7 +66,7 @@ static bool make_room(struct amdgpu_sdma_stream *s, u32 dw)
 }
 
 /*
- * Room for packets of @dw dwords in one IB and behind one guard. False if there
+ * Room for packets of @dw dwords in one IB and under one guard. False if there
  * is none: then the bounds of the plan are wrong.
  */
 bool amdgpu_sdma_stream_reserve(struct amdgpu_sdma_stream *s, u32 dw)
@@ -84,7 +84,7 @@ bool amdgpu_sdma_stream_reserve(struct amdgpu_sdma_stream *s, u32 dw)
 	return true;
 }
 
-/* The next @dw dwords run if the status is @status, and are behind no guard. */
+/* The next @dw dwords run if the status is @status, and have no other guard. */
 static bool begin_if(struct amdgpu_sdma_stream *s, u32 status, u32 dw)
 {
 	close_guard(s);
@@ -99,7 +99,7 @@ static void put_status(struct amdgpu_sdma_stream *s, u32 status)
 	s->p = amdgpu_sdma_put_fence(s->p, s->format, status_addr(s), status);
 }
 
-/* What follows does not begin before what came before is in memory. */
+/* Later packets do not begin before all earlier data is in memory. */
 void amdgpu_sdma_stream_barrier(struct amdgpu_sdma_stream *s)
 {
 	u64 addr = s->slot + AMDGPU_SDMA_SLOT_BARRIER;
@@ -107,9 +107,9 @@ void amdgpu_sdma_stream_barrier(struct amdgpu_sdma_stream *s)
 	s->sequence++;
 	s->p = amdgpu_sdma_put_fence(s->p, s->format, addr, s->sequence);
 	/*
-	 * Not a user's wait: the engine itself has stored it, or will. To give
-	 * up would let what follows run too early; the ring's timeout ends it
-	 * if somebody's shader overwrites the word.
+	 * This is not a user's wait: the engine itself has stored the word, or
+	 * will. Giving up would let later packets run too early. If a shader
+	 * overwrites the word, the ring's timeout ends the job.
 	 */
 	s->p = amdgpu_sdma_put_poll(s->p, addr, AMDGPU_SDMA_POLL_EQ,
 				    s->sequence, ~0, 0,
@@ -128,8 +128,8 @@ static void put_record(struct amdgpu_sdma_stream *s, u64 record, u32 status)
 }
 
 /*
- * The first fence only waits for the data, so that the time is the end's. The
- * engine comes behind the time, lest that be stored with more than its 8 bytes.
+ * The first fence only waits for the data, so that the time is that of the end.
+ * The engine comes after the time, in case that stores more than its 8 bytes.
  */
 static void put_end(struct amdgpu_sdma_stream *s, u64 record)
 {
@@ -138,7 +138,7 @@ static void put_end(struct amdgpu_sdma_stream *s, u64 record)
 	s->p = amdgpu_sdma_put_timestamp(s->p, RECORD(record, end));
 }
 
-/* A record of what has not run because a wait before it gave up. */
+/* A record of what did not run because an earlier wait gave up. */
 static bool record_skipped(struct amdgpu_sdma_stream *s, u64 record)
 {
 	if (!s->guarded)
@@ -150,7 +150,7 @@ static bool record_skipped(struct amdgpu_sdma_stream *s, u64 record)
 	return true;
 }
 
-/* In front of what is recorded: that a wait before has given up, or the time. */
+/* Before what is recorded: stores that an earlier wait gave up, or the time. */
 bool amdgpu_sdma_stream_record_begin(struct amdgpu_sdma_stream *s, u64 record)
 {
 	if (!record_skipped(s, record) ||
@@ -169,7 +169,7 @@ bool amdgpu_sdma_stream_record_end(struct amdgpu_sdma_stream *s, u64 record)
 	return true;
 }
 
-/* Behind a wait that has a record: it gave up, so from now on all is skipped. */
+/* After a wait with a record: if it gave up, all is skipped from now on. */
 static bool record_failed(struct amdgpu_sdma_stream *s, u64 record)
 {
 	if (!begin_if(s, AMDGPU_SDMA_STATUS_FAILING,
@@ -182,7 +182,7 @@ static bool record_failed(struct amdgpu_sdma_stream *s, u64 record)
 	return true;
 }
 
-/* Behind all of a share, whether a wait gave up or not. */
+/* After all packets of a share, whether a wait gave up or not. */
 bool amdgpu_sdma_stream_record_share(struct amdgpu_sdma_stream *s, u64 record)
 {
 	close_guard(s);
@@ -204,9 +204,9 @@ bool amdgpu_sdma_stream_record_share(struct amdgpu_sdma_stream *s, u64 record)
 }
 
 /*
- * Make the sample one value if the wait's condition holds and another if not:
- * COND_EXE only knows equality. The sample is in video memory, because PCIe has
- * none of these atomics. Returns the value for "holds".
+ * Makes the sample one value if the wait's condition holds and another if not,
+ * because COND_EXE tests only equality. The sample is in video memory, because
+ * PCIe has none of these atomics. Returns the value that means "holds".
  */
 static u32 put_compare(struct amdgpu_sdma_stream *s,
 		       const struct drm_amdgpu_sdma_desc *d)
@@ -244,7 +244,7 @@ static const enum amdgpu_sdma_poll_func poll_func[] = {
 };
 
 /*
- * Say that it gave up; poll; look once more; take it back if the condition holds.
+ * Store @failed; poll; read once more; store OK if the condition holds.
  */
 static bool emit_wait(struct amdgpu_sdma_stream *s,
 		      const struct drm_amdgpu_sdma_desc *d, u32 failed)

@@ -6,14 +6,14 @@
  * mapped may be one of the process: SVM memory. A batch uses it where it is, in
  * system memory or in video memory, through windows: see kfd_svm_window.c.
  *
- * An attempt takes down what descriptors name, and looks whether there are
- * windows. If one is missing, it gives up; windows are opened with no lock held,
- * and the call starts again, as it does for user pointers. In the end, with the
- * lock that keeps windows from being closed, it looks at them once more if any
- * has been closed, arms the jobs, and lets go of the lock when their fences are
- * where those who close windows look for them.
+ * An attempt notes what descriptors name, and looks for windows. If one is
+ * missing, the attempt gives up. Windows are then opened with no lock held, and
+ * the call starts again, as it does for user pointers. In the end, the call
+ * takes the lock that keeps windows from being closed and looks at them once
+ * more if any has been closed. It arms the jobs, and drops the lock when their
+ * fences are where code that closes windows looks for them.
  *
- * A prepared batch keeps the addresses. Each run wants windows for them.
+ * A prepared batch keeps the addresses. Each run needs windows for them.
  */
 
 #include <linux/sched/signal.h>
@@ -25,18 +25,18 @@
 #include "amdgpu_sdma_user_pages.h"
 
 /*
- * Windows that are looked at without letting those who close them go on, but for the
- * last look before jobs are armed: that has to be at all of them at once. It has no
- * other bound than how much a batch may name, or some batches would never run while
- * windows are closed that are none of theirs.
+ * Windows to look at before the lock is dropped for code that closes windows.
+ * Only the last look, before jobs are armed, keeps it: that has to see all
+ * windows at once. What a batch may name is its only bound, or some batches
+ * would never run while windows that are not theirs are being closed.
  */
 #define LOOKS		256
 
 /**
- * amdgpu_sdma_svm_find_process - has the VM SVM memory?
+ * amdgpu_sdma_svm_find_process - does the VM have SVM memory?
  * @b: call
  *
- * Returns: true if it is that of the caller's process.
+ * Returns: true if it has that of the caller's process.
  */
 bool amdgpu_sdma_svm_find_process(struct amdgpu_sdma_batch *b)
 {
@@ -67,10 +67,10 @@ static int append(struct amdgpu_sdma_svm *svm,
 }
 
 /**
- * amdgpu_sdma_svm_add - take down what a descriptor names
+ * amdgpu_sdma_svm_add - note SVM memory that a descriptor names
  * @b: call with descriptors, has locked the VM
  * @r: range of a descriptor
- * @page: of the GPU, in it, from which on no buffer is mapped
+ * @page: GPU page in @r, from which on no buffer is mapped
  *
  * Returns: 0, -ENOENT if the VM has no SVM memory, -ENOMEM.
  */
@@ -85,7 +85,7 @@ int amdgpu_sdma_svm_add(struct amdgpu_sdma_batch *b,
 
 	if (!amdgpu_sdma_svm_find_process(b))
 		return -ENOENT;
-	/* Records of the batch are its own output, and no descriptor's. */
+	/* Records of the batch are its own output, not that of a descriptor. */
 	new.fault = r->desc == AMDGPU_SDMA_NO_INDEX;
 	if (!new.fault) {
 		const struct amdgpu_sdma_head *d = sdma_head(&b->plan, r->desc);
@@ -96,17 +96,17 @@ int amdgpu_sdma_svm_add(struct amdgpu_sdma_batch *b,
 	return append(b->svm, &new);
 }
 
-/* As amdgpu_sdma_batch_can_add(). A peer's memory is in reach by XGMI only. */
+/* As amdgpu_sdma_batch_can_add(). A peer's memory is reached only by XGMI. */
 static bool can_add(const struct amdgpu_device *adev, enum kfd_svm_place place)
 {
 	return place != KFD_SVM_IN_SYSTEM || adev->have_atomics_support;
 }
 
-/* A look at all windows, with their lock. */
+/* A look at all windows, with their lock held. */
 struct look {
 	struct kfd_svm_user *user;
 	u32 looks;	/* so far */
-	bool yields;	/* lets go of the lock now and then */
+	bool yields;	/* drops the lock now and then */
 	u64 bytes[KFD_SVM_PLACES];
 };
 
@@ -142,7 +142,7 @@ static int look_at_range(struct amdgpu_sdma_batch *b,
 				b->args->error_index = r->desc;
 			return -EOPNOTSUPP;
 		}
-		/* the path of a batch is that of its descriptors */
+		/* the path of a batch is the path of its descriptors */
 		if (r->desc == AMDGPU_SDMA_NO_INDEX)
 			continue;
 		first = max(r->first, (u64)page << PAGE_SHIFT);
@@ -152,7 +152,7 @@ static int look_at_range(struct amdgpu_sdma_batch *b,
 	return 0;
 }
 
-/* What the call tells of the path, with these bytes instead of those before. */
+/* Updates the path that the call reports: @bytes replaces the bytes so far. */
 static void tell_path(struct amdgpu_sdma_batch *b, const u64 *bytes)
 {
 	struct amdgpu_sdma_svm *svm = b->svm;
@@ -196,7 +196,7 @@ static int keep_wants(struct amdgpu_sdma_batch *b, u32 missing)
 	return 0;
 }
 
-/* Notes for which ranges there are none; returns how many, or an error. */
+/* Notes which ranges have no window; returns how many, or an error. */
 static int look_at_all(struct amdgpu_sdma_batch *b, struct look *l)
 {
 	struct amdgpu_sdma_svm *svm = b->svm;
@@ -217,12 +217,12 @@ static int look_at_all(struct amdgpu_sdma_batch *b, struct look *l)
 }
 
 /**
- * amdgpu_sdma_svm_use - are there windows for what the batch names?
+ * amdgpu_sdma_svm_use - look for windows on what the batch names
  * @b: call, has locked the VM
  *
- * If not, the attempt goes on to find what else it needs, and then gives up.
+ * If one is missing, the attempt looks for what else it needs, then gives up.
  *
- * Returns: 0, -EOPNOTSUPP if a descriptor adds where the engine cannot, -ENOMEM.
+ * Returns: 0, -EOPNOTSUPP if an ADD is out of the engine's reach, or -ENOMEM.
  */
 int amdgpu_sdma_svm_use(struct amdgpu_sdma_batch *b)
 {
@@ -233,7 +233,7 @@ int amdgpu_sdma_svm_use(struct amdgpu_sdma_batch *b)
 	if (!svm->num)
 		return 0;
 	kfd_svm_windows_lock(look.user);
-	/* Most runs of a prepared batch find them as the run before did. */
+	/* Most runs of a prepared batch find them as the previous run did. */
 	if (svm->seen && kfd_svm_windows_unchanged(look.user, &svm->mark))
 		memcpy(look.bytes, svm->bytes, sizeof(look.bytes));
 	else
@@ -266,8 +266,8 @@ int amdgpu_sdma_svm_reserve_fences(struct amdgpu_sdma_batch *b)
 }
 
 /**
- * amdgpu_sdma_svm_fence - SVM memory is busy until the jobs have ended
- * @b: call of amdgpu_sdma_svm_lock(); the jobs are armed
+ * amdgpu_sdma_svm_fence - keep SVM memory busy until the jobs have ended
+ * @b: call after amdgpu_sdma_svm_lock(); the jobs are armed
  */
 void amdgpu_sdma_svm_fence(struct amdgpu_sdma_batch *b)
 {
@@ -280,7 +280,7 @@ void amdgpu_sdma_svm_fence(struct amdgpu_sdma_batch *b)
 
 /**
  * amdgpu_sdma_svm_unreserve - the opposite of amdgpu_sdma_svm_reserve_fences()
- * @b: call that has unlocked the windows, or has not called that
+ * @b: call that has unlocked the windows, or has not reserved
  */
 void amdgpu_sdma_svm_unreserve(struct amdgpu_sdma_batch *b)
 {
@@ -290,7 +290,7 @@ void amdgpu_sdma_svm_unreserve(struct amdgpu_sdma_batch *b)
 
 /**
  * amdgpu_sdma_svm_lock - keep windows open until jobs are armed and fenced
- * @b: call that amdgpu_sdma_svm_use() has found to have them
+ * @b: call for which amdgpu_sdma_svm_use() has found windows
  *
  * Returns: 0, -EAGAIN if the call starts again, -EOPNOTSUPP.
  */
@@ -316,8 +316,8 @@ int amdgpu_sdma_svm_lock(struct amdgpu_sdma_batch *b)
 }
 
 /**
- * amdgpu_sdma_svm_unlock - windows may be closed
- * @b: call of amdgpu_sdma_svm_lock()
+ * amdgpu_sdma_svm_unlock - let windows be closed
+ * @b: call after amdgpu_sdma_svm_lock()
  */
 void amdgpu_sdma_svm_unlock(struct amdgpu_sdma_batch *b)
 {
@@ -325,13 +325,13 @@ void amdgpu_sdma_svm_unlock(struct amdgpu_sdma_batch *b)
 		kfd_svm_windows_unlock(&b->user->svm.user);
 }
 
-/* A prepared batch has no descriptors: its mappings have changed. */
+/* A prepared batch has no descriptors: for it, mappings have changed. */
 static int tell_error(struct drm_amdgpu_sdma_batch *args,
 		      const struct amdgpu_sdma_svm_want *want, int r)
 {
 	const u32 desc = want->desc;
 
-	/* It would have to wait for earlier batches. */
+	/* The call would have to wait for earlier batches. */
 	if (r == -EBUSY && want->window.nonblock)
 		return -EAGAIN;
 	if (args->op == AMDGPU_SDMA_BATCH_RUN)
@@ -346,7 +346,7 @@ static int tell_error(struct drm_amdgpu_sdma_batch *args,
 /**
  * amdgpu_sdma_svm_get - open the windows that an attempt wanted
  * @wants: of a call that holds no lock
- * @args: of the call, which gets the index of a descriptor that is at fault
+ * @args: of the call; gets the index of a descriptor that is at fault
  *
  * Returns: 0 if the call may start again, or an error of kfd_svm_window_open().
  */

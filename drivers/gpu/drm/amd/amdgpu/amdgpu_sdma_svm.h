@@ -12,14 +12,14 @@ struct drm_amdgpu_sdma_batch;
 
 /**
  * struct amdgpu_sdma_svm_range - SVM memory that a descriptor names
- * @first: address
- * @last: address
+ * @first: first address
+ * @last: last address
  * @desc: descriptor, or AMDGPU_SDMA_NO_INDEX
- * @read: it reads there
- * @write: it writes there
- * @add: it adds there
- * @fault: it may fault memory in
- * @missing: there is no window, as this call has seen
+ * @read: the descriptor reads there
+ * @write: the descriptor writes there
+ * @add: the descriptor adds there
+ * @fault: memory may be faulted in
+ * @missing: this call has found no window
  */
 struct amdgpu_sdma_svm_range {
 	u64 first;
@@ -35,11 +35,11 @@ struct amdgpu_sdma_svm_range {
 /**
  * struct amdgpu_sdma_svm - SVM memory of a batch
  * @ranges: as descriptors name it
- * @num: of @ranges
+ * @num: number of @ranges
  * @max: room in @ranges
- * @mark: of the windows, before they were looked at
- * @seen: then there was one for everything
- * @bytes: moved in each place, as the arguments tell by now
+ * @mark: state of the windows before they were looked at
+ * @seen: at @mark, there was a window for every range
+ * @bytes: bytes in each place, as the arguments report them now
  */
 struct amdgpu_sdma_svm {
 	struct amdgpu_sdma_svm_range *ranges;
@@ -54,7 +54,7 @@ struct amdgpu_sdma_svm {
  * struct amdgpu_sdma_svm_wants - windows that a call has to open
  * @user: the process, as soon as the call has found SVM memory
  * @want: what an attempt found missing
- * @num: of @want
+ * @num: number of @want
  */
 struct amdgpu_sdma_svm_wants {
 	struct kfd_svm_user user;

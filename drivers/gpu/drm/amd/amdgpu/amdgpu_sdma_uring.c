@@ -2,32 +2,32 @@
 /**
  * DOC: SDMA batches by io_uring
  *
- * IORING_OP_URING_CMD on a file of the device submits a batch as the ioctl does,
- * and completes when the batch's fence has signaled, with its error.
+ * IORING_OP_URING_CMD on a file of the device submits a batch like the ioctl.
+ * It completes when the batch's fence has signaled, with the fence's error.
  *
- * The task that submits the command tries it at once, as a call of the ioctl with
- * AMDGPU_SDMA_BATCH_NONBLOCK would. Where that would wait for earlier batches,
- * where the device is asleep, or a signal is in the way, it ends with -EAGAIN and
- * io_uring makes the next attempt in a worker, which may wait. A worker gets no
- * signal but that of a cancellation.
+ * The task that submits the command tries it at once, as a call of the ioctl
+ * with AMDGPU_SDMA_BATCH_NONBLOCK would. If that would wait for earlier
+ * batches, if the device is asleep, or if a signal is pending, it ends with
+ * -EAGAIN and io_uring makes the next attempt in a worker, which may wait. A
+ * worker gets no signal except that of a cancellation.
  *
- * Who holds what, once a batch is submitted:
+ * Ownership once a batch is submitted:
  *
  * - io_uring's request holds the file until the command is completed, so the
  *   file, its VM and the module outlive all that is done here;
  * - the command's private data hold a reference to the fence, and the callback
- *   that is in the fence's list. The fence knows of neither the file nor the
- *   ring: signaled without the callback it touches nothing of them;
+ *   that is in the fence's list. The fence knows neither the file nor the ring:
+ *   if it signals without the callback, it touches nothing of them;
  * - the command is completed once: by task work that the callback queues, or by
- *   a cancellation that has taken the callback out of the list before the fence
+ *   a cancellation that has removed the callback from the list before the fence
  *   called it. dma_fence_remove_callback() decides which, under the fence's
- *   lock. Whoever completes the command drops the fence's reference behind
- *   that: until then, a cancellation may look at the fence.
+ *   lock. The code that completes the command drops the fence's reference only
+ *   afterwards: until then, a cancellation may look at the fence.
  *
- * To cancel, which io_uring does when it is asked to, when the ring ends or the
- * process that submitted calls exec, completes the command with -ECANCELED and
- * does not stop the batch: the engine goes on with it, and its out-fences tell
- * when it has ended. So the end of a ring waits for no engine.
+ * io_uring cancels a command when it is asked to, when the ring ends, or when
+ * the submitting process calls exec. That completes the command with -ECANCELED
+ * and does not stop the batch: the engine goes on with it, and its out-fences
+ * tell when it has ended. So the end of a ring waits for no engine.
  */
 
 #include <linux/dma-fence.h>
@@ -44,12 +44,12 @@
 #include "amdgpu_sdma_uring.h"
 
 /*
- * The first version of the arguments: there was never a smaller one. It stays
- * when the structure grows, or programs of today would be refused.
+ * The first version of the arguments: there was never a smaller one. It must
+ * not grow with the structure, or programs of today would be refused.
  */
 #define SIZE_MIN	128
 
-/* Lives in the command, until that is completed. */
+/* Lives in the command until the command is completed. */
 struct uring_wait {
 	struct dma_fence_cb cb;
 	struct dma_fence *fence;
@@ -60,13 +60,13 @@ static struct uring_wait *to_wait(struct io_uring_cmd *cmd)
 	return io_uring_cmd_to_pdu(cmd, struct uring_wait);
 }
 
-/* A batch that ended well is 0, as the call that submits it. */
+/* 0 for a batch that ended well, as from the call that submits it. */
 static int fence_result(struct dma_fence *fence)
 {
 	return min(dma_fence_get_status(fence), 0);
 }
 
-/* In the task that submitted, or for it if it is gone: that is the same here. */
+/* In the task that submitted, or for it if that is gone: no difference here. */
 static void uring_done(struct io_tw_req tw_req, io_tw_token_t tw)
 {
 	struct io_uring_cmd *cmd = io_uring_cmd_from_tw(tw_req);
@@ -77,7 +77,7 @@ static void uring_done(struct io_tw_req tw_req, io_tw_token_t tw)
 	dma_fence_put(fence);
 }
 
-/* In any context, under the fence's lock. */
+/* Runs in any context, under the fence's lock. */
 static void uring_fence_signaled(struct dma_fence *fence,
 				 struct dma_fence_cb *cb)
 {
@@ -95,7 +95,7 @@ static int uring_cancel(struct io_uring_cmd *cmd, unsigned int issue_flags)
 
 	/*
 	 * Not in the list: it was called, and its task work will complete the
-	 * command; or it is about to enter, and who wants it to end asks again.
+	 * command; or it is about to be added, and the canceller asks again.
 	 */
 	if (!dma_fence_remove_callback(fence, &wait->cb))
 		return -EALREADY;
@@ -114,13 +114,13 @@ static int uring_wait(struct io_uring_cmd *cmd, struct dma_fence *fence,
 	wait->fence = fence;
 	INIT_LIST_HEAD(&wait->cb.node);
 	/*
-	 * Before the callback is there: behind that, the command may be gone. A
+	 * Before the callback is added: after that, the command may be gone. A
 	 * cancellation in between finds an empty list and does nothing.
 	 */
 	io_uring_cmd_mark_cancel_one(cmd, issue_flags);
 	if (!dma_fence_add_callback(fence, &wait->cb, uring_fence_signaled))
 		return -EIOCBQUEUED;
-	/* Signaled already: nobody else completes the command. */
+	/* Signaled already: nothing else completes the command. */
 	result = fence_result(fence);
 	io_uring_cmd_done(cmd, result, issue_flags);
 	dma_fence_put(fence);
@@ -128,8 +128,8 @@ static int uring_wait(struct io_uring_cmd *cmd, struct dma_fence *fence,
 }
 
 /*
- * What the call tells: the handle, and all from error_index on, as far as the
- * @size bytes go that user space has.
+ * Copies what the call reports: the handle, and all from error_index on, up to
+ * the @size bytes that user space has.
  */
 static int copy_results(struct drm_amdgpu_sdma_batch __user *to,
 			const struct drm_amdgpu_sdma_batch *args, u32 size)
@@ -143,7 +143,7 @@ static int copy_results(struct drm_amdgpu_sdma_batch __user *to,
 		-EFAULT : 0;
 }
 
-/* Not if the device is asleep and the caller must not wait. */
+/* Fails if the device is asleep and the caller must not wait. */
 static int wake_device(struct device *dev, bool nonblock)
 {
 	int r;
@@ -151,12 +151,12 @@ static int wake_device(struct device *dev, bool nonblock)
 	if (!nonblock)
 		return pm_runtime_resume_and_get(dev);
 	r = pm_runtime_get_if_active(dev);
-	/* -EINVAL: it is never asleep */
+	/* -EINVAL: the device is never asleep */
 	if (r == -EINVAL)
 		pm_runtime_get_noresume(dev);
 	if (r)
 		return 0;
-	/* Who comes again, with no worker to wait for him, finds it awake. */
+	/* A caller that has no worker finds it awake when it calls again. */
 	pm_request_resume(dev);
 	return -EAGAIN;
 }
@@ -179,7 +179,7 @@ static int submit_batch(struct file *file, struct amdgpu_sdma_batch_call *call)
 	/* Nothing was done. A worker tries again. */
 	if (call->nonblock)
 		return -EAGAIN;
-	/* It is cancelled by this flag; a freezer or a stop wakes it up, too. */
+	/* This flag means cancellation; a freezer or a stop interrupts, too. */
 	return test_thread_flag(TIF_NOTIFY_SIGNAL) ||
 	       fatal_signal_pending(current) ? -ECANCELED : -EINTR;
 }
@@ -203,11 +203,11 @@ static int uring_batch(struct io_uring_cmd *cmd, unsigned int issue_flags)
 	r = copy_struct_from_user(&call.args, sizeof(call.args), user, size);
 	if (r)
 		return r;
-	/* Fails now if it ever does: nothing can be taken back later. */
+	/* If this fails, it must fail now: nothing can be undone later. */
 	r = copy_results(user, &call.args, size);
 	if (r)
 		return r;
-	/* Who asked not to block gets that as a result: no worker tries again. */
+	/* A caller that asked not to block gets -EAGAIN: no worker retries. */
 	retry = call.nonblock && !(call.args.flags & AMDGPU_SDMA_BATCH_NONBLOCK);
 	r = submit_batch(cmd->file, &call);
 	if (r == -EAGAIN && retry)
@@ -215,7 +215,7 @@ static int uring_batch(struct io_uring_cmd *cmd, unsigned int issue_flags)
 	copy_results(user, &call.args, size);
 	if (!r && call.fence)
 		return uring_wait(cmd, call.fence, issue_flags);
-	/* Returned, -EAGAIN would be taken for a wish to be issued again. */
+	/* If this returned -EAGAIN, io_uring would issue the command again. */
 	io_uring_cmd_done(cmd, r, issue_flags);
 	return -EIOCBQUEUED;
 }
@@ -223,10 +223,10 @@ static int uring_batch(struct io_uring_cmd *cmd, unsigned int issue_flags)
 /**
  * amdgpu_sdma_uring_cmd - &file_operations.uring_cmd
  * @cmd: command
- * @issue_flags: how io_uring calls
+ * @issue_flags: flags of io_uring's call
  *
- * Returns: -EIOCBQUEUED if the command is completed otherwise, -EAGAIN if it
- * should be issued where it may block, or its result; of a cancellation 0, or
+ * Returns: -EIOCBQUEUED if the command is completed separately, -EAGAIN if it
+ * should be issued where it may block, or its result; for a cancellation 0, or
  * -EALREADY if it comes too late or too early.
  */
 int amdgpu_sdma_uring_cmd(struct io_uring_cmd *cmd, unsigned int issue_flags)
@@ -235,7 +235,7 @@ int amdgpu_sdma_uring_cmd(struct io_uring_cmd *cmd, unsigned int issue_flags)
 		return uring_cancel(cmd, issue_flags);
 	if (cmd->cmd_op != DRM_AMDGPU_URING_SDMA_BATCH)
 		return -EOPNOTSUPP;
-	/* None of the flags means something here. */
+	/* None of the flags has a meaning here. */
 	if (cmd->flags & IORING_URING_CMD_MASK)
 		return -EINVAL;
 	return uring_batch(cmd, issue_flags);

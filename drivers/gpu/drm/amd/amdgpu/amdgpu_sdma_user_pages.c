@@ -4,31 +4,31 @@
  *
  * A user pointer is a buffer whose pages are those that the process has at an
  * address. The process may lose them at any time. The buffer's MMU notifier
- * learns of it, waits until all that was submitted to the file's VM has ended,
- * and then they are gone.
+ * learns of that, and waits until all that was submitted to the file's VM has
+ * ended. Then the pages are gone.
  *
- * To get the pages may fault them in, which needs locks that come before those
- * of buffers. So a call that finds a user pointer whose pages are not known to be
- * the right ones takes note of it, gives up, gets the pages with no lock held,
- * and starts again. Pages that were right for an earlier call, and have not been
- * invalidated, cost nothing but a comparison.
+ * Getting the pages may fault them in, which needs locks that come before those
+ * of buffers. So a call that finds a user pointer whose pages may not be valid
+ * notes it, gives up, gets the pages with no lock held, and starts again. Pages
+ * that were valid for an earlier call, and have not been invalidated since,
+ * cost only a comparison.
  *
  * Before the jobs are armed, the call takes the lock that notifiers take and
- * looks at all of them once more. If one was invalidated meanwhile, it starts
- * again. If not, it keeps the lock until the fences of the jobs are where
- * notifiers look for them. From then on a notifier waits for the jobs, which end
- * by themselves: see the documentation of waits.
+ * checks all user pointers once more. If one was invalidated meanwhile, the
+ * call starts again. If not, it keeps the lock until the fences of the jobs are
+ * where notifiers look for them. From then on a notifier waits for the jobs,
+ * which end without help: see the documentation of waits.
  *
- * Then the pages are marked dirty, if the batch may write to them: reclaim would
- * forget what was written to a clean one.
+ * Under the lock, pages that the batch may write to are marked dirty: reclaim
+ * would discard what was written to a clean one.
  *
- * Those of amdkfd are the same, but amdkfd gets their pages: when one has been
- * invalidated, it has stopped the queues of the process, and its worker brings
- * everything back. So a call that finds one invalidated waits for that worker
- * before it starts again.
+ * User pointers of amdkfd are the same, but amdkfd gets their pages. When one
+ * is invalidated, amdkfd stops the queues of the process, and its worker
+ * restores everything. So a call that finds one invalidated waits for that
+ * worker before it starts again.
  *
- * Who invalidates his own memory all the time keeps nobody but himself: his call
- * starts again until signals come.
+ * A process that invalidates its own memory all the time keeps only itself
+ * waiting: its call starts again until signals come.
  */
 
 #include <linux/sched/signal.h>
@@ -41,22 +41,22 @@
 #include "amdgpu_sdma_batch_internal.h"
 #include "amdgpu_sdma_user_pages.h"
 
-/* Of a call to which signals come, before it gives up. */
+/* Attempts of a call that gets signals, before it gives up. */
 #define MAX_ATTEMPTS	32
 
 /*
- * Locks that notifiers take. That of amdkfd is the process's own, and is held while
- * its queues are stopped. That of GEM is the device's: others wait for who has it.
+ * Locks that notifiers take. amdkfd's is the process's own, held while its
+ * queues are stopped. GEM's is the device's: its holder keeps others waiting.
  */
 #define GEM_LOCK	BIT(0)
 #define KFD_LOCK	BIT(1)
 
 /**
- * struct user_pages - pages of a user pointer, as a call has got them
+ * struct user_pages - pages of a user pointer, as a call has obtained them
  * @bo: user pointer; a reference
  * @range: the pages, or NULL
- * @wanted: they are to be got before the next attempt
- * @error: why they could not be got, or 0
+ * @wanted: the next attempt needs the pages
+ * @error: why they could not be obtained, or 0
  */
 struct user_pages {
 	struct amdgpu_bo *bo;
@@ -126,14 +126,14 @@ static int set_pages(struct amdgpu_bo *bo, struct amdgpu_hmm_range *range)
 	return r;
 }
 
-/* A worker of amdkfd is not about to change them, and engines reach them. */
+/* No worker of amdkfd is about to change them, and engines reach them. */
 static bool kfd_pages_valid(struct amdgpu_bo *bo)
 {
 	return !READ_ONCE(bo->kfd_bo->invalid) && bo->tbo.resource &&
 	       bo->tbo.resource->mem_type != TTM_PL_SYSTEM;
 }
 
-/* For good only with the notifier's lock, or amdkfd's. */
+/* This can change unless the notifier's lock, or amdkfd's, is held. */
 static bool pages_valid(struct amdgpu_bo *bo)
 {
 	return amdgpu_ttm_tt_user_pages_valid(bo) &&
@@ -159,9 +159,9 @@ static int use_pages(struct amdgpu_sdma_batch *b, struct amdgpu_bo *bo)
  * @b: call, has locked the buffer
  * @bo: user pointer
  *
- * Returns: 0, -EPERM if another process or file made it, or what the process
- * answered when it was asked for the pages: -EFAULT if it has none, -EACCES if it
- * may not write to them.
+ * Returns: 0, -EPERM if another process or file made it, or the error of
+ * getting the pages: -EFAULT if the process has none, -EACCES if it may not
+ * write to them.
  */
 int amdgpu_sdma_user_pages_check(struct amdgpu_sdma_batch *b,
 				 const struct amdgpu_bo *bo)
@@ -170,7 +170,7 @@ int amdgpu_sdma_user_pages_check(struct amdgpu_sdma_batch *b,
 
 	if (amdgpu_ttm_tt_get_usermm(bo->tbo.ttm) != current->mm)
 		return -EPERM;
-	/* Its notifier waits for the VM of the file that made it. */
+	/* Its notifier waits only for the VM of the file that made it. */
 	if (!bo->kfd_bo && bo->parent != b->fpriv->vm.root.bo)
 		return -EPERM;
 	b->notifier_locks |= lock_of(bo);
@@ -206,7 +206,7 @@ static struct mutex *notifier_lock(struct amdgpu_sdma_batch *b, u32 lock)
 				  &b->adev->notifier_lock;
 }
 
-/* Pages that @lock, which is held, keeps as they are. */
+/* True if all pages that @lock protects are valid; @lock is held. */
 static bool all_valid(const struct amdgpu_sdma_batch *b, u32 lock)
 {
 	u32 i;
@@ -272,7 +272,7 @@ int amdgpu_sdma_user_pages_lock(struct amdgpu_sdma_batch *b)
 	r = amdgpu_sdma_svm_lock(b);
 	if (r)
 		goto unlock_kfd;
-	/* The device's lock comes last: nothing is waited for with it. */
+	/* The device's lock is last: nothing is waited for while it is held. */
 	r = lock_pages(b, GEM_LOCK);
 	if (!r)
 		return 0;
@@ -283,7 +283,7 @@ unlock_kfd:
 }
 
 /**
- * amdgpu_sdma_user_pages_unlock - notifiers may go on
+ * amdgpu_sdma_user_pages_unlock - let notifiers go on
  * @b: call; all fences are where notifiers look for them
  */
 void amdgpu_sdma_user_pages_unlock(struct amdgpu_sdma_batch *b)
@@ -294,8 +294,8 @@ void amdgpu_sdma_user_pages_unlock(struct amdgpu_sdma_batch *b)
 }
 
 /*
- * Who frees it takes it off its list before its notifier goes, with the lock of
- * the process.
+ * Code that frees the memory takes it off its list, under the lock of the
+ * process, before it removes the notifier.
  */
 static bool is_freed(const struct kgd_mem *mem)
 {
@@ -309,7 +309,7 @@ static int get_kfd_pages(struct amdgpu_bo *bo, struct amdgpu_hmm_range *range)
 	int r = -EFAULT;
 
 	mutex_lock(&mem->process_info->lock);
-	/* A signal may have ended the call that frees it half-way. */
+	/* A signal may have interrupted the call that frees it half-way. */
 	if (!is_freed(mem))
 		r = amdgpu_ttm_tt_get_user_pages(bo, range);
 	mutex_unlock(&mem->process_info->lock);
@@ -317,8 +317,8 @@ static int get_kfd_pages(struct amdgpu_bo *bo, struct amdgpu_hmm_range *range)
 }
 
 /*
- * Pages that are right, in a buffer that is not bound. With the lock that the
- * worker holds: it does not expect anybody else to bind what it has unbound.
+ * Binds valid pages in a buffer that is not bound. Takes the lock that the
+ * worker holds: the worker does not expect others to bind what it has unbound.
  */
 static int bind_kfd_pages(struct amdgpu_bo *bo)
 {
@@ -341,7 +341,7 @@ unlock:
 	return r;
 }
 
-/* The worker gets them. Getting them here first shows that it will be able to. */
+/* The worker gets the pages. Getting them here first shows that it can. */
 static int wait_for_kfd(struct amdgpu_bo *bo)
 {
 	int r = amdgpu_amdkfd_restore_userptr(bo->kfd_bo);
@@ -365,14 +365,14 @@ static int get_pages(struct user_pages *p)
 		r = wait_for_kfd(p->bo);
 	switch (r) {
 	case 0:
-	/* It was invalidated again and again: it is wanted in the next attempt. */
+	/* It was invalidated again and again: the next attempt wants it. */
 	case -EAGAIN:
 		return 0;
 	case -EPERM:
 		r = -EACCES;
 		fallthrough;
 	case -EFAULT:
-		/* The next attempt finds whose fault that is. */
+		/* The next attempt finds which descriptor is at fault. */
 		p->error = r;
 		return 0;
 	default:
@@ -381,8 +381,8 @@ static int get_pages(struct user_pages *p)
 }
 
 /*
- * Who calls again after a signal has to get all pages again: where that takes
- * longer than the next signal, the call would never end.
+ * A caller that calls again after a signal has to get all pages again. If that
+ * takes longer than until the next signal, the call would never end.
  */
 static bool is_interrupted(struct amdgpu_sdma_user_pages *user)
 {
@@ -395,9 +395,9 @@ static bool is_interrupted(struct amdgpu_sdma_user_pages *user)
  * @user: of a call that holds no lock
  * @args: of the call, see amdgpu_sdma_svm_get()
  *
- * Returns: 0 if the call may start again, -EINTR or -ERESTARTSYS if a signal came,
- * -ENOMEM, -ESRCH, -ENODEV from amdgpu_amdkfd_restore_userptr(), or an error of
- * amdgpu_sdma_svm_get().
+ * Returns: 0 if the call may start again, -EINTR or -ERESTARTSYS if a signal
+ * came, -ENOMEM, -ESRCH, -ENODEV from amdgpu_amdkfd_restore_userptr(), or an
+ * error of amdgpu_sdma_svm_get().
  */
 int amdgpu_sdma_user_pages_get(struct amdgpu_sdma_user_pages *user,
 			       struct drm_amdgpu_sdma_batch *args)

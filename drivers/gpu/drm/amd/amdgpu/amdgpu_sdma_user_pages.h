@@ -11,11 +11,11 @@ struct amdgpu_sdma_batch;
 struct drm_amdgpu_sdma_batch;
 
 /**
- * struct amdgpu_sdma_user_pages - pages that a call has got
+ * struct amdgpu_sdma_user_pages - pages that a call has obtained
  * @pages: by the address of the buffer
- * @svm: windows on SVM memory that it has to open
- * @attempts: that have needed pages
- * @again: the attempt needs pages, and another one should be made
+ * @svm: windows on SVM memory that the call has to open
+ * @attempts: number of attempts that have needed pages
+ * @again: the attempt needs pages, and another attempt should be made
  */
 struct amdgpu_sdma_user_pages {
 	struct xarray pages;

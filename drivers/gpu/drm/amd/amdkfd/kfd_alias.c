@@ -26,46 +26,46 @@
  *
  * The offset of a page in video memory is its distance from the start of the
  * pagemap, and BAR 0 shows video memory from its start on. Where the BAR is
- * smaller than the memory, the pages behind its end have no alias and migrate.
+ * smaller than the memory, the pages after its end have no alias and migrate.
  *
  * **Visibility.** A write of a peer goes through the host data path (HDP) to
- * memory, just as a write of the CPU through the BAR, and is subject to the
- * same rules; the kernel is not told when it happens. HDP may hold it back
+ * memory, just as a write of the CPU through the BAR does, and is subject to
+ * the same rules; the kernel is not told when it happens. HDP may hold it back
  * until it is flushed: amdgpu does so before each submission, a user queue does
- * it itself, by the HDP page that amdkfd maps or a packet. The caches of the
- * GPU do not notice it: a shader that was already running may see old data, one
- * that begins with an acquire at system scope after the completion of the
- * transfer does not. In the other direction the GPU releases at system scope
+ * so itself, with the HDP page that amdkfd maps or with a packet. The caches of
+ * the GPU do not notice it: a shader that was already running may see old data,
+ * one that begins with an acquire at system scope after the completion of the
+ * transfer does not. In the other direction, the GPU releases at system scope
  * what the peer is to read.
  *
  * **Reset.** Before a reset the access of peers is ended by
  * dev_pagemap_end_alias(): the alias is revoked, and each peer lets go of the
- * pages that it has mapped. Whoever wants a page while the device is reset has it
- * migrated, which waits for the reset. So no access of a peer reaches the device
- * from before the reset to its end. A write that a peer with DMA had posted before
- * may still be on its way to the BAR when the peer says that it has let go: nothing
- * orders the two on PCIe. This is what may be lost:
+ * pages that it has mapped. A page that is wanted while the device is reset is
+ * migrated, which waits for the reset. So no access of a peer reaches the
+ * device from before the reset to its end. A write that a peer with DMA had
+ * posted before may still be on its way to the BAR when the peer says that it
+ * has let go: nothing orders the two on PCIe. This is what may be lost:
  *
- * - If the reset loses the memory, everything that was in it: also what a peer
- *   has written, and reported as written, before. See svm_range_bo_lost():
- *   accesses fail, and so do those of peers; nobody reads what a reset has left.
+ * - If the reset loses the memory, everything that was in it, including what a
+ *   peer has written, and reported as written, before. See svm_range_bo_lost():
+ *   accesses fail, also those of peers; nothing reads what a reset has left.
  *   Processes may keep such pages for as long as they like. The alias is
  *   published again nevertheless, without them: it shows the pages that were
  *   filled since the memory was lost, see svm_alias_fill().
- * - If the reset keeps the memory, nothing that was completed before, as far as
- *   the device still did what it was told. What a device loses before the driver
- *   knows that it has to be reset is beyond anybody's control; it is the same
- *   for writes of the CPU.
+ * - If the reset keeps the memory, nothing that was completed before, as long
+ *   as the device still did what it was told. The driver cannot control what a
+ *   device loses before the driver knows that it has to be reset; the same is
+ *   true of writes of the CPU.
  *
  * The pages are not evicted first, neither by SDMA, the engine that most likely
- * hangs, nor by the CPU. To evict a page is to unmap it, that calls MMU
- * notifiers, and notifiers of this driver wait for fences that no one but this
- * reset will signal. The eviction would also allocate memory, and so wait
- * for reclaim, which waits for the same fences.
+ * hangs, nor by the CPU. Evicting a page unmaps it, which calls MMU notifiers,
+ * and notifiers of this driver wait for fences that only this reset will
+ * signal. The eviction would also allocate memory, and so wait for reclaim,
+ * which waits for the same fences.
  *
  * **Suspend and unplug.** The alias is revoked, and the memory is closed and
  * emptied by kgd2kfd_close_zone_device(), so no peer has a mapping left when
- * the device stops to answer. A page that cannot be evicted makes a suspend fail.
+ * the device stops answering. A page that cannot be evicted fails a suspend.
  * A removal goes on; it ends the access of peers as a reset does.
  *
  * **Lifetime.** The provider of the BAR is devres of the PCI device, acquired
@@ -84,9 +84,10 @@ static bool svm_alias_in_bar(struct amdgpu_device *adev, u64 size)
 }
 
 /*
- * Take from peers what was filled before the memory was lost. They have no
- * access now: a reset ends that before it loses the memory. What was filled
- * between the loss and this goes with it, and migrates when a peer wants it.
+ * Hide from peers what was filled before the memory was lost. They have no
+ * access now: a reset ends that before it loses the memory. Pages filled
+ * between the loss and this call are hidden, too, and migrate when a peer wants
+ * them.
  */
 static void svm_alias_empty(struct amdgpu_device *adev)
 {
@@ -97,14 +98,14 @@ static void svm_alias_empty(struct amdgpu_device *adev)
 		return;
 	kfd->alias_epoch = epoch;
 	/*
-	 * Pairs with smp_mb__after_atomic() in svm_alias_fill(): who sets a bit
-	 * after it was cleared here sees that the memory was lost.
+	 * Pairs with smp_mb__after_atomic() in svm_alias_fill(): a thread that
+	 * sets a bit after it was cleared here sees that the memory was lost.
 	 */
 	smp_mb();
 	bitmap_zero(kfd->alias_filled, PHYS_PFN(kfd->alias.size));
 }
 
-/* Unless it is hidden. */
+/* Does nothing while the alias is hidden. */
 static void svm_alias_publish(struct amdgpu_device *adev)
 {
 	struct amdgpu_kfd_dev *kfd = &adev->kfd;
@@ -114,7 +115,7 @@ static void svm_alias_publish(struct amdgpu_device *adev)
 	if (kfd->alias_hidden)
 		return;
 	svm_alias_empty(adev);
-	/* -EBUSY: it is published already. There is no other error by now. */
+	/* -EBUSY: it is published already. No other error can occur by now. */
 	dev_pagemap_publish_alias_of(&kfd->pgmap, &kfd->alias,
 				     kfd->alias_filled);
 }
@@ -122,15 +123,15 @@ static void svm_alias_publish(struct amdgpu_device *adev)
 /**
  * svm_alias_fill - let peers reach pages that are being filled
  * @adev: the device
- * @dst: the pages, as migrate_vma has them; nobody has mapped them yet
+ * @dst: the pages, as migrate_vma has them; they are not mapped yet
  * @npages: number of entries in @dst
  *
- * The caller goes on to ask whether the memory has been lost since the pages
- * were allocated, and maps them only if not. So the pages that peers find and
- * whose bit is set hold what they were filled with.
+ * The caller goes on to check whether the memory was lost after the pages were
+ * allocated, and maps them only if it was not. So pages that peers find, and
+ * whose bit is set, hold what they were filled with.
  *
- * That a bit is set of a page which is free does no harm: nobody finds it, and
- * who gets it next fills it first.
+ * A bit that is set for a free page does no harm: no peer finds the page, and
+ * its next user fills it first.
  */
 void svm_alias_fill(struct amdgpu_device *adev, const unsigned long *dst,
 		    unsigned long npages)
@@ -153,7 +154,7 @@ void svm_alias_fill(struct amdgpu_device *adev, const unsigned long *dst,
 	smp_mb__after_atomic();
 }
 
-/* A reset takes the lock, and what waits for that may be memory reclaim. */
+/* A reset takes the lock, and memory reclaim may wait for the reset. */
 static void svm_alias_init_lock(struct amdgpu_kfd_dev *kfd)
 {
 	mutex_init(&kfd->alias_lock);
@@ -188,8 +189,8 @@ static int svm_alias_alloc(struct amdgpu_device *adev, u64 size)
  * svm_alias_init - find out where peers reach the device's memory
  * @adev: the device, its BAR resized
  *
- * To be called right before the pagemap is made: what is allocated for the BAR's
- * P2PDMA provider has to be released after it.
+ * Call this right before the pagemap is created: what is allocated for the
+ * BAR's P2PDMA provider has to be released after the pagemap.
  */
 void svm_alias_init(struct amdgpu_device *adev)
 {
@@ -213,11 +214,11 @@ void svm_alias_init(struct amdgpu_device *adev)
 
 /**
  * svm_alias_first_show - let peers reach the memory of a new device
- * @adev: the device, its pagemap made
+ * @adev: the device, whose pagemap exists
  *
- * The first time memory is allocated to publish the alias. A reset takes the
- * lock, and must not wait for an allocation; nor does a new device need it, for
- * there are no pages yet.
+ * Publishing the alias for the first time allocates memory. A reset takes the
+ * lock, and must not wait for an allocation; a new device does not need the
+ * lock for this, as there are no pages yet.
  */
 void svm_alias_first_show(struct amdgpu_device *adev)
 {
@@ -236,7 +237,7 @@ void svm_alias_first_show(struct amdgpu_device *adev)
 
 	guard(mutex)(&adev->kfd.alias_lock);
 	adev->kfd.alias_hidden &= ~SVM_ALIAS_CLOSED;
-	/* A reset has begun meanwhile, and shows it when it is over. */
+	/* A reset that has begun meanwhile publishes it again when it ends. */
 	if (adev->kfd.alias_hidden)
 		dev_pagemap_revoke_alias(&adev->kfd.pgmap);
 }
@@ -244,7 +245,7 @@ void svm_alias_first_show(struct amdgpu_device *adev)
 /**
  * svm_alias_show - let peers reach the memory again
  * @adev: the device
- * @why: the reason that it was hidden for; it may stay so for another one
+ * @why: the reason why it was hidden; it may stay hidden for another one
  */
 void svm_alias_show(struct amdgpu_device *adev, unsigned int why)
 {
@@ -258,13 +259,13 @@ void svm_alias_show(struct amdgpu_device *adev, unsigned int why)
 /**
  * svm_alias_hide - let no further peer reach the memory
  * @adev: the device
- * @why: SVM_ALIAS_*, to be given to svm_alias_show()
+ * @why: SVM_ALIAS_*, to be passed to svm_alias_show() later
  *
- * Before a reset, and before the device goes, peers that have access lose it
- * here. Memory that is closed is evicted next, which does the same.
+ * Before a reset, and before the device is removed, peers that have access lose
+ * it here. Memory that is closed is evicted next, which does the same.
  *
- * Context: May sleep, and may be part of a reset. What holds the lock neither
- * allocates memory nor waits for fences.
+ * Context: May sleep, and may be part of a reset. Code that holds the lock
+ * neither allocates memory nor waits for fences.
  */
 void svm_alias_hide(struct amdgpu_device *adev, unsigned int why)
 {

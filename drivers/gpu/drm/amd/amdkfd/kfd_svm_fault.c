@@ -2,17 +2,18 @@
 /**
  * DOC: Faults beside windows on SVM memory
  *
- * The handler of retry faults handles those of all processes, so it does not wait for
- * jobs, nor for locks whose holders may: mmap_lock, for example. It leaves faults of
- * queues of a process that has had windows to a worker of the process, and a queue
- * faults again until its fault has ended. Where a window is open, what a queue has
- * missed is mapped by now.
+ * The handler of retry faults handles those of all processes, so it does not
+ * wait for jobs, nor for locks whose holders may wait for jobs, such as
+ * mmap_lock. It leaves faults of queues of a process that has had windows to a
+ * worker of the process, and a queue faults again until its fault has been
+ * handled. Where a window is open, the page that a queue missed is mapped by
+ * now.
  *
- * A fault that is not allowed ends with an entry that is not valid, and may take
- * away what else the entry has mapped. Until no job uses that, it comes again; after
- * that, no range counts as mapped. So a job of AMDGPU_CS that writes where it may
- * only read, and behind which a job is that reads there, ends when its ring's time
- * is up.
+ * A fault that is not allowed ends with an invalid entry, which may take away
+ * the mapping of other pages. While a job uses these, the fault comes again;
+ * after that, no range counts as mapped. So a job of AMDGPU_CS that writes
+ * where it may only read, and that is followed by a job that reads there, ends
+ * by its ring's timeout.
  */
 
 #include "kfd_priv.h"
@@ -23,9 +24,9 @@
 #define DENIED_FOR	(HZ / 50)
 
 /*
- * What is denied may take a whole entry away, of a GiB at most, so jobs on that are
- * waited for: with no lock first, and then while no windows are opened. False if the
- * fault comes again.
+ * A denied fault may take away a whole entry, of a GiB at most, so this waits
+ * for jobs that use it: first without locks, and then while no windows are
+ * opened. Returns false if the fault comes again.
  */
 static bool deny_fault(struct svm_range_list *svms,
 		       const struct amdgpu_vm_fault *fault)
@@ -53,7 +54,7 @@ static void svm_fault_work(struct work_struct *work)
 	int r;
 
 	r = svm_range_restore_pages(fault, &waited);
-	/* with no locks; the next time nobody opens windows in between */
+	/* without locks; the second time no windows are opened in between */
 	if (!r && waited)
 		r = svm_range_restore_pages(fault, &waited);
 	denied = r && deny_fault(svms, fault);
@@ -74,7 +75,7 @@ static bool is_same_fault(const struct amdgpu_vm_fault *a,
 	       a->addr == b->addr && a->write == b->write;
 }
 
-/* That it is denied is told once: what the queue tries later is another fault. */
+/* A denial is reported once: a later attempt of the queue is a new fault. */
 static bool take_denied(struct svm_range_list *svms,
 			const struct amdgpu_vm_fault *fault)
 {
@@ -107,10 +108,10 @@ static enum kfd_svm_fault_by fault_by(struct svm_range_list *svms,
  * kfd_svm_handle_fault - leave a fault to a worker of the process
  * @fault: in the VM of a compute process
  *
- * Unless no job of the kernel uses SVM memory of the process. One at a time: what
- * faults meanwhile faults again, too. Jobs of AMDGPU_CS, of which amdkfd knows
- * nothing, and behind which those may be for which the worker waits, are not left
- * to it.
+ * Unless no job of the kernel has used SVM memory of the process. The worker
+ * handles one at a time: others that occur meanwhile come again, too. Faults of
+ * jobs of AMDGPU_CS are not left to it: amdkfd does not know these jobs, and
+ * those that the worker waits for may come after them.
  *
  * Return: who handles the fault.
  */
@@ -129,7 +130,7 @@ enum kfd_svm_fault_by kfd_svm_handle_fault(const struct amdgpu_vm_fault *fault)
 	return by;
 }
 
-/* True if no job uses what the entry maps, nor comes to. */
+/* True if no job uses what the entry maps, or is about to. */
 static bool lose_entry(struct kfd_process *p, u32 gpuidx, unsigned long page,
 		       bool write)
 {
@@ -149,9 +150,9 @@ static bool lose_entry(struct kfd_process *p, u32 gpuidx, unsigned long page,
  * kfd_svm_windows_lose - an entry of the page tables is about to be taken away
  * @vm: of a file, its page tables are reserved
  * @page: GPU page of a fault, which the entry maps, if it is valid
- * @write: the fault is one of a write
+ * @write: a write has faulted
  *
- * By somebody who knows nothing of SVM memory.
+ * The caller does not know of SVM memory.
  *
  * Return: false if it has to stay: jobs use what it maps, or the fault is over.
  */
@@ -173,7 +174,7 @@ bool kfd_svm_windows_lose(struct amdgpu_vm *vm, u64 page, bool write)
 }
 
 /**
- * kfd_svm_faults_init - of a new process
+ * kfd_svm_faults_init - initialize the fault handling of a new process
  * @svms: ranges of the process
  */
 void kfd_svm_faults_init(struct svm_range_list *svms)

@@ -2,39 +2,42 @@
 /**
  * DOC: Windows on SVM memory
  *
- * Queues of the process fault, or are stopped, when SVM memory is not where they
- * look for it. A job of the kernel can do neither: what it uses has to be mapped
- * when it is armed, and stay until it has ended.
+ * Queues of the process fault, or are stopped, when SVM memory is not where
+ * they look for it. A job of the kernel can do neither: its memory has to be
+ * mapped when the job is armed, and stay mapped until the job has ended.
  *
- * A window says of some pages that one GPU has them mapped, as they are. It is
- * opened when a job wants the pages, and closed before anything of them changes:
- * by the MMU notifier, when the process changes the attributes of the range,
+ * A window states that one GPU has some pages mapped, as they are. It is opened
+ * when a job wants the pages, and closed before anything about them changes: by
+ * the MMU notifier, when the process changes the attributes of the range,
  * before a notifier is removed, and before pages are mapped again, as their DMA
- * addresses change then. Pages in video memory leave by a migration, which
- * notifies as well. Where one entry of a page directory maps many pages, a change
- * of some of them takes the others' mapping away: the windows of all are closed.
+ * addresses change then. Pages leave video memory by a migration, which
+ * notifies as well. Where one entry of a page directory maps many pages, a
+ * change of some of them takes away the mapping of the others: the windows on
+ * all of them are closed.
  *
- * Who arms jobs holds the lock of the windows from the last look at them until
- * the fences of the jobs are where those are found that use SVM memory: in a list
- * of the process for each GPU. Who closes windows takes this lock, closes them, lets
- * go, and waits for these fences, but for those of jobs that were armed later. So a
- * job either finds its window closed, and is not armed; or it is waited for.
+ * A thread that arms jobs holds the lock of the windows from its last look at
+ * them until the fences of the jobs are in the process's list, one for each
+ * GPU, of jobs that use SVM memory. A thread that closes windows takes this
+ * lock, closes them, drops the lock, and waits for these fences, except those
+ * of jobs armed later. So a job either finds its window closed, and is not
+ * armed; or it is waited for.
  *
- * A closed window stays until it has been waited for: someone else may be about
- * to change other pages of it, and has to wait as well. It goes when somebody who
- * saw it closed has waited.
+ * A closed window stays until its jobs have been waited for: another thread may
+ * be about to change other pages of it, and has to wait as well. It is removed
+ * when a thread that saw it closed has waited.
  *
- * What waits here is reclaim, too. It waits for jobs that end by themselves: their
- * fences depend on nothing but other fences, and their waits for values in memory
- * are bounded in time. Under the lock nothing is allocated, and nothing is waited
- * for. Locks are taken in this order: mmap_lock, the lock of the ranges, a range's
- * migrate_mutex, reservations, a range's lock, this lock, and within it that of the
- * device's user pointers, for who arms jobs that use both. Reclaim may hold all but
- * the last, of the range's locks only that of another range: amdkfd has one while it
- * allocates page tables, for which TTM may evict memory. Who else waits holds the
- * first three at most: a job may be behind one of AMDGPU_CS, whose fault ends with
- * the page tables locked. If reclaim keeps them from that, as it may for user
- * pointers too, the timeout of the ring ends the job.
+ * Reclaim waits here, too. It waits for jobs that end on their own: their
+ * fences depend on nothing but other fences, and their waits for values in
+ * memory are bounded in time. A thread with the lock allocates nothing, and
+ * waits for nothing. Locks are taken in this order: mmap_lock, the lock of the
+ * ranges, a range's migrate_mutex, reservations, a range's lock, this lock, and
+ * within it that of the device's user pointers, to arm jobs that use both.
+ * Reclaim may hold all but the last, but a range's lock only of another range:
+ * amdkfd holds one while it allocates page tables, for which TTM may evict
+ * memory. Other waiters hold the first three at most: a job may come after one
+ * of AMDGPU_CS, whose fault ends with the page tables locked. If reclaim
+ * prevents that, as it may for user pointers too, the timeout of the ring ends
+ * the job.
  */
 
 #include <linux/interval_tree.h>
@@ -46,7 +49,7 @@
 
 static_assert(sizeof(u64) * BITS_PER_BYTE >= MAX_GPU_INSTANCE);
 
-/* More are looked through for those that have ended. */
+/* From this number on, all are searched for those that have ended. */
 #define SVM_JOBS	64u
 
 static struct kfd_svm_window *to_window(struct interval_tree_node *node)
@@ -72,7 +75,7 @@ static struct kfd_process_device *pdd_of(struct svm_range_list *svms, u32 gpuidx
 }
 
 /**
- * kfd_svm_windows_init - of a new process
+ * kfd_svm_windows_init - initialize the windows of a new process
  * @svms: ranges of the process
  */
 void kfd_svm_windows_init(struct svm_range_list *svms)
@@ -87,14 +90,14 @@ void kfd_svm_windows_init(struct svm_range_list *svms)
 }
 
 /**
- * kfd_svm_windows_fini - the process is about to be freed
+ * kfd_svm_windows_fini - free the windows of a process
  * @svms: ranges of the process; there are none any more
  */
 void kfd_svm_windows_fini(struct svm_range_list *svms)
 {
 	struct interval_tree_node *node;
 
-	/* Those that were closed, and nobody has waited for, in a reset. */
+	/* Windows that a reset closed without waiting for their jobs. */
 	while ((node = interval_tree_iter_first(&svms->windows, 0, ULONG_MAX))) {
 		interval_tree_remove(node, &svms->windows);
 		kfree(to_window(node));
@@ -111,15 +114,15 @@ static void add_closed(struct kfd_svm_leave *leave,
 }
 
 /**
- * kfd_svm_windows_close - no more jobs use these pages as they are
+ * kfd_svm_windows_close - keep further jobs from using pages as they are
  * @svms: ranges of the process
  * @start: first page
  * @last: last page
- * @gpus: whose windows, by their indices in the process
+ * @gpus: GPUs whose windows are closed, by their indices in the process
  *
- * Those that have been armed go on: see kfd_svm_windows_wait().
+ * Jobs that have been armed go on: see kfd_svm_windows_wait().
  *
- * Return: what kfd_svm_windows_wait() wants to know; without @gpus there is
+ * Return: what kfd_svm_windows_wait() takes; if its gpus member is 0, there is
  * nothing to wait for.
  */
 struct kfd_svm_leave kfd_svm_windows_close(struct svm_range_list *svms,
@@ -145,14 +148,14 @@ struct kfd_svm_leave kfd_svm_windows_close(struct svm_range_list *svms,
 }
 
 /**
- * kfd_svm_windows_close_entries - the same, before pages are mapped again
+ * kfd_svm_windows_close_entries - close windows before pages are mapped again
  * @svms: ranges of the process
  * @gpuidx: the GPU's index in the process; its page tables are reserved
  * @start: first page
  * @last: last page
  *
- * Return: as kfd_svm_windows_close(), of all pages that the entries map which map
- * the first page and the last.
+ * Return: as kfd_svm_windows_close(), from the first page of the entry that
+ * maps @start to the last page of the entry that maps @last.
  */
 struct kfd_svm_leave kfd_svm_windows_close_entries(struct svm_range_list *svms,
 						   u32 gpuidx,
@@ -177,7 +180,7 @@ static void free_job(struct kfd_svm_job *job)
 	kfree(job);
 }
 
-/* Then it is gone. */
+/* A job that has ended is freed. */
 static bool has_ended(struct kfd_process_device *pdd, struct kfd_svm_job *job)
 {
 	if (!dma_fence_is_signaled(job->fence))
@@ -188,8 +191,8 @@ static bool has_ended(struct kfd_process_device *pdd, struct kfd_svm_job *job)
 }
 
 /*
- * Of a job that has not ended, and was armed before what is left was closed: a
- * reference, or NULL.
+ * Returns a reference to the fence of a job that has not ended, and was armed
+ * before the windows were closed; or NULL.
  */
 static struct dma_fence *find_busy(struct svm_range_list *svms,
 				   const struct kfd_svm_leave *leave)
@@ -204,7 +207,7 @@ static struct dma_fence *find_busy(struct svm_range_list *svms,
 			continue;
 		pdd = pdd_of(svms, i);
 		list_for_each_entry_safe(job, next, &pdd->svm_jobs, list) {
-			/* They are in the order in which they were armed. */
+			/* Jobs are in the order in which they were armed. */
 			if (job->seq >= leave->seq)
 				break;
 			if (!has_ended(pdd, job))
@@ -228,7 +231,7 @@ static struct dma_fence *get_busy(struct svm_range_list *svms,
 /**
  * kfd_svm_windows_busy - would kfd_svm_windows_wait() wait?
  * @svms: ranges of the process
- * @leave: of kfd_svm_windows_close()
+ * @leave: from kfd_svm_windows_close()
  *
  * Return: true if it would.
  */
@@ -242,7 +245,7 @@ bool kfd_svm_windows_busy(struct svm_range_list *svms,
 }
 
 /**
- * kfd_svm_windows_closed - whom does somebody wait for?
+ * kfd_svm_windows_closed - find the windows that a thread may be waiting for
  * @svms: ranges of the process
  *
  * Return: all windows that are closed, for kfd_svm_windows_wait().
@@ -264,8 +267,8 @@ struct kfd_svm_leave kfd_svm_windows_closed(struct svm_range_list *svms)
 /**
  * kfd_svm_windows_remove - forget closed windows
  * @svms: ranges of the process
- * @leave: of kfd_svm_windows_close(); all jobs that it tells of were seen to have
- *	ended
+ * @leave: from kfd_svm_windows_close(); all jobs that it stands for were seen
+ *	to have ended
  */
 void kfd_svm_windows_remove(struct svm_range_list *svms,
 			    const struct kfd_svm_leave *leave)
@@ -291,11 +294,11 @@ void kfd_svm_windows_remove(struct svm_range_list *svms,
 /**
  * kfd_svm_windows_wait - wait for the jobs that use pages
  * @svms: ranges of the process
- * @leave: of kfd_svm_windows_close()
+ * @leave: from kfd_svm_windows_close()
  *
- * GPU recovery takes down the mappings of the device's files, and a range may be
- * where one of them is now. Recovery must not wait, and need not: what took the
- * place of the range's memory closed the windows, and waited.
+ * GPU recovery takes down the mappings of the device's files, and a range may
+ * be where one of them is now. Recovery must not wait, and need not: the
+ * mapping that replaced the range's memory closed the windows, and waited.
  */
 void kfd_svm_windows_wait(struct svm_range_list *svms,
 			  const struct kfd_svm_leave *leave)
@@ -304,7 +307,7 @@ void kfd_svm_windows_wait(struct svm_range_list *svms,
 
 	if (!leave->gpus || amdgpu_reset_unmaps())
 		return;
-	/* Who must not wait asks for this: the caller may have locks. */
+	/* Code that must not wait checks this: the waiter may hold locks. */
 	atomic_inc(&svms->leaving);
 	while ((fence = get_busy(svms, leave))) {
 		dma_fence_wait(fence, false);
@@ -320,7 +323,7 @@ void kfd_svm_windows_wait(struct svm_range_list *svms,
  * @start: first page
  * @last: last page
  *
- * The caller keeps new ones from being opened.
+ * The caller keeps new windows from being opened.
  */
 void kfd_svm_windows_leave(struct svm_range_list *svms, unsigned long start,
 			   unsigned long last)
@@ -333,11 +336,11 @@ void kfd_svm_windows_leave(struct svm_range_list *svms, unsigned long start,
 
 /**
  * kfd_svm_windows_in_vm - are there windows where a buffer is to be mapped?
- * @vm: of a file, its page tables are reserved; no windows are opened meanwhile
+ * @vm: of a file, with page tables reserved; no windows are opened meanwhile
  * @first: GPU page
  * @last: GPU page
  *
- * Return: true if there are, also closed ones whose jobs may not have ended.
+ * Return: true if there are, also closed ones whose jobs may still run.
  */
 bool kfd_svm_windows_in_vm(struct amdgpu_vm *vm, u64 first, u64 last)
 {
@@ -374,7 +377,7 @@ int kfd_svm_gpuidx(struct kfd_process *p, const struct amdgpu_vm *vm)
 	u32 i;
 
 	for (i = 0; i < p->n_pdds; i++)
-		/* Set when the VM has been acquired for good. */
+		/* Set once the VM has been acquired for good. */
 		if (smp_load_acquire(&p->pdds[i]->drm_file) &&
 		    vm_of(p->pdds[i]) == vm &&
 		    test_bit(i, p->svms.bitmap_supported))
@@ -387,7 +390,7 @@ int kfd_svm_gpuidx(struct kfd_process *p, const struct amdgpu_vm *vm)
  * @user: result
  * @vm: of a file that the caller uses
  *
- * Return: true if the caller's process has this VM for its SVM memory.
+ * Return: true if the caller's process uses this VM for its SVM memory.
  */
 bool kfd_svm_user_get(struct kfd_svm_user *user, struct amdgpu_vm *vm)
 {
@@ -413,8 +416,8 @@ bool kfd_svm_user_get(struct kfd_svm_user *user, struct amdgpu_vm *vm)
 }
 
 /**
- * kfd_svm_user_put - the opposite
- * @user: of kfd_svm_user_get(), or all zero
+ * kfd_svm_user_put - drop the reference of kfd_svm_user_get()
+ * @user: from kfd_svm_user_get(), or all zero
  */
 void kfd_svm_user_put(struct kfd_svm_user *user)
 {
@@ -425,9 +428,9 @@ void kfd_svm_user_put(struct kfd_svm_user *user)
 
 /**
  * kfd_svm_windows_lock - keep windows from being closed
- * @user: who looks at them, or arms jobs
+ * @user: user that looks at them, or arms jobs
  *
- * No memory may be allocated, and nothing waited for, until
+ * The caller must not allocate memory, nor wait for anything, until
  * kfd_svm_windows_unlock().
  */
 void kfd_svm_windows_lock(struct kfd_svm_user *user)
@@ -438,9 +441,9 @@ void kfd_svm_windows_lock(struct kfd_svm_user *user)
 }
 
 /**
- * kfd_svm_windows_unlock - windows may be closed
- * @user: of kfd_svm_windows_lock(); jobs that are armed were told of by
- *	kfd_svm_jobs_add()
+ * kfd_svm_windows_unlock - let windows be closed again
+ * @user: from kfd_svm_windows_lock(); jobs that it has armed have been passed
+ *	to kfd_svm_jobs_add()
  */
 void kfd_svm_windows_unlock(struct kfd_svm_user *user)
 {
@@ -448,8 +451,8 @@ void kfd_svm_windows_unlock(struct kfd_svm_user *user)
 }
 
 /*
- * Of jobs that have ended. Those behind one that lasts are looked at when they have
- * become twice as many.
+ * Forget jobs that have ended. Those after one that is still running are
+ * checked when there are twice as many.
  */
 static void forget_jobs(struct kfd_process_device *pdd)
 {
@@ -465,10 +468,10 @@ static void forget_jobs(struct kfd_process_device *pdd)
 
 /**
  * kfd_svm_jobs_reserve - make room for the fences of jobs
- * @user: who is about to arm jobs
- * @num: of fences
+ * @user: user that is about to arm jobs
+ * @num: number of fences
  *
- * Return: 0, or -ENOMEM and there is no room.
+ * Return: 0, or -ENOMEM if no room was made.
  */
 int kfd_svm_jobs_reserve(struct kfd_svm_user *user, unsigned int num)
 {
@@ -486,8 +489,8 @@ int kfd_svm_jobs_reserve(struct kfd_svm_user *user, unsigned int num)
 }
 
 /**
- * kfd_svm_jobs_add - who closes windows waits for this job
- * @user: of kfd_svm_jobs_reserve() and kfd_svm_windows_lock()
+ * kfd_svm_jobs_add - have threads that close windows wait for this job
+ * @user: after kfd_svm_jobs_reserve() and kfd_svm_windows_lock()
  * @fence: of the job
  */
 void kfd_svm_jobs_add(struct kfd_svm_user *user, struct dma_fence *fence)
@@ -504,8 +507,8 @@ void kfd_svm_jobs_add(struct kfd_svm_user *user, struct dma_fence *fence)
 }
 
 /**
- * kfd_svm_jobs_unreserve - the opposite of kfd_svm_jobs_reserve()
- * @user: who has armed jobs, or has not; holds no lock of windows
+ * kfd_svm_jobs_unreserve - give back the room that is left
+ * @user: user that has armed jobs, or not; without the lock of the windows
  */
 void kfd_svm_jobs_unreserve(struct kfd_svm_user *user)
 {
@@ -519,7 +522,7 @@ void kfd_svm_jobs_unreserve(struct kfd_svm_user *user)
 }
 
 /**
- * kfd_svm_jobs_init - of a GPU in a process
+ * kfd_svm_jobs_init - initialize the jobs of a GPU in a process
  * @pdd: the GPU
  */
 void kfd_svm_jobs_init(struct kfd_process_device *pdd)
@@ -530,8 +533,8 @@ void kfd_svm_jobs_init(struct kfd_process_device *pdd)
 }
 
 /**
- * kfd_svm_jobs_fini - the process is about to be freed
- * @pdd: of kfd_svm_jobs_init()
+ * kfd_svm_jobs_fini - free the jobs of a process that is about to be freed
+ * @pdd: as for kfd_svm_jobs_init()
  */
 void kfd_svm_jobs_fini(struct kfd_process_device *pdd)
 {
@@ -542,9 +545,9 @@ void kfd_svm_jobs_fini(struct kfd_process_device *pdd)
 }
 
 /**
- * kfd_svm_leave_add - wait for two at once
- * @leave: of kfd_svm_windows_close(), or all zero; gets what both tell
- * @other: of kfd_svm_windows_close()
+ * kfd_svm_leave_add - merge two, to wait for both at once
+ * @leave: from kfd_svm_windows_close(), or all zero; result: the union
+ * @other: from kfd_svm_windows_close()
  */
 void kfd_svm_leave_add(struct kfd_svm_leave *leave,
 		       const struct kfd_svm_leave *other)
@@ -562,8 +565,8 @@ void kfd_svm_leave_add(struct kfd_svm_leave *leave,
 }
 
 /**
- * kfd_svm_windows_mark - how the windows are
- * @user: who holds the lock of the windows
+ * kfd_svm_windows_mark - note the state of the windows
+ * @user: user that holds the lock of the windows
  *
  * Return: for kfd_svm_windows_unchanged().
  */
@@ -577,9 +580,9 @@ struct kfd_svm_mark kfd_svm_windows_mark(struct kfd_svm_user *user)
 }
 
 /**
- * kfd_svm_windows_unchanged - are all windows there that were there?
- * @user: who holds the lock of the windows
- * @mark: of kfd_svm_windows_mark(), for the same VM, which no other process gets
+ * kfd_svm_windows_unchanged - do all windows of a mark still exist?
+ * @user: user that holds the lock of the windows
+ * @mark: from kfd_svm_windows_mark(), for the same VM: no other process gets it
  *
  * Return: true if none has been closed, or lost in a reset.
  */
@@ -591,7 +594,7 @@ bool kfd_svm_windows_unchanged(struct kfd_svm_user *user,
 	       mark->generation == user->generation;
 }
 
-/* Whether a window, that has the page, is good for this. */
+/* Can a window that contains the page be used for this? */
 static bool can_use(const struct kfd_svm_user *user,
 		    const struct kfd_svm_window *w, bool write)
 {
@@ -614,7 +617,7 @@ static struct kfd_svm_window *find_window(struct kfd_svm_user *user,
 
 /**
  * kfd_svm_window_find - is a page mapped?
- * @user: who holds the lock of the windows
+ * @user: user that holds the lock of the windows
  * @page: address
  * @write: to be written
  * @last: result: the last page of which the same is true
@@ -641,13 +644,13 @@ bool kfd_svm_window_find(struct kfd_svm_user *user, unsigned long page,
 }
 
 /**
- * kfd_svm_window_is_open - has the GPU a page for which its queue asks?
+ * kfd_svm_window_is_open - does the GPU have a page that its queue wants?
  * @p: process
  * @gpuidx: the GPU's index in the process
  * @page: address
  * @write: to be written
  *
- * Return: true if a job may use it, and so a queue.
+ * Return: true if a job may use it, and so may a queue.
  */
 bool kfd_svm_window_is_open(struct kfd_process *p, u32 gpuidx,
 			    unsigned long page, bool write)
@@ -664,9 +667,9 @@ bool kfd_svm_window_is_open(struct kfd_process *p, u32 gpuidx,
 }
 
 /**
- * kfd_svm_window_add - jobs may use these pages
- * @user: whose GPU has them mapped
- * @w: all but the GPU is filled in; nobody can close it yet
+ * kfd_svm_window_add - let jobs use pages
+ * @user: user whose GPU has them mapped
+ * @w: all but the GPU is filled in; it cannot be closed yet
  */
 void kfd_svm_window_add(struct kfd_svm_user *user, struct kfd_svm_window *w)
 {

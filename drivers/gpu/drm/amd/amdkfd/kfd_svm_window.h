@@ -14,7 +14,7 @@ struct kfd_process_device;
 struct mm_struct;
 struct svm_range_list;
 
-/* Where the memory behind a window is, as the GPU that uses it sees it. */
+/* Where the memory of a window is, as seen by the GPU that uses it. */
 enum kfd_svm_place {
 	KFD_SVM_IN_VRAM,
 	KFD_SVM_IN_SYSTEM,
@@ -23,15 +23,15 @@ enum kfd_svm_place {
 };
 
 /**
- * struct kfd_svm_user - who submits jobs that use SVM memory
- * @p: process; a reference; NULL if it has no SVM memory in the VM
+ * struct kfd_svm_user - submitter of jobs that use SVM memory
+ * @p: process, with a reference; NULL if it has no SVM memory in the VM
  * @mm: of the process, that of the caller
  * @pdd: the GPU in the process
  * @gpuidx: of @pdd
  * @generation: of the VM, while the windows are locked
- * @found: the windows that were found last since they were locked, or NULL: for
- *	reading, and for writing
- * @jobs: room for those that are about to be armed
+ * @found: the windows found last since they were locked, for reading and for
+ *	writing; NULL if none
+ * @jobs: entries for those that are about to be armed
  */
 struct kfd_svm_user {
 	struct kfd_process *p;
@@ -45,9 +45,9 @@ struct kfd_svm_user {
 
 /**
  * struct kfd_svm_job - a job that uses SVM memory
- * @list: of the GPU in the process, or of who is about to arm it
- * @fence: says that it has ended
- * @seq: &svm_range_list.windows_seq when it was armed: it uses no window that was
+ * @list: of the GPU in the process, or of the user that is about to arm it
+ * @fence: signals when the job has ended
+ * @seq: &svm_range_list.windows_seq when it was armed: it uses no windows
  *	closed by then
  */
 struct kfd_svm_job {
@@ -57,7 +57,7 @@ struct kfd_svm_job {
 };
 
 /**
- * struct kfd_svm_mark - how windows were when they were looked at
+ * struct kfd_svm_mark - state of windows when they were looked at
  * @seq: of the last one that was closed
  * @generation: of the VM
  */
@@ -89,7 +89,7 @@ struct kfd_svm_window {
  * @start: first page
  * @last: last page
  * @write: it writes there
- * @fault: what is not there may be faulted in or migrated
+ * @fault: memory that is out of reach may be faulted in or migrated
  * @nonblock: fail instead of waiting for earlier jobs
  */
 struct kfd_svm_want {
@@ -102,10 +102,10 @@ struct kfd_svm_want {
 
 /**
  * enum kfd_svm_fault_by - who handles a fault in the VM of a compute process
- * @KFD_SVM_FAULT_HERE: who asks
- * @KFD_SVM_FAULT_LATER: a worker; it comes again
- * @KFD_SVM_FAULT_DENIED: nobody: the worker has ended it as an error
- * @KFD_SVM_FAULT_OF_JOB: who asks, without waiting: it is no fault of a queue
+ * @KFD_SVM_FAULT_HERE: the caller
+ * @KFD_SVM_FAULT_LATER: a worker; the fault comes again
+ * @KFD_SVM_FAULT_DENIED: already done: the worker has ended it as an error
+ * @KFD_SVM_FAULT_OF_JOB: the caller, without waiting: it is no fault of a queue
  */
 enum kfd_svm_fault_by {
 	KFD_SVM_FAULT_HERE,
@@ -120,8 +120,8 @@ enum kfd_svm_fault_by {
  * struct kfd_svm_leave - memory that is about to change
  * @start: first page
  * @last: last page
- * @seq: of the last one that was closed there
- * @gpus: that had some there
+ * @seq: of the last window that was closed there
+ * @gpus: GPUs that had windows there
  */
 struct kfd_svm_leave {
 	unsigned long start;
@@ -132,7 +132,7 @@ struct kfd_svm_leave {
 
 #if IS_ENABLED(CONFIG_HSA_AMD_SVM)
 
-/* For who submits jobs. */
+/* For submitters of jobs. */
 bool kfd_svm_user_get(struct kfd_svm_user *user, struct amdgpu_vm *vm);
 void kfd_svm_user_put(struct kfd_svm_user *user);
 void kfd_svm_windows_lock(struct kfd_svm_user *user);
@@ -150,7 +150,7 @@ void kfd_svm_window_add(struct kfd_svm_user *user, struct kfd_svm_window *w);
 int kfd_svm_window_open(struct kfd_svm_user *user,
 			const struct kfd_svm_want *want);
 
-/* For who changes the memory. */
+/* For code that changes the memory. */
 void kfd_svm_jobs_init(struct kfd_process_device *pdd);
 void kfd_svm_jobs_fini(struct kfd_process_device *pdd);
 void kfd_svm_windows_init(struct svm_range_list *svms);
@@ -174,7 +174,7 @@ void kfd_svm_windows_leave(struct svm_range_list *svms, unsigned long start,
 void kfd_svm_leave_add(struct kfd_svm_leave *leave,
 		       const struct kfd_svm_leave *other);
 
-/* For who handles faults. */
+/* For code that handles faults. */
 void kfd_svm_faults_init(struct svm_range_list *svms);
 int kfd_svm_gpuidx(struct kfd_process *p, const struct amdgpu_vm *vm);
 bool kfd_svm_window_is_open(struct kfd_process *p, u32 gpuidx,
@@ -182,7 +182,7 @@ bool kfd_svm_window_is_open(struct kfd_process *p, u32 gpuidx,
 enum kfd_svm_fault_by kfd_svm_handle_fault(const struct amdgpu_vm_fault *fault);
 bool kfd_svm_windows_lose(struct amdgpu_vm *vm, u64 page, bool write);
 
-/* For who maps buffers. */
+/* For code that maps buffers. */
 bool kfd_svm_windows_in_vm(struct amdgpu_vm *vm, u64 first, u64 last);
 
 #else

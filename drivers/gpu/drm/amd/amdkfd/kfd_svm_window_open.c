@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
 /*
  * How a window on SVM memory is opened: see kfd_svm_window.c. Pages are looked
- * at, and stay where they are. If they are out of the GPU's reach, and the job
- * wants it, they are brought there as by a retry fault.
+ * at, and stay where they are. If the GPU cannot reach them, and the job asks
+ * for it, they are moved as by a retry fault.
  *
  * Without retry faults, amdkfd keeps ranges mapped: such a range is not mapped
- * anew, nor a part of it, as queues may be using it. If amdkfd is about to map it
- * again, its worker is waited for. With them, ranges are mapped page by page:
- * queues that use these pages fault, and go on.
+ * anew, nor a part of it, as queues may be using it. If amdkfd is about to map
+ * it again, this waits for its worker. With retry faults, ranges are mapped
+ * page by page: queues that use these pages fault, and go on.
  */
 
 #include <linux/hmm.h>
@@ -20,22 +20,22 @@
 #include "kfd_svm.h"
 #include "kfd_svm_window.h"
 
-/* A window has no more pages than this, aligned. */
+/* A window has at most this number of pages, aligned. */
 #define WINDOW_PAGES	512ul
-/* How often pages are brought, and amdkfd's worker is waited for, in vain. */
+/* How often to fault in pages, and to wait for amdkfd's worker, in vain. */
 #define MAX_TRIES	32
 
-/* What is known of some pages, on the way to a window. */
+/* What is known of the pages for which a window is being opened. */
 struct opening {
 	struct kfd_svm_user *user;
 	const struct kfd_svm_want *want;
 	struct svm_range *prange;
 	struct kfd_svm_window *w;
 	u64 generation;	/* of the page tables, from before pages are mapped */
-	bool writable;	/* as far as the VMA and the range go */
-	struct kfd_svm_leave leave;	/* to be waited for */
-	bool clear;	/* so are those in front of what the CPU clears */
-	bool waited;	/* with no lock */
+	bool writable;	/* by the VMA and the range */
+	struct kfd_svm_leave leave;	/* jobs to wait for */
+	bool clear;	/* and those before the CPU clears */
+	bool waited;	/* without locks */
 	struct amdgpu_hmm_range hmm;
 	unsigned long pfns[WINDOW_PAGES];
 };
@@ -55,7 +55,7 @@ static struct amdgpu_vm *vm_of(const struct opening *o)
 	return drm_priv_to_vm(o->user->pdd->drm_priv);
 }
 
-/* Each page as it is: nothing is faulted in. */
+/* Look at each page as it is: nothing is faulted in. */
 static int look_at_pages(struct opening *o, unsigned long start,
 			 unsigned long last)
 {
@@ -74,12 +74,12 @@ static int look_at_pages(struct opening *o, unsigned long start,
 /* The GPU whose video memory the range has a place in, or NULL. */
 static struct amdgpu_device *bo_adev_of(const struct svm_range *prange)
 {
-	/* It has a reference to the BO, which goes with migrate_mutex held. */
+	/* The range refers to the BO, and drops it with migrate_mutex held. */
 	return prange->svm_bo && prange->ttm_res ? prange->svm_bo->node->adev :
 						   NULL;
 }
 
-/* If another GPU has, the range is mapped only where both can reach each other. */
+/* If it is another GPU, the range is mapped only if each reaches the other. */
 static bool range_in_reach(const struct opening *o)
 {
 	struct amdgpu_device *bo_adev = bo_adev_of(o->prange);
@@ -89,10 +89,10 @@ static bool range_in_reach(const struct opening *o)
 }
 
 /*
- * Pages in video memory have to be where the range has its place: a child of the
- * process has those of its parent, which are in a BO of the parent's.
+ * Pages in video memory have to be where the range has its place: a child of
+ * the process has pages of its parent, which are in a BO of the parent.
  *
- * The page may go away until it is locked, but its pagemap stays.
+ * The page may go away before it is locked, but its pagemap stays.
  */
 static bool page_in_reach(const struct opening *o, unsigned long pfn)
 {
@@ -111,7 +111,7 @@ static bool is_vram(unsigned long pfn)
 	return is_zone_device_page(hmm_pfn_to_page(pfn));
 }
 
-/* As good as another, and in the same place, if that is video memory in one BO. */
+/* Usable like another page, in the same place, and the same BO if in VRAM. */
 static bool goes_with(const struct opening *o, unsigned long pfn,
 		      unsigned long other)
 {
@@ -121,7 +121,7 @@ static bool goes_with(const struct opening *o, unsigned long pfn,
 				 hmm_pfn_to_page(other)->zone_device_data);
 }
 
-/* Pages around @at that are like it. Returns their PFNs. */
+/* Finds the pages around @at that are like it. Returns their PFNs. */
 static unsigned long *find_run(struct opening *o, unsigned long start,
 			       unsigned long last, unsigned long at)
 {
@@ -148,7 +148,7 @@ static unsigned long run_length(const struct opening *o)
 	return o->w->pages.last - o->w->pages.start + 1;
 }
 
-/* The range's lock is held: no page of them goes. */
+/* The range's lock is held: the pages stay. */
 static int check_run(struct opening *o, const unsigned long *pfns)
 {
 	struct svm_range_bo *svm_bo = o->prange->svm_bo;
@@ -165,8 +165,8 @@ static int check_run(struct opening *o, const unsigned long *pfns)
 }
 
 /*
- * A page that can be written need not be dirty, and reclaim forgets a clean one.
- * It stays dirty while the window is open: what cleans it notifies first.
+ * A writable page need not be dirty, and reclaim drops a clean one. It stays
+ * dirty while the window is open: code that cleans it notifies first.
  */
 static void mark_dirty(const struct opening *o, const unsigned long *pfns)
 {
@@ -177,8 +177,8 @@ static void mark_dirty(const struct opening *o, const unsigned long *pfns)
 }
 
 /*
- * Queues that use the pages fault from the moment that these are not mapped, and
- * find them again; their DMA addresses change in between.
+ * Queues that use the pages fault while these are not mapped, and then find
+ * them again; their DMA addresses change in between.
  */
 static int map_run(struct opening *o, unsigned long *pfns)
 {
@@ -196,8 +196,8 @@ static int map_run(struct opening *o, unsigned long *pfns)
 	if (!r)
 		r = svm_range_dma_map(prange, gpu, offset, n, pfns);
 	/*
-	 * The update has to end here: a job on the ring that makes it would
-	 * choose its VMID, and whether to flush that one's TLB, before.
+	 * The update has to end here: a job on the ring that runs it would
+	 * choose its VMID, and whether to flush the TLB of that, before it.
 	 */
 	if (!r)
 		r = svm_range_map_to_gpus(prange, offset, n, !o->w->writable,
@@ -206,24 +206,24 @@ static int map_run(struct opening *o, unsigned long *pfns)
 }
 
 /*
- * What amdkfd has mapped are these pages, unless it was told that they changed
- * before they were looked at.
+ * amdkfd has mapped these pages, unless it was told before they were looked at
+ * that they changed.
  */
 static int keep_run(struct opening *o)
 {
-	/* A fault may have taken it since map_range(). */
+	/* A fault may have removed the mapping since map_range(). */
 	if (atomic_read(&o->prange->invalid) ||
 	    !svm_range_is_mapped(o->prange, o->user->gpuidx))
 		return -EINPROGRESS;
 	/*
-	 * Other pages may have been there since this VM had its last job, with
-	 * queues stopped instead of a flush.
+	 * Other pages may have been mapped there since this VM had its last
+	 * job, with queues stopped instead of a flush.
 	 */
 	amdgpu_vm_flush_next(vm_of(o));
 	return 0;
 }
 
-/* Nobody changes the pages while the range's lock is held. */
+/* The pages do not change while the range's lock is held. */
 static int open_run(struct opening *o, unsigned long *pfns)
 {
 	int r = check_run(o, pfns);
@@ -242,9 +242,9 @@ static int open_run(struct opening *o, unsigned long *pfns)
 }
 
 /*
- * Windows that are not good enough go, for they are of fewer pages, or for reading
- * only; and those of pages that lose their mapping when these are mapped anew.
- * -EAGAIN if there are jobs to be waited for before.
+ * Close windows that are not good enough, with fewer pages or for reading only,
+ * and those of pages that lose their mapping when these are mapped anew.
+ * Returns -EAGAIN if there are jobs to wait for first.
  */
 static int close_old(struct opening *o)
 {
@@ -299,7 +299,7 @@ static int open_pages(struct opening *o, unsigned long start,
 		o->clear = !o->want->nonblock;
 		return o->clear ? -EAGAIN : -EBUSY;
 	}
-	/* What was unmapped before must not be taken away later. */
+	/* A later clear of old mappings must not take the new one away. */
 	r = amdgpu_vm_clear_freed(adev_of(o), vm_of(o), NULL);
 	if (!r)
 		r = look_at_pages(o, start, last);
@@ -308,7 +308,7 @@ static int open_pages(struct opening *o, unsigned long start,
 	if (!range_in_reach(o) || !page_in_reach(o, o->pfns[at - start]))
 		return -ENXIO;
 	pfns = find_run(o, start, last, at);
-	/* Nor is a buffer mapped here as long as there is a window. */
+	/* Nor will a buffer be mapped here as long as there is a window. */
 	if (has_buffer(o))
 		return -ENXIO;
 	/* Where engines write the page tables, map_run() waits for earlier jobs. */
@@ -354,9 +354,9 @@ static bool has_access(const struct opening *o)
 }
 
 /*
- * If amdkfd's worker is about to map the range, leave it to that. If a reset has
- * taken it, or something was wrong when it should have been mapped, have the worker
- * map it: queues, which may be using a part of it, are stopped meanwhile.
+ * If amdkfd's worker is about to map the range, leave it to the worker. If a
+ * reset has unmapped it, or mapping it went wrong, have the worker map it:
+ * queues, which may be using a part of it, are stopped meanwhile.
  */
 static int map_range(struct opening *o)
 {
@@ -374,9 +374,9 @@ static int map_range(struct opening *o)
 }
 
 /*
- * Faults of queues, also those of other processes, are behind one that waits for
- * the locks, so this is done with none at first. Others may open windows meanwhile:
- * the next time it is done with all locks but those of page tables.
+ * Faults of queues, even of other processes, come after one that waits for the
+ * locks, so the first wait is without any. Windows may be opened meanwhile: the
+ * next wait is with all locks except those of page tables.
  */
 static void wait_for_jobs(struct opening *o)
 {
@@ -394,9 +394,9 @@ static bool has_to_wait(const struct opening *o)
 }
 
 /*
- * An invalidation that waits for jobs has mmap_lock, maybe, or is waited for by who
- * looks at pages. So it is waited for before, the first time, and with NONBLOCK the
- * call fails. One that begins after this is waited for with locks.
+ * An invalidation that waits for jobs may hold mmap_lock, and looking at pages
+ * waits for it. So it is waited for before that, the first time, and with
+ * NONBLOCK the call fails. One that begins later is waited for with locks.
  */
 static int look_for_invalidations(struct opening *o)
 {
@@ -475,8 +475,8 @@ static bool is_open(struct kfd_svm_user *user, unsigned long page, bool write,
 }
 
 /*
- * Of a page that is in the GPU's reach. An unmapping goes on with mmap_lock for
- * reading, and splits ranges: nobody does while it is taken for writing first.
+ * For a page in the GPU's reach. An unmapping goes on with mmap_lock held for
+ * reading, and splits ranges: taking it for writing first excludes that.
  */
 static int open_at(struct opening *o, unsigned long at)
 {
@@ -506,26 +506,26 @@ static int wait_for_worker(struct opening *o)
 {
 	struct delayed_work *work = &o->user->p->svms.restore_work;
 
-	/* who waits for jobs himself */
+	/* which waits for jobs itself */
 	if (o->want->nonblock)
 		return -EBUSY;
-	/* It asks for itself again until it has mapped all. */
+	/* The worker queues itself again until it has mapped everything. */
 	mod_delayed_work(system_freezable_wq, work, 0);
 	flush_delayed_work(work);
 	return -EAGAIN;
 }
 
 /*
- * If pages cannot be used where the range prefers them to be, they are brought to
+ * If pages cannot be used where the range prefers them to be, they are moved to
  * system memory: a page that a child of the process shares cannot be copied in
- * video memory, and so not be written there.
+ * video memory, so it cannot be written there.
  */
 static int fault_in(struct opening *o, unsigned long at, bool *prefer)
 {
 	int r = svm_range_fault_in(o->user, o->want, at, *prefer,
 				   o->waited ? NULL : &o->leave);
 
-	/* If they are there now, they are looked at again. */
+	/* The pages are there now: look at them again. */
 	if (!r) {
 		*prefer = false;
 		return -EAGAIN;
@@ -536,9 +536,9 @@ static int fault_in(struct opening *o, unsigned long at, bool *prefer)
 }
 
 /*
- * Who calls again after a signal has pages brought from the start: where that
- * takes longer than the next signal, it would never end. So what was begun is
- * tried as often as it may be.
+ * A caller that calls again after a signal has pages moved from the start: if
+ * that takes longer than the time to the next signal, it would never end. So
+ * what was begun is tried as often as allowed.
  */
 static bool is_interrupted(unsigned int tries)
 {
@@ -546,7 +546,7 @@ static bool is_interrupted(unsigned int tries)
 	       (signal_pending(current) && (!tries || tries > MAX_TRIES));
 }
 
-/* Opens a window with the page @at, with as many of its neighbours as can be. */
+/* Opens a window with the page @at, and as many neighbours as possible. */
 static int open_one(struct opening *o, unsigned long at)
 {
 	unsigned int tries = 0, changes = 0;
@@ -564,7 +564,7 @@ static int open_one(struct opening *o, unsigned long at)
 		r = look_for_invalidations(o);
 		if (!r)
 			r = open_at(o, at);
-		/* Others may change pages as often as they like. */
+		/* Other threads may change pages any number of times. */
 		if (r == -EAGAIN && tries) {
 			changes++;
 		} else if (r == -EINPROGRESS) {
@@ -602,16 +602,16 @@ static void opening_free(struct opening *o)
 
 /**
  * kfd_svm_window_open - have memory of the process mapped for jobs
- * @user: who is about to arm jobs, and holds no locks
+ * @user: user that is about to arm jobs, and holds no locks
  * @want: the memory
  *
  * It may be taken away again before this returns: see kfd_svm_window_find().
  *
  * Return: 0; -ENOENT if the process has not registered memory there; -EFAULT if
- * it has none; -EACCES if it, or the GPU, may not do that; -ENXIO if pages are
- * not where the GPU reaches them, and may not be faulted in; -EIO if a reset has
- * lost them; -EBUSY instead of waiting for earlier jobs; -EINTR, -ENOMEM, or
- * another error of who moves them.
+ * it has none; -EACCES if the process, or the GPU, may not do that; -ENXIO if
+ * the GPU cannot reach pages, and they may not be faulted in; -EIO if a reset
+ * has lost them; -EBUSY instead of waiting for earlier jobs; -EINTR, -ENOMEM,
+ * or another error of moving them.
  */
 int kfd_svm_window_open(struct kfd_svm_user *user,
 			const struct kfd_svm_want *want)
@@ -625,7 +625,7 @@ int kfd_svm_window_open(struct kfd_svm_user *user,
 			page = last + 1;
 			continue;
 		}
-		/* Most are open, by what was opened before. */
+		/* Most pages are in windows that were opened before. */
 		if (!o)
 			o = opening_create(user, want);
 		r = o ? open_one(o, page) : -ENOMEM;

@@ -6,8 +6,8 @@
 #include "sched_tests.h"
 
 /*
- * Tests of drm_sched_entity_clear_error(). That a job has failed is in its
- * finished fence, and drm_sched_entity_error() finds it there.
+ * Tests of drm_sched_entity_clear_error(). The error of a failed job is in its
+ * finished fence, where drm_sched_entity_error() finds it.
  */
 
 struct clear_error {
@@ -42,7 +42,7 @@ static struct drm_mock_sched_entity *new_entity(struct kunit *test)
 					 test->priv);
 }
 
-/* A job that is with the mock GPU, not done yet. */
+/* A job that the mock GPU has started and not finished. */
 static struct drm_mock_sched_job *
 start_job(struct kunit *test, struct drm_mock_sched_entity *entity)
 {
@@ -76,7 +76,7 @@ static void clear_error_none(struct kunit *test)
 	drm_mock_sched_entity_free(entity);
 }
 
-/* The entity is as good as new, and a second error is one again. */
+/* After that the entity works again, and a second error counts again. */
 static void clear_error_again(struct kunit *test)
 {
 	struct drm_mock_sched_entity *entity = new_entity(test);
@@ -98,7 +98,7 @@ static void clear_error_again(struct kunit *test)
 	drm_mock_sched_entity_free(entity);
 }
 
-/* The jobs that came with the one that failed have to be done before. */
+/* Jobs that were queued with the failed one have to be done first. */
 static void clear_error_waits(struct kunit *test)
 {
 	struct clear_error c = { .entity = new_entity(test) };
@@ -139,7 +139,7 @@ static void kill_score(struct kunit *test)
 
 	running = start_job(test, other);
 	before = &running->base.s_fence->finished;
-	/* or who depends on it would follow it at once */
+	/* otherwise jobs that depend on it would not wait for its end */
 	set_bit(DRM_SCHED_FENCE_DONT_PIPELINE, &before->flags);
 	score = atomic_read(sched->base.score);
 	for (i = 0; i < 3; i++) {
@@ -150,7 +150,7 @@ static void kill_score(struct kunit *test)
 		drm_mock_sched_job_submit(job);
 	}
 	last = dma_fence_get(&job->base.s_fence->finished);
-	/* the jobs, and the entity that has some */
+	/* the jobs, and the entity that has jobs */
 	KUNIT_EXPECT_EQ(test, atomic_read(sched->base.score), score + 4);
 	drm_sched_entity_kill(&entity->base);
 	KUNIT_EXPECT_EQ(test, atomic_read(sched->base.score), score);
@@ -164,7 +164,7 @@ static void kill_score(struct kunit *test)
 	drm_mock_sched_entity_free(other);
 }
 
-/* Jobs that come after the entity was killed end as well, and in order. */
+/* Jobs that are pushed after the entity was killed end, too, and in order. */
 static void kill_pushed(struct kunit *test)
 {
 	struct drm_mock_sched_entity *entity = new_entity(test);
