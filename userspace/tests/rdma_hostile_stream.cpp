@@ -20,15 +20,21 @@ struct ended {
 };
 
 constexpr size_t pages = (streamed + page_size - 1) / page_size;
+/// The lie of an end with room for one message, which is a grant.
+constexpr std::string_view takes_no_ack = "takes-no-ack";
 /// Bytes between two messages of an end that checks existing data: docs/wire.md.
 constexpr uint64_t looked_at_each = 16 << 20;
 
 struct liar {
 	explicit liar(const words &args)
 		: ring(*context::open()), card(*nic::open(ring, card_b)),
-		  with(*endpoint::connect(ring, card, address_a,
-					  static_cast<uint16_t>(std::stoi(args.at(1))),
-					  {.token = token, .silence = 3s}, after(20s))),
+		  with(*endpoint::connect(
+			  ring, card, address_a,
+			  static_cast<uint16_t>(std::stoi(args.at(1))),
+			  {.token = token,
+			   .messages = args.at(2) == takes_no_ack ? 1u : 32u,
+			   .silence = 3s},
+			  after(20s))),
 		  memory(*buffer::host(pages * page_size)),
 		  mine(*card.register_memory(memory, remote::write))
 	{
@@ -61,12 +67,17 @@ struct liar {
 	{
 		say(wire::encode(wire::busy_message{looked_at}));
 	}
+	/// Take no message, with signs of life.
+	void idle(clock::duration how_long)
+	{
+		for (auto until = after(how_long); clock::now() < until;)
+			(void)ring.run_once(after(100ms));
+	}
 	/// For longer than the patience of any end here.
 	void busy_for_long()
 	{
 		for (uint64_t at : {1, 2}) {
-			for (auto until = after(3s); clock::now() < until;)
-				(void)ring.run_once(after(100ms)); // with signs of life
+			idle(3s);
 			busy(at * looked_at_each);
 		}
 		give_up();
@@ -202,8 +213,7 @@ const lies to_sender = {
 	{"acks-nothing",
 	 [](liar &l) {
 	l.accept();
-	for (auto until = after(300ms); clock::now() < until;) // it has received that
-		(void)l.ring.run_once(after(10ms));
+	l.idle(300ms); // it has received that
 	l.acknowledge(0);
 }},
 	{"acks-again",
@@ -341,6 +351,12 @@ const lies to_receiver = {
 	l.hear(wire::type::busy);
 	l.hear(wire::type::busy);
 	l.give_up();
+}},
+	{std::string(takes_no_ack),
+	 [](liar &l) {
+	l.open();
+	l.send(0);
+	l.idle(6s); // patience of 1 s lasts for two at most, and a second for FAILED
 }},
 	{"wrong-end",
 	 [](liar &l) {

@@ -81,10 +81,12 @@ struct StreamTest : RdmaTest {
 	}
 
 	/// The result of a receiving end of a stream with @p with.
-	std::optional<result<stream_report>>
-	receive_into(endpoint &with, stream_sink sink, clock::duration limit)
+	std::optional<result<stream_report>> receive_into(endpoint &with,
+							  stream_sink sink,
+							  clock::duration limit,
+							  clock::duration patience = 5s)
 	{
-		auto in = *receiver::make(*ring, with, *card, options());
+		auto in = *receiver::make(*ring, with, *card, options(patience));
 
 		auto hearing = in.next();
 		auto offer = within(15s, hearing);
@@ -111,14 +113,15 @@ struct StreamTest : RdmaTest {
 	}
 
 	/// The same for one with memory. No byte is where it does not belong.
-	std::optional<result<stream_report>> receive(endpoint &with)
+	std::optional<result<stream_report>> receive(endpoint &with,
+						     clock::duration patience = 5s)
 	{
 		auto memory = memory_of(streamed), right = memory_of(streamed);
 
 		fill(right.bytes().first(streamed), 1);
 		auto end = receive_into(
 			with, {.file = -1, .to = {memory.part(0, streamed)}, .have = 0},
-			15s);
+			15s, patience);
 		for (size_t i = 0; i < streamed; i++)
 			if (memory.bytes()[i] != mark &&
 			    memory.bytes()[i] != right.bytes()[i]) {
@@ -335,6 +338,19 @@ TEST_F(StreamTest, APeerThatTakesNoMessageHoldsUpNoEnd)
 	auto end = within(10s, running);
 	ASSERT_NO_FATAL_FAILURE(ends_in(end, errc::timeout));
 	EXPECT_EQ(other.wait(*ring), 0);
+}
+
+// Its only room for a message holds a grant, so there is none for an acknowledgement.
+TEST_F(StreamTest, ASenderThatTakesNoMessageHoldsUpNoReceiver)
+{
+	listen();
+	process other({"hostile-stream", port(), "takes-no-ack"});
+	auto with = accept();
+
+	auto end = receive(with, 1s);
+	ASSERT_NO_FATAL_FAILURE(ends_in(end, errc::timeout));
+	EXPECT_EQ(other.wait(*ring), exit_status(errc::peer_lost));
+	works();
 }
 
 TEST_F(StreamTest, APeerThatOffersNothingHoldsUpNoReceiver)
