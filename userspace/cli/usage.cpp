@@ -167,11 +167,6 @@ void add_power(const usage &before, const usage &now, usage_rates &to)
 	}
 }
 
-double part(double one, double all)
-{
-	return all > 0 ? one / all : 0;
-}
-
 double dma_of(const gpu_rates &r)
 {
 	auto busy = r.busy.find("dma");
@@ -192,16 +187,18 @@ void share_power(gpu_power &of, double seconds, std::vector<gpu_rates> &rows)
 		}
 	if (bytes > 0)
 		of.joules_per_gb = of.used.copies() / (bytes * seconds / 1e9);
+	if (bytes <= 0 && busy <= 0)
+		return;
 	for (gpu_rates &r : rows) {
-		if (r.gpu != of.gpu || (bytes <= 0 && busy <= 0))
-			continue;
-		double by_bytes = part(r.batch_bytes.value_or(0), bytes);
-		double by_time = busy > 0 ? part(dma_of(r), busy) : by_bytes;
+		const double dma = dma_of(r);
 
-		if (r.batch_bytes || dma_of(r) > 0)
-			r.copy_watts =
-				(of.used.hbm * by_bytes + of.used.aid * by_time) /
-				of.used.seconds;
+		if (r.gpu != of.gpu || (!r.batch_bytes && dma <= 0))
+			continue;
+		double by_bytes = bytes > 0 ? r.batch_bytes.value_or(0) / bytes : 0;
+		double by_time = busy > 0 ? dma / busy : by_bytes;
+
+		r.copy_watts = (of.used.hbm * by_bytes + of.used.aid * by_time) /
+			       of.used.seconds;
 	}
 }
 
