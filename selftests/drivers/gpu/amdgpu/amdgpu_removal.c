@@ -123,11 +123,11 @@ static int empty_slot(FIXTURE_DATA(removal) *self)
 
 /*
  * A process that waits for a job of a dead GPU must not wait for ever. It has
- * 20 seconds to end; its own timeout is 30 seconds.
+ * 20 seconds to end; its own timeout is 30 seconds. See patient() for both.
  */
 static bool ends(pid_t child)
 {
-	double end = now() + 20;
+	double end = now() + patient(20);
 	int status;
 
 	while (now() < end) {

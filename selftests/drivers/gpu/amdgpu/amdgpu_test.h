@@ -40,6 +40,17 @@ static inline double now(void)
 	return t.tv_sec + t.tv_nsec / 1e9;
 }
 
+/*
+ * A limit in seconds, which no test should reach: PATIENCE= in the environment
+ * multiplies it, for a kernel that is slow because it checks much.
+ */
+static inline double patient(double limit)
+{
+	const char *times = getenv("PATIENCE");
+
+	return times ? limit * atoi(times) : limit;
+}
+
 static inline int do_ioctl(int fd, unsigned long request, void *arg)
 {
 	int ret;
@@ -302,12 +313,13 @@ static inline int submit(struct gpu *gpu, struct buffer **all,
 	return submit_after(gpu, 0, all, count, words, fence);
 }
 
-/* 1: still busy */
+/* 1: still busy. Waits of 20 s or more are limits: see patient(). */
 static inline int wait_fence(struct gpu *gpu, uint64_t fence, double seconds)
 {
+	const double wait = seconds < 20 ? seconds : patient(seconds);
 	union drm_amdgpu_wait_cs arg = {
 		.in.handle = fence,
-		.in.timeout = (uint64_t)((now() + seconds) * 1e9),
+		.in.timeout = (uint64_t)((now() + wait) * 1e9),
 		.in.ip_type = AMDGPU_HW_IP_DMA,
 		.in.ctx_id = gpu->context,
 	};
@@ -369,7 +381,7 @@ static inline long context_state(struct gpu *gpu, uint32_t context)
  */
 static inline int works_again(struct gpu *gpu, struct buffer *b)
 {
-	double end = now() + 60;
+	double end = now() + patient(60);
 	int ret;
 
 	do {
