@@ -1150,7 +1150,7 @@ struct sluice_report {
 	uint64_t resumed; /* were there already */
 	uint64_t pieces;
 	uint64_t bytes_by_path[SLUICE_PATHS]; /* enum sluice_data_path, of this end */
-	int64_t total_ns;      /* from the first byte asked for to the last in place */
+	int64_t total_ns;      /* from before the offer to the last byte in place */
 	int64_t storage_ns;    /* reading or writing, summed over pieces */
 	int64_t engine_ns;     /* copies by the GPU's engines, summed */
 	int64_t wire_ns;       /* RDMA, or until a piece came, summed */

@@ -37,7 +37,7 @@ class Report:
     bytes_by_path: dict[DataPath, int]
     """of this end; without paths that no byte took"""
     total: float
-    """from the first byte asked for to the last in place"""
+    """from before the offer to the last byte in place"""
     storage: float
     """reading or writing, summed over pieces"""
     engine: float

@@ -96,8 +96,8 @@ struct stream_sink {
 	bool confirm = false;
 };
 
-/// What a stream did. The total time is from the first byte requested to the last byte
-/// in its place and compared, including waiting.
+/// What a stream did. The total time is from before the offer is made, or accepted, to the
+/// last byte in its place and compared. Waiting is included.
 struct stream_report {
 	std::string name;
 	uint64_t bytes = 0;   ///< moved by this stream
