@@ -101,11 +101,11 @@ clean: ## remove build/ (the cache stays)
 
 ##@ test
 
-test: tree ## every test, or SUITE=, on the plain kernel (KERNEL=stock: the base's)
+test: tree ## the core suites, SUITE=all or SUITE=NAME (KERNEL=stock: no patch)
 	@$(ENTER) scripts/build/kernel $(TESTED)
 	@$(ENTER) scripts/test/run $(TESTED) $(SUITE)
 
-test-debug: tree ## the same under KASAN, lockdep and friends, with fault injection
+test-debug: tree ## all, or SUITE=NAME, under KASAN, lockdep and friends, with fault injection
 	@$(ENTER) scripts/build/kernel debug
 	@$(ENTER) scripts/test/run debug $(SUITE)
 
