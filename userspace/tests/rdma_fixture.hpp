@@ -86,11 +86,19 @@ struct RdmaTest : ::testing::Test {
 	{
 		if (options.token.empty())
 			options.token = token;
-		if (options.silence == 10s)
-			options.silence = 3s;
-		auto opened = listener::open(*ring, *card, address_a, 0, options);
+		auto opened = listener::open(*ring, *card, address_a, 0,
+					     with_silence(std::move(options)));
 		ASSERT_TRUE(opened) << opened.error().message();
 		door = std::make_unique<listener>(std::move(*opened));
+	}
+
+	/// For options that leave it at its default: short, as many tests wait for it.
+	clock::duration silence = 3s;
+	endpoint_options with_silence(endpoint_options options) const
+	{
+		if (options.silence == endpoint_options().silence)
+			options.silence = silence;
+		return options;
 	}
 
 	std::string port() const { return std::to_string(door->port()); }
