@@ -12,6 +12,7 @@
 #include <optional>
 #include <sched.h>
 #include <sys/wait.h>
+#include <thread>
 #include <unistd.h>
 
 #include <gtest/gtest.h>
@@ -49,6 +50,21 @@ public:
 	process(const process &) = delete;
 
 	void signal(int number) { ::kill(pid_, number); }
+
+	/// Wait until it has stopped itself, and let it go on.
+	bool resume()
+	{
+		int status = 0;
+
+		for (auto until = after(20s); clock::now() < until;
+		     std::this_thread::sleep_for(10ms))
+			if (::waitpid(pid_, &status, WUNTRACED | WNOHANG) == pid_)
+				break;
+		if (!WIFSTOPPED(status))
+			return false;
+		signal(SIGCONT);
+		return true;
+	}
 
 	/// Its exit status; -1: it did not end within 20 s, or a signal ended it. Our
 	/// context runs in the meantime.

@@ -4,6 +4,7 @@
 // otherwise why the connection ended.
 #include "rdma_tools.hpp"
 
+#include <csignal>
 #include <functional>
 #include <map>
 
@@ -319,12 +320,14 @@ const lies to_receiver = {
 	 [](liar &l) { l.open_and_send(l.changed([](auto &m) { m.crc[0] ^= 1; })); }},
 	{"ungranted",
 	 [](liar &l) {
-	// Both at once, before there can be a grant.
+	// The other end looks at none of them before both are there. So it cannot have granted
+	// anything.
 	auto open = l.with.send(l.offer().span());
 	auto piece = l.with.send(wire::encode(l.piece(0)).span());
 
 	(void)open.wait();
 	(void)piece.wait();
+	::raise(SIGSTOP);
 }},
 	{"write-behind-piece",
 	 [](liar &l) {
