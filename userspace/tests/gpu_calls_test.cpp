@@ -1,60 +1,30 @@
 // SPDX-License-Identifier: MIT
 // Calls that the driver fails with EAGAIN because memory moved meanwhile are made again.
-#include <cstdarg>
-#include <sys/ioctl.h>
-#include <sys/syscall.h>
-#include <unistd.h>
+#include <cerrno>
 
 #include <linux/kfd_ioctl.h>
 
 #include "gpu_memory.hpp"
 #include "gpu_test.hpp"
+#include "ioctl_answers.hpp"
 
 using namespace sluice;
 
 namespace {
 
-/// The request that fails, and how often it still will.
-struct {
-	unsigned long request = 0;
-	int times = 0;
-} refused;
-
-/// Some requests have a size for each number of attributes.
-constexpr unsigned long without_size(unsigned long request)
-{
-	return request & ~(static_cast<unsigned long>(_IOC_SIZEMASK) << _IOC_SIZESHIFT);
-}
-
 struct GpuCallsTest : GpuTest {
 	void TearDown() override
 	{
-		EXPECT_EQ(refused.times, 0) << "the call was not made again";
-		refused.times = 0;
+		EXPECT_TRUE(answers.left.empty()) << "the call was not made again";
+		answers.left.clear();
 	}
 	static void refuse(unsigned long request)
 	{
-		refused = {.request = without_size(request), .times = 2};
+		answers = {.request = request, .left = {EAGAIN, EAGAIN}};
 	}
 };
 
 } // namespace
-
-// Replaces the C library's function in this program.
-extern "C" int ioctl(int fd, unsigned long request, ...) noexcept
-{
-	va_list list;
-
-	va_start(list, request);
-	void *argument = va_arg(list, void *);
-	va_end(list);
-	if (refused.times && without_size(request) == refused.request) {
-		refused.times--;
-		errno = EAGAIN;
-		return -1;
-	}
-	return static_cast<int>(::syscall(SYS_ioctl, fd, request, argument));
-}
 
 TEST_F(GpuCallsTest, ACommandIsSubmittedAgain)
 {
