@@ -771,7 +771,7 @@ TEST_F(PairTest, ALargeWriteIsNoSilence)
 	auto local = card->register_memory(memory, remote::write);
 
 	ASSERT_TRUE(local) << local.error().message();
-	// There, the 32 MiB that may be in front of a sign of life take 20 s.
+	// The debug kernel takes 20 s for the 32 MiB in front of a sign of life.
 	const int slow = is_debug_kernel() ? 15 : 1;
 	silence = 4s * slow;
 	pair();
