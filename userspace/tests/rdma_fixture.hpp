@@ -49,18 +49,31 @@ public:
 	}
 	process(const process &) = delete;
 
-	void signal(int number) { ::kill(pid_, number); }
+	void signal(int number)
+	{
+		if (pid_ > 0)
+			::kill(pid_, number);
+	}
 
-	/// Wait until it has stopped itself, and let it go on.
-	bool resume()
+	/// Wait until it has stopped itself. Our context runs in the meantime, if it may.
+	bool stops(context *ring = nullptr)
 	{
 		int status = 0;
 
-		for (auto until = after(20s); clock::now() < until;
-		     std::this_thread::sleep_for(10ms))
+		for (auto until = after(20s); clock::now() < until;) {
 			if (::waitpid(pid_, &status, WUNTRACED | WNOHANG) == pid_)
-				break;
-		if (!WIFSTOPPED(status))
+				return WIFSTOPPED(status);
+			if (ring)
+				(void)ring->run_once(after(10ms));
+			else
+				std::this_thread::sleep_for(10ms);
+		}
+		return false;
+	}
+	/// Wait until it has stopped itself, and let it go on.
+	bool resume(context *ring = nullptr)
+	{
+		if (!stops(ring))
 			return false;
 		signal(SIGCONT);
 		return true;
@@ -146,6 +159,12 @@ struct RdmaTest : ::testing::Test {
 		if (!what.done())
 			return {};
 		return what.run(*ring);
+	}
+
+	void run_for(clock::duration how_long)
+	{
+		for (auto until = after(how_long); clock::now() < until;)
+			(void)ring->run_once(until);
 	}
 
 	/// A new peer can still connect.

@@ -3,6 +3,7 @@
 #include "rdma_tools.hpp"
 
 #include <arpa/inet.h>
+#include <csignal>
 #include <cstdlib>
 #include <poll.h>
 #include <unistd.h>
@@ -261,7 +262,11 @@ int after_proof(raw_client &c, std::string_view what)
 		c.post(IBV_WR_RDMA_WRITE_WITH_IMM, 0);
 	else if (what == "second-proof")
 		c.prove();
-	else if (what == "flood")
+	else if (what == "write-later") {
+		::raise(SIGSTOP);
+		c.post(IBV_WR_RDMA_WRITE, 64, 0, 1);
+		return c.status() == IBV_WC_SUCCESS ? exit_wrong : 0;
+	} else if (what == "flood")
 		for (int i = 0; i < 5; i++)
 			c.send(kind::data, 1);
 	else

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: MIT
 #include "rdma_tools.hpp"
 
+#include <csignal>
 #include <deque>
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <fstream>
 #include <functional>
 #include <grp.h>
 #include <map>
+#include <rdma/rdma_cma.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -19,6 +22,22 @@ using namespace sluice;
 namespace {
 
 constexpr size_t offered_size = size_t{1} << 20;
+
+/// Stop this process behind this call of the library, so many times.
+std::string stop_behind;
+int stops_left = 1;
+
+void stop_if_behind(std::string_view call)
+{
+	if (stop_behind == call && stops_left-- > 0)
+		::raise(SIGSTOP);
+}
+
+/// The function that ours stands in front of.
+template <class F> F *next_of(F *, const char *name)
+{
+	return reinterpret_cast<F *>(::dlsym(RTLD_NEXT, name));
+}
 
 std::string flood_failed(const char *what, unsigned i, std::string_view why)
 {
@@ -165,6 +184,14 @@ int hold_on(const words &args)
 		p.silence = std::chrono::milliseconds(std::stoi(args[2]));
 	auto with = p.connect(args);
 	return with ? hold(p, *with) : told(with.error());
+}
+
+int stop_while_connecting(const words &args)
+{
+	stop_behind = args.at(2);
+	if (args.size() > 3)
+		stops_left = std::stoi(args[3]);
+	return hold_on({args.at(0), args.at(1)});
 }
 
 int with_token(const words &args)
@@ -388,15 +415,53 @@ int give(const words &args)
 int be_peer(const words &args)
 {
 	static const std::map<std::string, std::function<int(const words &)>> parts = {
-		{"chat", chat},		 {"hold", hold_on},
-		{"token", with_token},	 {"no-token", without_token},
-		{"offer", offer},	 {"nobody", as_nobody},
-		{"many", many},		 {"streams", streams},
-		{"take", take_some},	 {"give", give},
-		{"hostile", be_hostile}, {"hostile-stream", be_hostile_stream},
+		{"chat", chat},
+		{"hold", hold_on},
+		{"stop", stop_while_connecting},
+		{"token", with_token},
+		{"no-token", without_token},
+		{"offer", offer},
+		{"nobody", as_nobody},
+		{"many", many},
+		{"streams", streams},
+		{"take", take_some},
+		{"give", give},
+		{"hostile", be_hostile},
+		{"hostile-stream", be_hostile_stream},
 	};
 
 	return parts.at(args.at(0))(args);
 }
 
 } // namespace rdma_tests
+
+// What stands in front of librdmacm's functions.
+
+extern "C" int rdma_connect(rdma_cm_id *id, rdma_conn_param *with)
+{
+	int failed = rdma_tests::next_of(&rdma_connect, "rdma_connect")(id, with);
+
+	rdma_tests::stop_if_behind("rdma_connect");
+	return failed;
+}
+
+extern "C" int rdma_establish(rdma_cm_id *id)
+{
+	int failed = rdma_tests::next_of(&rdma_establish, "rdma_establish")(id);
+
+	rdma_tests::stop_if_behind("rdma_establish");
+	return failed;
+}
+
+// It stops when the library has answered the listener and looks for what comes next.
+extern "C" int rdma_get_cm_event(rdma_event_channel *channel, rdma_cm_event **event)
+{
+	static bool answered = false;
+
+	if (answered)
+		rdma_tests::stop_if_behind("answer");
+	int failed = rdma_tests::next_of(&rdma_get_cm_event,
+					 "rdma_get_cm_event")(channel, event);
+	answered = !failed && (*event)->event == RDMA_CM_EVENT_CONNECT_RESPONSE;
+	return failed;
+}

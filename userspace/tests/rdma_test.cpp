@@ -405,6 +405,83 @@ TEST_F(RdmaTest, StoppedPeerIsLost)
 	EXPECT_EQ(other.wait(*ring), exit_status(errc::peer_lost));
 }
 
+// The peer finds the welcome and the end of the connection at once, the end first.
+TEST_F(RdmaTest, WhoStopsBehindItsAnswerWasNotTurnedAway)
+{
+	listen({.silence = 1s});
+	process other({"stop", port(), "answer"});
+	auto with = accept();
+
+	EXPECT_EQ(end_of(with).code(), errc::peer_lost);
+	std::this_thread::sleep_for(300ms); // the end has arrived
+	ASSERT_TRUE(other.resume());
+	EXPECT_EQ(other.wait(*ring), exit_status(errc::peer_lost));
+}
+
+// The listener gives it up before it reads the listener's answer, or before its proof.
+TEST_F(RdmaTest, WhoStopsTooLongWhileItConnectsConnectsAgain)
+{
+	listen({.silence = 1s});
+	for (const char *where : {"rdma_connect", "rdma_establish"}) {
+		process other({"stop", port(), where});
+
+		ASSERT_TRUE(other.stops(ring.get())) << where;
+		run_for(2s);
+		other.signal(SIGCONT);
+		auto with = accept();
+		EXPECT_TRUE(with.alive());
+	}
+}
+
+// This process is stopped, too: a timer of an earlier peer is behind the limit by then. A
+// peer that had to connect again would stop again.
+TEST_F(RdmaTest, AProofThatCameInTimeCounts)
+{
+	listen({.silence = 3s});
+	process earlier({"hold", port(), "60000"});
+	auto with = accept();
+	process other({"stop", port(), "rdma_establish", "2"});
+
+	ASSERT_TRUE(other.stops(ring.get()));
+	std::this_thread::sleep_for(700ms); // the timer
+	other.signal(SIGCONT);
+	std::this_thread::sleep_for(3s);
+	auto come = door->accept(after(5s));
+	EXPECT_TRUE(come) << come.error().message();
+}
+
+// The request of another peer, before it, leads to the end first.
+TEST_F(RdmaTest, TheCardsReasonCountsThoughTheEndIsHeardFirst)
+{
+	listen();
+	process other({"hostile", port(), "write-later"});
+	auto with = accept();
+
+	ASSERT_TRUE(other.stops(ring.get()));
+	process another({"hold", port()});
+	std::this_thread::sleep_for(1s);
+	other.signal(SIGCONT);
+	std::this_thread::sleep_for(1s);
+	auto why = end_of(with);
+	EXPECT_EQ(why.code(), errc::denied) << why.message();
+	EXPECT_EQ(other.wait(*ring), 0);
+}
+
+// It was not asked for a sign of life while this process was stopped, and is slow to resume.
+TEST_F(RdmaTest, APeerGetsTimeToAnswerWhoWasStopped)
+{
+	listen({.silence = 3s});
+	process other({"hold", port(), "60000"});
+	auto with = accept();
+
+	other.signal(SIGSTOP);
+	std::this_thread::sleep_for(4s);
+	run_for(1s);
+	other.signal(SIGCONT);
+	run_for(3s);
+	EXPECT_TRUE(with.alive()) << with.alive().error().message();
+}
+
 // A program that computes in between looks less often than signs of life are due.
 TEST_F(RdmaTest, AStoppedPeerIsLostToWhoLooksRarely)
 {

@@ -56,7 +56,7 @@ public:
 
 	state now() const noexcept { return state_; }
 	bool over() const noexcept { return cause_.has_value(); }
-	/// No listener accepts requests yet; one may come.
+	/// No listener accepts requests yet, or it has left again; one may come.
 	bool unanswered() const noexcept { return unanswered_; }
 	const error &cause() const noexcept { return *cause_; }
 	const std::string &peer() const noexcept { return peer_; }
@@ -69,6 +69,8 @@ public:
 	/// why this end gives up. One at a time.
 	operation send_first(std::span<const std::byte> message) noexcept;
 	operation receive(std::span<std::byte> to) noexcept;
+	/// Has a message come that nobody has received?
+	bool has_message() noexcept;
 	operation transfer(bool write, const slice &local, const registration &by,
 			   const remote_memory &there, uint64_t offset) noexcept;
 
@@ -120,6 +122,8 @@ private:
 	result<void> accept(const wire::greeting &greeting);
 	result<void> next_step(const cm_event &event);
 	void refused(const cm_event &event) noexcept;
+	void left() noexcept;
+	std::unexpected<error> not_made(const char *call) noexcept;
 	void not_connected(const cm_event &event) noexcept;
 	void fail(errc code, std::string_view what, int number = 0) noexcept;
 	void note(result<void> step) noexcept;

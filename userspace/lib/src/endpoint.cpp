@@ -21,6 +21,11 @@ operation detail::send_first(endpoint &on, std::span<const std::byte> message) n
 	return on.inside().send_first(message);
 }
 
+bool detail::has_message(endpoint &on) noexcept
+{
+	return on.inside().has_message();
+}
+
 endpoint::endpoint(std::unique_ptr<connection> c) noexcept : connection_(std::move(c))
 {
 }

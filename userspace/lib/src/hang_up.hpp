@@ -13,4 +13,7 @@ void hang_up(endpoint &on, const error &why) noexcept;
 /// has room.
 operation send_first(endpoint &on, std::span<const std::byte> message) noexcept;
 
+/// Has a message come that nobody has received? To receive it takes no time then.
+bool has_message(endpoint &on) noexcept;
+
 } // namespace sluice::detail

@@ -23,6 +23,8 @@ constexpr unsigned least_sends = 64;
 constexpr int nobody_listens = 8;
 constexpr int by_consumer = 28;
 
+constexpr std::string_view left_early = "it left before the connection was made";
+
 std::string number_text(const sockaddr &address, uint16_t port)
 {
 	char host[NI_MAXHOST];
@@ -185,15 +187,36 @@ void connection::on_cm(const cm_event &event) noexcept
 	case RDMA_CM_EVENT_ROUTE_ERROR:
 	case RDMA_CM_EVENT_UNREACHABLE:
 	case RDMA_CM_EVENT_CONNECT_ERROR: return not_connected(event);
-	case RDMA_CM_EVENT_DISCONNECTED:
-		// What the card has received from it before is handled by close().
-		if (state_ == state::proving && active_)
-			return fail(errc::denied, "it turned us away");
-		return fail(errc::peer_lost, "it closed the connection, or died");
+	case RDMA_CM_EVENT_DISCONNECTED: return left();
 	case RDMA_CM_EVENT_DEVICE_REMOVAL:
 		return fail({errc::device, card_name(), "the device was removed"});
 	default: return;
 	}
+}
+
+// The end came by another queue pair than its last messages and than what the card says of
+// it: those may be there already, and not looked at yet.
+void connection::left() noexcept
+{
+	if (cq_)
+		take_completions();
+	card_->take_device_events();
+	if (over())
+		return;
+	if (state_ == state::up)
+		return fail(errc::peer_lost, "it closed the connection, or died");
+	unanswered_ = active_;
+	fail(errc::peer_lost, left_early);
+}
+
+// A call about a connection that is being made failed. EINVAL: it has ended, and the event
+// that says so is still to come.
+std::unexpected<error> connection::not_made(const char *call) noexcept
+{
+	if (errno != EINVAL)
+		return fail_errno(peer_, call, errno, errc::device);
+	unanswered_ = active_;
+	return sluice::fail(errc::peer_lost, peer_, left_early);
 }
 
 void connection::not_connected(const cm_event &event) noexcept
@@ -213,9 +236,14 @@ void connection::refused(const cm_event &event) noexcept
 		unanswered_ = true;
 		return fail(errc::peer_lost, "nobody listens there");
 	}
-	if (event.status != by_consumer || !why)
+	if (event.status != by_consumer || !why) {
+		// So does the kernel for a listener that is closed, or dies.
+		unanswered_ = event.status == by_consumer &&
+			      std::ranges::count(event.data, std::byte{0}) ==
+				      std::ssize(event.data);
 		return fail(errc::peer_lost,
 			    std::format("it rejects us, reason {}", event.status));
+	}
 	switch (*why) {
 	case wire::refusal::busy:
 		unanswered_ = true;
@@ -277,7 +305,9 @@ result<void> connection::move_to(ibv_qp_state to)
 
 	attributes.qp_state = to;
 	if (rdma_init_qp_attr(id_.get(), &attributes, &mask))
-		return fail_errno(peer_, "rdma_init_qp_attr", errno, errc::device);
+		return to == IBV_QPS_INIT ? fail_errno(peer_, "rdma_init_qp_attr",
+						       errno, errc::device)
+					  : not_made("rdma_init_qp_attr");
 	attributes.qp_access_flags = 0;
 	// rdma_cm does not know yet what the listener will answer.
 	if (to == IBV_QPS_RTR && !active_)
@@ -349,7 +379,7 @@ result<void> connection::answered(const cm_event &event)
 	SLUICE_CHECK(move_to(IBV_QPS_RTR));
 	SLUICE_CHECK(move_to(IBV_QPS_RTS));
 	if (rdma_establish(id_.get()))
-		return fail_errno(peer_, "rdma_establish", errno, errc::device);
+		return not_made("rdma_establish");
 	connected_ = true;
 	flow_.begin(answer_.messages);
 	state_ = state::proving;
@@ -394,7 +424,7 @@ result<void> connection::accept(const wire::greeting &greeting)
 	// The next message is the proof.
 	state_ = state::proving;
 	if (rdma_accept(id_.get(), &answer))
-		return fail_errno(peer_, "rdma_accept", errno, errc::device);
+		return not_made("rdma_accept");
 	connected_ = true;
 	card_->tick_by(until_);
 	return {};
@@ -404,13 +434,14 @@ deadline connection::on_tick(deadline now) noexcept
 {
 	if (over() || state_ == state::idle)
 		return never;
+	// Do not blame the peer for messages that this process has not looked at.
+	if (state_ == state::proving || state_ == state::up)
+		take_completions();
 	if (state_ != state::up) {
 		if (now >= until_)
 			fail(errc::timeout, "it did not prove itself in time");
 		return until_;
 	}
-	// Do not blame the peer for messages that this process has not looked at.
-	take_completions();
 	auto period = options_.silence / 6;
 	bool late = now - ticked_ > options_.silence / 3;
 	// The peer had had the time to answer by the previous look, and this is a later
@@ -418,6 +449,9 @@ deadline connection::on_tick(deadline now) noexcept
 	bool asked = !flow_.may_ping() && ticked_ - pinged_ >= options_.silence;
 
 	ticked_ = now;
+	// It was not asked while this process did not look: it gets time to answer.
+	if (late && flow_.may_ping())
+		heard_ = std::max(heard_, now - options_.silence / 3);
 	if (now - heard_ >= options_.silence && (!late || asked))
 		fail(errc::peer_lost,
 		     std::format("no sign of life for {} ms",

@@ -546,6 +546,13 @@ void connection::handle_first(const header &head, uint16_t slot) noexcept
 	schedule();
 }
 
+bool connection::has_message() noexcept
+{
+	if (!over())
+		take_completions();
+	return !arrived_.empty();
+}
+
 void connection::arrive(arrived_message message) noexcept
 {
 	if (wanted_.empty())
