@@ -329,6 +329,26 @@ const lies to_receiver = {
 	(void)piece.wait();
 	::raise(SIGSTOP);
 }},
+	{"sends-one-and-gives-up",
+	 [](liar &l) {
+	l.open();
+	l.send(0);
+	::raise(SIGSTOP);
+	l.give_up();
+	throw ended{0};
+}},
+	{"ends-and-gives-up",
+	 [](liar &l) {
+	sha256 sum;
+
+	sum.add(l.memory.bytes().first(page_size));
+	l.open(page_size);
+	l.send(0);
+	::raise(SIGSTOP);
+	l.say(wire::encode(wire::end_message{page_size, sum.digest()}));
+	l.give_up();
+	throw ended{0};
+}},
 	{"write-behind-piece",
 	 [](liar &l) {
 	l.open();

@@ -196,10 +196,24 @@ struct PairTest : RdmaTest {
 								  .chunks = 0,
 								  .crc = {}}));
 	}
-	static bool say_end(endpoint &with)
+	static constexpr wire::end_message the_end{.size = page_size, .digest = {}};
+	static bool say_end(endpoint &with) { return say(with, wire::encode(the_end)); }
+	/// Send the page that was offered, and say @p last at once behind its end.
+	void send_page(const wire::bytes &last)
 	{
-		return say(with, wire::encode(wire::end_message{.size = page_size,
-								.digest = {}}));
+		auto memory = noise(page_size);
+		auto local = card->register_memory(memory, remote::none);
+
+		ASSERT_TRUE(hear(*from, wire::decode_accept));
+		auto grant = hear(*from, wire::decode_grant);
+		ASSERT_TRUE(grant);
+		auto written = from->write(memory.part(0, page_size), *local,
+					   grant->memory, 0);
+		EXPECT_TRUE(say_page(*from));
+		EXPECT_TRUE(written.wait_until(after(20s)));
+		auto end = from->send(wire::encode(the_end).span());
+		EXPECT_TRUE(say(*from, last));
+		EXPECT_TRUE(end.wait_until(after(20s)));
 	}
 	/// The granted memory is out of reach.
 	void may_not_write(const remote_memory &there)
@@ -478,28 +492,42 @@ TEST_F(PairTest, ASenderThatHasFinishedHasGone)
 // It has received DONE, as it went on; its card's acknowledgement need not arrive.
 TEST_F(PairTest, ASenderMayGoBeforeDoneIsAcknowledged)
 {
-	auto memory = noise(page_size);
-	auto local = card->register_memory(memory, remote::none);
 	unique_fd file(::memfd_create("sink", MFD_CLOEXEC));
 
 	pair();
 	auto in = *receiver::make(*ring, *to, *card, small_stream);
 	ASSERT_NO_FATAL_FAILURE(offer_page(*from, in));
 	auto receiving = in.receive({.file = file.get(), .to = {}});
-	ASSERT_TRUE(hear(*from, wire::decode_accept));
-	auto grant = hear(*from, wire::decode_grant);
-	ASSERT_TRUE(grant);
-	auto written = from->write(memory.part(0, page_size), *local, grant->memory, 0);
-	EXPECT_TRUE(say_page(*from));
-	EXPECT_TRUE(say_end(*from));
-	EXPECT_TRUE(say(*from, wire::encode_finish()));
-	EXPECT_TRUE(written.wait_until(after(20s)));
+	ASSERT_NO_FATAL_FAILURE(send_page(wire::encode_finish()));
 	from.reset();
 	auto received = within(20s, receiving);
 	ASSERT_TRUE(received);
 	EXPECT_TRUE(*received) << received->error().message();
 	auto ending = in.next();
 	has_no_more(20s, ending);
+}
+
+// Whether it stays or goes.
+TEST_F(PairTest, ASenderThatGaveUpBehindItsEndIsHeard)
+{
+	for (bool goes : {false, true}) {
+		unique_fd file(::memfd_create("sink", MFD_CLOEXEC));
+
+		pair();
+		auto in = *receiver::make(*ring, *to, *card, small_stream);
+		ASSERT_NO_FATAL_FAILURE(offer_page(*from, in));
+		auto receiving = in.receive({.file = file.get(), .to = {}});
+		ASSERT_NO_FATAL_FAILURE(
+			send_page(wire::encode_text(wire::type::failed, "too slow")));
+		if (goes)
+			from.reset();
+		auto received = within(20s, receiving);
+		ASSERT_TRUE(received);
+		ASSERT_FALSE(*received);
+		EXPECT_EQ(received->error().code(), errc::peer_error)
+			<< received->error().message();
+		EXPECT_TRUE(received->error().message().contains("too slow"));
+	}
 }
 
 // The receiver is held up by its file after it has checked the piece.

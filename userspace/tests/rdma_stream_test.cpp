@@ -218,8 +218,9 @@ TEST_P(StreamHostileTest, EndsAndTheListenerGoesOn)
 	process other({"hostile-stream", port(), l.what});
 	{
 		auto with = accept();
-		if (l.stops)
+		if (l.stops) {
 			ASSERT_TRUE(other.resume());
+		}
 		auto end = l.to_sender ? send(with) : receive(with);
 
 		ASSERT_TRUE(end) << "it hangs";
@@ -229,6 +230,37 @@ TEST_P(StreamHostileTest, EndsAndTheListenerGoesOn)
 		EXPECT_TRUE(l.may_end_with(status)) << status;
 	}
 	works();
+}
+
+// The pipe takes the piece, and the sender gives up and leaves, before this process looks.
+TEST_F(StreamTest, ASenderThatGaveUpIsHeardBeforeItIsGone)
+{
+	for (const char *liar : {"sends-one-and-gives-up", "ends-and-gives-up"}) {
+		SCOPED_TRACE(liar);
+		int ends[2];
+		std::vector<std::byte> full(page_size);
+
+		ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
+		unique_fd out(ends[0]), pipe(ends[1]);
+		ASSERT_EQ(::fcntl(pipe.get(), F_SETPIPE_SZ, page_size),
+			  static_cast<int>(page_size));
+		ASSERT_EQ(::write(pipe.get(), full.data(), page_size),
+			  static_cast<ssize_t>(page_size));
+		listen();
+		process other({"hostile-stream", port(), liar});
+		auto with = accept();
+		auto in = *receiver::make(*ring, with, *card, options());
+		auto hearing = in.next();
+		auto offer = within(15s, hearing);
+		ASSERT_TRUE(offer && *offer);
+		auto running = in.receive({.file = pipe.get(), .to = {}, .have = 0});
+		EXPECT_FALSE(within(1s, running)) << "the pipe does not hold it up";
+		ASSERT_EQ(::read(out.get(), full.data(), page_size),
+			  static_cast<ssize_t>(page_size));
+		ASSERT_TRUE(other.resume());
+		std::this_thread::sleep_for(1s);
+		ends_in(within(10s, running), errc::peer_error);
+	}
 }
 
 INSTANTIATE_TEST_SUITE_P(ToSender, StreamHostileTest,

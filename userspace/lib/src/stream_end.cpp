@@ -224,6 +224,15 @@ void stream_end::give_up(error reason) noexcept
 	changed_.notify();
 }
 
+// If the connection broke, listen() ends as well, unless it has ended before.
+task<void> stream_end::hear_out(const error &reason)
+{
+	if (reason.code() == errc::denied || reason.code() == errc::peer_lost)
+		while (!broken() && !ended_)
+			heed(co_await changed_.wait());
+	co_return;
+}
+
 void stream_end::heed(const result<size_t> &woken) noexcept
 {
 	if (!woken)

@@ -105,6 +105,9 @@ protected:
 	virtual error meaning_of(error why) const noexcept = 0;
 	/// All give up, for this reason; the first one counts.
 	void give_up(error why) noexcept;
+	/// Before a worker gives up for this reason: before the connection broke, the
+	/// peer may have said why. Wait until listen() has read it.
+	task<void> hear_out(const error &why);
 	bool broken() const noexcept { return why_.has_value(); }
 	std::unexpected<error> why() const { return std::unexpected(*why_); }
 	/// Something moved.

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "hang_up.hpp"
 #include "stream_end.hpp"
 #include "try.hpp"
 
@@ -69,9 +70,10 @@ private:
 	task<result<void>> hear_offer();
 	/// Wait until a sender that has no more is gone.
 	task<result<void>> see_off();
-	/// Had the sender gone on before its connection ended?
-	task<bool> sender_went_on();
-	/// If it has, the last message need not arrive.
+	/// Had the sender gone on before its connection ended? An error if it had given
+	/// up.
+	task<result<bool>> sender_went_on();
+	/// If it had gone on, the last message need not arrive.
 	task<result<void>> or_went_on(task<result<void>> said);
 	result<void> prepare_for_pieces();
 	result<void> fits();
@@ -92,7 +94,9 @@ private:
 	task<void> sync_behind();
 	/// errc::usage if what came has to be confirmed first.
 	result<void> nothing_to_confirm() const;
-	/// What the sender said before it was told that all went well.
+	/// Listen once more before the sender is told that all went well.
+	result<void> said_already();
+	/// What the sender said before that.
 	result<void> said_before(result<void> done);
 	/// Is all that came right, and on its medium?
 	task<result<void>> verify();
@@ -191,24 +195,30 @@ task<result<void>> receiving::see_off()
 
 // If the sender went on, it has heard that all is there: it may have left before its
 // card acknowledged that message.
-task<bool> receiving::sender_went_on()
+task<result<bool>> receiving::sender_went_on()
 {
 	if (early_)
 		co_return true;
 	auto m = co_await hear_next();
 
-	if (m && goes_on(*m))
-		early_ = m->size();
-	co_return early_.has_value();
+	if (!m)
+		co_return false;
+	if (!goes_on(*m))
+		co_return peer_failed(*m);
+	early_ = m->size();
+	co_return true;
 }
 
 task<result<void>> receiving::or_went_on(task<result<void>> said)
 {
 	auto told = co_await said;
 
-	if (!told && !endpoint_.alive() && co_await sender_went_on())
-		co_return {};
-	co_return told;
+	if (told || endpoint_.alive())
+		co_return told;
+	auto went_on = co_await sender_went_on();
+	if (!went_on)
+		co_return std::unexpected(went_on.error());
+	co_return *went_on ? result<void>() : told;
 }
 
 task<result<std::optional<stream_offer>>> receiving::next()
@@ -491,8 +501,15 @@ task<void> receiving::worker(unsigned slot)
 	for (uint64_t index = slot; !broken(); index += options_.pieces) {
 		if (ended_ && index >= arrived_)
 			break;
-		if (auto carried = co_await carry(slot, index); !carried)
-			give_up(carried.error());
+		auto carried = co_await carry(slot, index);
+		if (carried)
+			continue;
+		co_await hear_out(carried.error());
+		// Behind the end no piece was due. If the connection is over, who tells
+		// of success finds that, too, and listens to what was said last.
+		if (ended_ && index >= arrived_)
+			break;
+		give_up(carried.error());
 	}
 	finished_++;
 	changed_.notify();
@@ -535,9 +552,7 @@ task<result<void>> receiving::confirm()
 	why_.reset();
 	under_way all(*this);
 	auto watching = watch_over();
-	// The sender may have given up waiting. Its later messages are for next().
-	heard_.emplace(endpoint_.receive(message_));
-	auto done = said_before({});
+	auto done = said_already();
 
 	if (done)
 		done = said_before(co_await say_done());
@@ -546,6 +561,14 @@ task<result<void>> receiving::confirm()
 		co_await fail_with(done.error());
 	all.over();
 	co_return done;
+}
+
+// The sender may have given up waiting. Its later messages are for next().
+result<void> receiving::said_already()
+{
+	if (!early_)
+		heard_.emplace(endpoint_.receive(message_));
+	return said_before({});
 }
 
 result<void> receiving::said_before(result<void> done)
@@ -628,8 +651,12 @@ task<result<void>> receiving::receive_all()
 		step = co_await carry_all();
 	if (step && !broken())
 		step = co_await verify();
-	if (step && !broken() && !sink_.confirm)
-		step = co_await say_done();
+	if (step && !broken() && !sink_.confirm) {
+		if (has_message(endpoint_))
+			step = said_already();
+		if (step)
+			step = co_await say_done();
+	}
 	if (broken())
 		step = why();
 	co_return step;

@@ -34,7 +34,6 @@ private:
 	result<void> heard(std::span<const std::byte> m) override;
 	task<void> worker(unsigned slot) override;
 	/// Give up because of a worker's error.
-	task<void> leave(error reason);
 	task<result<void>> carry(unsigned slot, uint64_t index);
 	task<result<size_t>> fetch(unsigned slot, uint64_t index);
 	task<result<size_t>> fetch_in_order(unsigned slot, uint64_t index);
@@ -318,16 +317,6 @@ task<result<void>> sending::carry(unsigned slot, uint64_t index)
 	co_return sent;
 }
 
-// Before the connection broke, the peer may have said why it revokes its memory.
-// listen() reads that first, and then ends as well.
-task<void> sending::leave(error reason)
-{
-	if (reason.code() == errc::denied || reason.code() == errc::peer_lost)
-		while (!broken())
-			heed(co_await changed_.wait());
-	give_up(reason);
-}
-
 task<void> sending::worker(unsigned slot)
 {
 	while (!broken()) {
@@ -336,8 +325,10 @@ task<void> sending::worker(unsigned slot)
 		if (behind(index))
 			break;
 		auto carried = co_await carry(slot, index);
-		if (!carried)
-			co_await leave(carried.error());
+		if (carried)
+			continue;
+		co_await hear_out(carried.error());
+		give_up(carried.error());
 	}
 	finished_++;
 	changed_.notify();
