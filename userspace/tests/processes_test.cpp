@@ -3,6 +3,7 @@
 // and which leave.
 #include <array>
 #include <atomic>
+#include <csignal>
 #include <cstring>
 #include <filesystem>
 #include <functional>
@@ -62,7 +63,7 @@ void become(uid_t user)
 	ASSERT_EQ(::syscall(SYS_setresuid, -1, user, -1), 0);
 }
 
-/// Rank 1 of two, which sends what the test wants, in any order.
+/// A rank that sends what the test wants, in any order.
 struct stranger {
 	bool knock(const std::string &path)
 	{
@@ -83,10 +84,10 @@ struct stranger {
 		return false;
 	}
 	/// Like a process that meets others, and has entered their first barrier.
-	void come(const std::string &path)
+	void come(const std::string &path, unsigned rank = 1, unsigned ranks = 2)
 	{
 		ASSERT_TRUE(connect(path));
-		say(note::kind::hello, uint64_t{2} << 32 | 1, 0);
+		say(note::kind::hello, uint64_t{ranks} << 32 | rank, 0);
 		say(note::kind::barrier, 0, 1);
 	}
 	void say(note::kind what, uint64_t value, uint32_t number,
@@ -438,12 +439,65 @@ TEST_F(ProcessesTest, NobodyIsHeardForEver)
 	beside([](processes &with, stranger &other) {
 		auto &set = *with.inside();
 
-		for (int i = 0; i < 3; i++)
+		for (int i = 0; i < 64; i++)
 			other.say(note::kind::run, 0, 0);
 		other.say(note::kind::barrier, 0, 1);
 		expect_error(set.hear(1, note::kind::barrier, clock::now()),
 			     errc::timeout, 1);
 	});
+}
+
+namespace {
+
+/// Holds up this thread for two seconds, from a moment after it was made.
+class holdup {
+public:
+	holdup()
+	{
+		struct sigaction sleeps{};
+
+		sleeps.sa_handler = [](int) { ::sleep(2); };
+		::sigaction(SIGUSR1, &sleeps, nullptr);
+		signals_ = std::jthread([whom = ::pthread_self()] {
+			std::this_thread::sleep_for(300ms);
+			::pthread_kill(whom, SIGUSR1);
+		});
+	}
+
+private:
+	std::jthread signals_;
+};
+
+} // namespace
+
+TEST_F(ProcessesTest, WhatWasSaidInTimeCounts)
+{
+	patience = 1s;
+	beside([](processes &with, stranger &other) {
+		std::jthread says([&] {
+			std::this_thread::sleep_for(700ms);
+			other.say(note::kind::barrier, 0, 2);
+		});
+		holdup late;
+		auto all = with.barrier();
+		EXPECT_TRUE(all) << all.error().message();
+	});
+}
+
+TEST_F(ProcessesTest, AllWhoCameInTimeHaveCome)
+{
+	auto ring = context::open();
+	stranger one, two;
+	std::jthread come([&] {
+		std::this_thread::sleep_for(700ms);
+		one.come(path, 1, 3);
+		two.come(path, 2, 3);
+	});
+	holdup late;
+
+	patience = 1s;
+	auto met = meet(*ring, 0, 3);
+	EXPECT_TRUE(met) << met.error().message();
 }
 
 TEST_F(ProcessesTest, AContextThatIsFullIsAnError)

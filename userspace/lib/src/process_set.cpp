@@ -13,6 +13,9 @@ namespace sluice::detail {
 
 namespace {
 
+/// A rank that sends many notes does not keep the caller from other work.
+constexpr unsigned most_at_once = 64;
+
 /// One descriptor, as it travels.
 union ancillary {
 	cmsghdr head;
@@ -231,17 +234,22 @@ result<void> process_set::await(unsigned rank, deadline until)
 	return std::unexpected(std::move(waited.error()).at(rank));
 }
 
-// A rank that sends many outdated notes does not delay it longer than a silent one.
+// What has come in time counts, even if this process looks late. But a rank that sends many
+// outdated notes does not delay it longer than a silent one.
 result<uint64_t> process_set::hear(unsigned rank, note::kind what, deadline until,
 				   unique_fd *with)
 {
-	do {
+	for (unsigned late = 0; late < most_at_once;) {
+		const bool last = clock::now() >= until;
 		auto said = next(rank);
 
+		if (!said && last)
+			break;
 		if (!said) {
 			SLUICE_CHECK(await(rank, until));
 			continue;
 		}
+		late += last;
 		SLUICE_TRY(heard h, std::move(*said));
 		const note &n = h.what;
 		if (with)
@@ -253,7 +261,7 @@ result<uint64_t> process_set::hear(unsigned rank, note::kind what, deadline unti
 		if (n.what != note::kind::run || n.number != runs_)
 			return elsewhere(rank, n, what);
 		ended_[rank] = n;
-	} while (clock::now() < until);
+	}
 	return wrong(errc::timeout, rank,
 		     std::format("it has not come to {} in time", name(what)));
 }
@@ -370,8 +378,7 @@ std::optional<result<size_t>> process_set::heard_of_run(unsigned rank) noexcept
 {
 	if (has_ended_run(rank))
 		return value_of(*std::exchange(ended_[rank], {}), rank);
-	// A rank that sends many notes does not keep the caller from other work.
-	for (unsigned some = 64; some; some--) {
+	for (unsigned some = most_at_once; some; some--) {
 		auto said = take(rank);
 
 		if (!said)

@@ -87,23 +87,25 @@ public:
 			::unlink(path_.c_str());
 	}
 
-	/// The next process that comes; by @p until, however many come.
+	/// The next process that comes by @p until, also if this process looks later:
+	/// then not at many.
 	result<unique_fd> accept(context &in, deadline until)
 	{
-		while (clock::now() < until) {
-			operation comes = in.ready(socket_.get(), POLLIN);
-
-			if (auto waited = comes.wait_until(until); !waited)
-				return std::unexpected(std::move(waited.error()));
+		for (;;) {
+			const bool last = clock::now() >= until;
 			unique_fd came(::accept4(socket_.get(), nullptr, nullptr,
 						 SOCK_CLOEXEC));
-			if (came)
+
+			if (came && (!last || late_++ < processes::most))
 				return came;
-			// the connection may have been taken before
-			if (errno != EAGAIN)
+			if (!came && errno != EAGAIN)
 				return fail_errno(path_, "accept");
+			if (last)
+				return fail(errc::timeout, path_, "nobody comes");
+			auto waited = in.ready(socket_.get(), POLLIN).wait_until(until);
+			if (!waited && waited.error().code() != errc::timeout)
+				return std::unexpected(std::move(waited.error()));
 		}
-		return fail(errc::timeout, path_, "nobody comes");
 	}
 
 private:
@@ -111,6 +113,7 @@ private:
 
 	unique_fd socket_;
 	std::string path_;
+	unsigned late_ = 0; ///< processes that it found too late to wait for more
 };
 
 /// The first rank that has not come yet.
