@@ -663,44 +663,58 @@ TEST_F(GpuBatchTest, RunsOfANonblockingBatchDoNotWait)
 
 namespace {
 
-/// On SIGCONT, it stops this process for a moment.
-pid_t child_that_stops_us()
-{
-	int status;
-	pid_t child = ::fork();
-
-	if (child == 0) {
-		::raise(SIGSTOP);
-		::kill(::getppid(), SIGSTOP);
-		::usleep(200000);
-		::kill(::getppid(), SIGCONT);
-		::_exit(0);
+/// Stops this process for a moment, as ^Z, a debugger or the freezer does: the kernel
+/// interrupts waits for room. Make it before batches are held back: fork() waits for
+/// batches on the process's memory.
+class stopper {
+public:
+	stopper() : child_(::fork())
+	{
+		if (child_ == 0) {
+			::raise(SIGSTOP);
+			::kill(::getppid(), SIGSTOP);
+			::usleep(200000);
+			::kill(::getppid(), SIGCONT);
+			::_exit(0);
+		}
+		::waitpid(child_, nullptr, WUNTRACED);
 	}
-	::waitpid(child, &status, WUNTRACED);
-	return child;
-}
+	~stopper()
+	{
+		// If it were killed after it was told, nobody might let us go on.
+		if (!told_ && child_ > 0)
+			::kill(child_, SIGKILL);
+		::waitpid(child_, nullptr, 0);
+	}
+	stopper(const stopper &) = delete;
+
+	void stop_us()
+	{
+		ASSERT_GT(child_, 0);
+		told_ = true;
+		::kill(child_, SIGCONT);
+	}
+
+private:
+	pid_t child_;
+	bool told_ = false;
+};
 
 } // namespace
 
-// By ^Z, a debugger or the freezer: the kernel interrupts waits for room.
 TEST_F(GpuBatchTest, AProcessThatIsStoppedLosesNoBatch)
 {
-	// Before batches are held back: fork() waits for batches on the process's memory.
-	pid_t child = child_that_stops_us();
+	stopper other;
 	held_batches held;
 	batch waits;
-	int status;
 
-	if (!held.fence.there()) {
-		::kill(child, SIGKILL);
-		::waitpid(child, &status, 0);
+	if (!held.fence.there())
 		GTEST_SKIP() << "there is no sw_sync";
-	}
 	ASSERT_NO_FATAL_FAILURE(fill_up(held));
 	long_wait(waits).copy(out.part(64, 64), host.part(64, 64));
 	auto copied = gpus[0].submit(waits);
 	EXPECT_FALSE(copied.poll());
-	::kill(child, SIGCONT);
+	other.stop_us();
 	// It waits, unless earlier batches have made room in the meantime.
 	auto early = copied.wait_until(after(2s));
 	if (!early)
@@ -711,7 +725,6 @@ TEST_F(GpuBatchTest, AProcessThatIsStoppedLosesNoBatch)
 	EXPECT_GOOD(end);
 	for (auto &one : held.running)
 		EXPECT_GOOD(one.wait());
-	EXPECT_EQ(::waitpid(child, &status, 0), child);
 	EXPECT_BYTES(out.bytes().subspan(64, 64), host.bytes().subspan(64, 64));
 }
 
@@ -806,6 +819,37 @@ TEST_F(GpuBatchTest, ABatchThatIsCancelledWhileItWaitsInAChainNeverBegins)
 	// The batch can still run later.
 	EXPECT_EQ(gpus[0].submit(changes).wait(), size);
 	EXPECT_EQ(out.data()[0], std::byte{1});
+}
+
+// What comes behind it was cancelled by then, and must not come before it.
+TEST_F(GpuBatchTest, ABatchOfAChainThatIsInterruptedEnds)
+{
+	stopper other;
+	held_batches held;
+	batch waits;
+	unique_fd to = file_of({});
+	operation copied, write;
+
+	if (!held.fence.there())
+		GTEST_SKIP() << "there is no sw_sync";
+	ASSERT_NO_FATAL_FAILURE(fill_up(held));
+	long_wait(waits).copy(out.part(64, 64), host.part(64, 64));
+	{
+		context::chain all(ring, 2);
+		copied = gpus[0].submit(waits);
+		write = ring.write(to.get(), out.part(64, 64), 0);
+	}
+	EXPECT_FALSE(copied.poll());
+	other.stop_us();
+	auto end = copied.wait_until(after(5s));
+	held.fence.signal();
+	if (end) { // earlier batches have made room in the meantime
+		EXPECT_EQ(write.wait(), 64u);
+		return;
+	}
+	EXPECT_EQ(end.error().number(), EINTR) << end.error().message();
+	EXPECT_EQ(write.wait().error().code(), errc::cancelled);
+	EXPECT_EQ(::lseek(to.get(), 0, SEEK_END), 0);
 }
 
 TEST_F(GpuBatchTest, AChainEndsAtABadBatch)

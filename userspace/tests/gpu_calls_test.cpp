@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: MIT
-// Calls that the driver fails with EAGAIN because memory moved meanwhile are made again.
+// Calls that the driver fails: with EAGAIN because memory moved meanwhile, which are made
+// again, and others.
 #include <cerrno>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <linux/kfd_ioctl.h>
 
@@ -59,4 +62,36 @@ TEST_F(GpuCallsTest, SharedMemoryIsRegisteredAgain)
 	refuse(AMDKFD_IOC_SVM);
 	auto shared = gpus[0].svm(size);
 	EXPECT_GOOD(shared);
+}
+
+namespace {
+
+/// 0, or the number of the step that failed.
+int open_twice(size_t gpus)
+{
+	auto ring = context::open();
+
+	// The first call looks at all of them, and once more at the one that it is about.
+	answers = {.request = AMDKFD_IOC_ACQUIRE_VM,
+		   .left = std::deque<int>(gpus + 1, ENOMEM)};
+	auto first = device::open(*ring, "0");
+	if (first || first.error().number() != ENOMEM)
+		return 1;
+	if (!answers.left.empty())
+		return 2;
+	return device::open(*ring, "0") ? 0 : 3;
+}
+
+} // namespace
+
+// In a child, which begins without any.
+TEST_F(GpuCallsTest, AGpuThatCouldNotBeOpenedIsOpenedLater)
+{
+	int status = 0;
+	pid_t child = ::fork();
+
+	if (child == 0)
+		::_exit(open_twice(gpus.size()));
+	ASSERT_EQ(::waitpid(child, &status, 0), child);
+	EXPECT_EQ(status, 0) << WEXITSTATUS(status);
 }
