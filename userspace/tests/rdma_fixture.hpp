@@ -17,6 +17,8 @@
 
 #include <gtest/gtest.h>
 
+#include "sluice/unique_fd.hpp"
+
 namespace rdma_tests {
 
 using namespace sluice;
@@ -96,6 +98,31 @@ public:
 
 private:
 	pid_t pid_;
+};
+
+/// A pipe that holds up who writes to it: it has room for one page, and is full.
+struct full_pipe {
+	void open()
+	{
+		int ends[2];
+
+		ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
+		out = unique_fd(ends[0]);
+		in = unique_fd(ends[1]);
+		ASSERT_EQ(::fcntl(in.get(), F_SETPIPE_SZ, page_size),
+			  static_cast<int>(page_size));
+		ASSERT_EQ(::write(in.get(), page.data(), page_size),
+			  static_cast<ssize_t>(page_size));
+	}
+	/// It takes one page then.
+	void drain()
+	{
+		ASSERT_EQ(::read(out.get(), page.data(), page_size),
+			  static_cast<ssize_t>(page_size));
+	}
+
+	std::vector<std::byte> page = std::vector<std::byte>(page_size);
+	unique_fd out, in;
 };
 
 struct RdmaTest : ::testing::Test {

@@ -533,19 +533,13 @@ TEST_F(PairTest, ASenderThatGaveUpBehindItsEndIsHeard)
 // The receiver is held up by its file after it has checked the piece.
 TEST_F(PairTest, APieceThatCameCannotBeChanged)
 {
-	std::vector<std::byte> full(page_size);
-	int ends[2];
+	full_pipe sink;
 
+	ASSERT_NO_FATAL_FAILURE(sink.open());
 	pair();
-	ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
-	unique_fd out(ends[0]), sink(ends[1]);
-	ASSERT_EQ(::fcntl(sink.get(), F_SETPIPE_SZ, page_size),
-		  static_cast<int>(page_size));
-	ASSERT_EQ(::write(sink.get(), full.data(), page_size),
-		  static_cast<ssize_t>(page_size));
 	auto in = *receiver::make(*ring, *to, *card, small_stream);
 	ASSERT_NO_FATAL_FAILURE(offer_page(*from, in));
-	auto receiving = in.receive({.file = sink.get(), .to = {}});
+	auto receiving = in.receive({.file = sink.in.get(), .to = {}});
 	ASSERT_TRUE(hear(*from, wire::decode_accept));
 	auto grant = hear(*from, wire::decode_grant);
 	ASSERT_TRUE(grant);

@@ -237,15 +237,9 @@ TEST_F(StreamTest, ASenderThatGaveUpIsHeardBeforeItIsGone)
 {
 	for (const char *liar : {"sends-one-and-gives-up", "ends-and-gives-up"}) {
 		SCOPED_TRACE(liar);
-		int ends[2];
-		std::vector<std::byte> full(page_size);
+		full_pipe sink;
 
-		ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
-		unique_fd out(ends[0]), pipe(ends[1]);
-		ASSERT_EQ(::fcntl(pipe.get(), F_SETPIPE_SZ, page_size),
-			  static_cast<int>(page_size));
-		ASSERT_EQ(::write(pipe.get(), full.data(), page_size),
-			  static_cast<ssize_t>(page_size));
+		ASSERT_NO_FATAL_FAILURE(sink.open());
 		listen();
 		process other({"hostile-stream", port(), liar});
 		auto with = accept();
@@ -253,10 +247,9 @@ TEST_F(StreamTest, ASenderThatGaveUpIsHeardBeforeItIsGone)
 		auto hearing = in.next();
 		auto offer = within(15s, hearing);
 		ASSERT_TRUE(offer && *offer);
-		auto running = in.receive({.file = pipe.get(), .to = {}, .have = 0});
+		auto running = in.receive({.file = sink.in.get(), .to = {}, .have = 0});
 		EXPECT_FALSE(within(1s, running)) << "the pipe does not hold it up";
-		ASSERT_EQ(::read(out.get(), full.data(), page_size),
-			  static_cast<ssize_t>(page_size));
+		ASSERT_NO_FATAL_FAILURE(sink.drain());
 		ASSERT_TRUE(other.resume());
 		std::this_thread::sleep_for(1s);
 		ends_in(within(10s, running), errc::peer_error);

@@ -498,18 +498,20 @@ task<result<void>> receiving::carry(unsigned slot, uint64_t index)
 // before it is stored, since its slot grants no other until then.
 task<void> receiving::worker(unsigned slot)
 {
-	for (uint64_t index = slot; !broken(); index += options_.pieces) {
-		if (ended_ && index >= arrived_)
-			break;
+	auto behind_end = [this](uint64_t index) {
+		return ended_ && index >= arrived_;
+	};
+
+	for (uint64_t index = slot; !broken() && !behind_end(index);
+	     index += options_.pieces) {
 		auto carried = co_await carry(slot, index);
 		if (carried)
 			continue;
 		co_await hear_out(carried.error());
 		// Behind the end no piece was due. If the connection is over, who tells
 		// of success finds that, too, and listens to what was said last.
-		if (ended_ && index >= arrived_)
-			break;
-		give_up(carried.error());
+		if (!behind_end(index))
+			give_up(carried.error());
 	}
 	finished_++;
 	changed_.notify();

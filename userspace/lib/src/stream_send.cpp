@@ -33,7 +33,6 @@ private:
 	task<result<void>> agree(const wire::accept_message &m);
 	result<void> heard(std::span<const std::byte> m) override;
 	task<void> worker(unsigned slot) override;
-	/// Give up because of a worker's error.
 	task<result<void>> carry(unsigned slot, uint64_t index);
 	task<result<size_t>> fetch(unsigned slot, uint64_t index);
 	task<result<size_t>> fetch_in_order(unsigned slot, uint64_t index);
