@@ -608,9 +608,9 @@ TEST_F(ContextTest, ATaskMayStartMoreWhileAChainIsOpen)
 // The chain may be the coroutine's own.
 TEST_F(ContextTest, AChainThatACoroutineEndsHasEnded)
 {
-	auto chained = [](context &in) -> task<int> {
-		context::chain all(in, 2);
-		auto one = in.sleep_until(after(1ms));
+	auto chained = [](context &with) -> task<int> {
+		context::chain all(with, 2);
+		auto one = with.sleep_until(after(1ms));
 
 		co_await one;
 		co_return 1;

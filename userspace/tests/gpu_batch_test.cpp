@@ -717,9 +717,10 @@ TEST_F(GpuBatchTest, AProcessThatIsStoppedLosesNoBatch)
 	other.stop_us();
 	// It waits, unless earlier batches have made room in the meantime.
 	auto early = copied.wait_until(after(2s));
-	if (!early)
+	if (!early) {
 		EXPECT_EQ(early.error().code(), errc::timeout)
 			<< early.error().message();
+	}
 	held.fence.signal();
 	auto end = copied.wait_until(after(10s));
 	EXPECT_GOOD(end);

@@ -101,8 +101,9 @@ TEST_F(GroupOfMuchTest, AllGather)
 				fill(own[r], first + r);
 			auto made = good(all().all_gather(all_blocks, own,
 							  {how, prelaunch, {}}));
-			if (how == variant::automatic)
+			if (how == variant::automatic) {
 				EXPECT_EQ(made.how(), variant::pcpy);
+			}
 			auto moved = run_in_time(made);
 			ASSERT_GOOD(moved);
 			for (unsigned r = 0; r < ranks(); r++)

@@ -657,10 +657,11 @@ TEST_F(PairTest, ASenderIsToldWhenTheReceiverConfirms)
 		auto sent = within(20s, sending);
 		ASSERT_TRUE(sent);
 		EXPECT_EQ(sent->has_value(), well);
-		if (!well)
+		if (!well) {
 			EXPECT_NE(sent->error().message().find("it has no name"),
 				  std::string_view::npos)
 				<< sent->error().message();
+		}
 	}
 	auto nothing = in.confirm();
 	is_usage(nothing.run(*ring));
