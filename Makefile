@@ -44,7 +44,9 @@ help: ## list the targets
 	@echo 'Variables: FILE= KV=1 TOPOLOGY=unreachable (demo), KDIR= or LINUX_TARBALL= (base kernel),'
 	@echo 'FLAVOUR=debug (kernel, vm, cluster), GPUS= ENGINES= CMD= (vm, cluster), NODES= (cluster),'
 	@echo 'KERNEL=stock (test), SUITE= (test, test-debug),'
-	@echo 'CLOCK=wall (bench), SECONDS= (fuzz), FAULTS= SEED= (faults), MUTATIONS= LIST=1 (mutations), TIDY=1 (lint), MUTANTS=, GATES= (check-series),'
+	@echo 'CLOCK=wall (bench), SECONDS= (fuzz), FAULTS= SEED= (faults),'
+	@echo 'MUTATIONS= LIST=1 (mutations), TIDY=1 (lint),'
+	@echo 'MUTANTS= (mutants), GATES= (check-series), FORCE=1 (tree, export), BENCH_ARGS= (bench),'
 	@echo 'SERIES= (tree, kernel, vm, test, test-debug, apply, mbox, check-series, check-bisect),'
 	@echo 'PREFIX= DESTDIR= (install), MIRROR= JOBS= SLUICE_CACHE=; see docs/lab.md.'
 
@@ -59,7 +61,7 @@ whole-tree: buildroot
 demo: kernel userspace ## send FILE= through the memory of two GPUs, or a KV cache (KV=1)
 	@scripts/boot/demo $(if $(TOPOLOGY),--topology $(TOPOLOGY)) $(if $(KV),--kv) $(DEMO_ARGS) $(if $(FILE),'$(FILE)')
 
-vm: kernel ## boot it, with GPUS= emulated GPUs, and open a shell or run CMD=
+vm: kernel ## boot a guest with GPUS= emulated GPUs, and open a shell or run CMD=
 	@$(ENTER) $(if $(GPUS),scripts/boot/gpu-vm --gpus $(GPUS) --engines $(or $(ENGINES),2) \
 		--topology $(or $(TOPOLOGY),gpu) --memory 8G \
 		--setup 'userspace/emu/guest/run true',scripts/boot/vm --topology $(or $(TOPOLOGY),bridge)) \
@@ -85,12 +87,12 @@ userspace: buildroot ## build the library, the program and their tests
 	@$(ENTER) scripts/build/userspace
 
 export: ## write patches/ and mirrors from the commits of build/linux
-	@$(WHOLE) scripts/series/export
+	@$(WHOLE) env FORCE='$(FORCE)' scripts/series/export
 
 apply: ## apply all, or SERIES= and what that needs, to the kernel tree KDIR=
 	@scripts/series/apply '$(KDIR)' '$(SERIES)'
 
-check-series: whole-tree ## each series by itself, or SERIES=, GATES=: see the script
+check-series: whole-tree ## run the gates, or GATES=, on each series by itself, or on SERIES=
 	@$(WHOLE) env GATES='$(GATES)' scripts/check/series $(SERIES)
 
 check-bisect: whole-tree ## compile what each series, or SERIES=, touches after each patch
@@ -101,20 +103,20 @@ clean: ## remove build/ (the cache stays)
 
 ##@ test
 
-test: tree ## the core suites, SUITE=all or SUITE=NAME (KERNEL=stock: no patch)
+test: tree ## run the core suites, SUITE=all or SUITE=NAME (KERNEL=stock: no patch)
 	@$(ENTER) scripts/build/kernel $(TESTED)
 	@$(ENTER) scripts/test/run $(TESTED) $(SUITE)
 
-test-debug: tree ## all, or SUITE=NAME, under KASAN, lockdep and friends, with fault injection
+test-debug: tree ## run all suites, or SUITE=NAME, with KASAN, lockdep and fault injection
 	@$(ENTER) scripts/build/kernel debug
 	@$(ENTER) scripts/test/run debug $(SUITE)
 
-lint: $(if $(TIDY),userspace,buildroot) ## mistakes in scripts, layout of C++ (TIDY=1: defects in C++, slow)
+lint: $(if $(TIDY),userspace,buildroot) ## look for mistakes in scripts and in the layout of C and C++ (TIDY=1: in C++, slow)
 	@$(if $(TIDY),$(ENTER) scripts/build/emulator)
 	@$(ENTER) scripts/check/lint $(if $(TIDY),--tidy)
 
 sanitize: SUITE = $(foreach kind,address thread,userspace-$(kind) library-$(kind))
-sanitize: test-debug ## the library's tests with sanitizers of addresses and of threads
+sanitize: test-debug ## run the library's tests with the sanitizers of addresses and of threads
 
 fuzz: buildroot ## fuzz what reads others' bytes, SECONDS= for each target (default 600)
 	@$(ENTER) scripts/test/fuzz $(SECONDS)
@@ -125,10 +127,10 @@ faults: kernel ## break FAULTS= transfers at random moments (default 1000), SEED
 mutations: $(if $(LIST),buildroot,whole-tree) ## break each guard once and see its test fail (LIST=1: list them)
 	@$(WHOLE) scripts/test/mutate $(if $(LIST),--list) $(MUTATIONS)
 
-mutants: whole-tree ## change each condition, bound and call of the pure code once
+mutants: whole-tree ## change each condition, bound and call of the code that plans batches, once
 	@$(WHOLE) scripts/test/mutants $(MUTANTS)
 
-bench: kernel userspace ## figures: throughput, latency, instruction counts
+bench: kernel userspace ## measure throughput, latency and instruction counts
 	@$(ENTER) env CLOCK='$(CLOCK)' scripts/test/bench $(BENCH_ARGS)
 
 ##@ package
@@ -136,20 +138,20 @@ bench: kernel userspace ## figures: throughput, latency, instruction counts
 install: buildroot ## install user space at PREFIX= (/usr/local), below DESTDIR= if set
 	@scripts/package/install '$(DESTDIR)' '$(PREFIX)'
 
-deb: buildroot ## Debian packages of user space and of the emulator: build/deb/
+deb: buildroot ## make Debian packages of user space and of the emulator: build/deb/
 	@$(WHOLE) scripts/fetch/deb-tools scripts/package/deb
 
-check-deb: deb ## try them: lintian, install, use and remove, build again
+check-deb: deb ## test these packages: lintian, install, use and remove, build again
 	@$(WHOLE) scripts/fetch/deb-tools scripts/package/check
 
-test-deb: deb kernel ## the examples in a guest, built and run with these packages only
+test-deb: deb kernel ## build and run the examples in a guest, with these packages only
 	@$(WHOLE) scripts/test/run test deb
 
-deb-kernel: kernel ## a Debian package of the kernel of the lab: build/deb-kernel/
+deb-kernel: kernel ## make a Debian package of the kernel of the lab: build/deb-kernel/
 	@$(WHOLE) scripts/fetch/deb-tools scripts/package/deb-kernel
 
 test-deb-kernel: deb-kernel ## boot what that package installs, and run batches
 	@$(WHOLE) scripts/test/run test deb-kernel
 
-mbox: ## mailboxes to send, of all series or SERIES=: build/mbox/
+mbox: ## make mailboxes to send, of all series or SERIES=: build/mbox/
 	@scripts/series/mbox $(SERIES)

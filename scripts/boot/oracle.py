@@ -106,7 +106,7 @@ def show(report):
     for name, a, b in rows(report):
         print(f"  {name:25}{a:22}{b}")
     if report["receiver"]["path_reason"]:
-        print(f"\n  {report['receiver']['path']}, for at the receiver "
+        print(f"\n  {report['receiver']['path']}, because at the receiver "
               f"{report['receiver']['path_reason']}")
     print(f"\n  {'SHA-256':25}{report['sha256']}")
     print("  computed by              both ends and, from FILE and what arrived, "
@@ -134,7 +134,7 @@ def main():
                         help="folder with send.json and recv.json, and for "
                         "report.json")
     parser.add_argument("--corrupt", action="store_true",
-                        help="change one byte of what arrived before")
+                        help="change one byte of what arrived, and compare then")
     args = parser.parse_args()
 
     try:

@@ -18,9 +18,9 @@ SLOW = 6 if "sluice.flavour=debug" in pathlib.Path("/proc/cmdline").read_text() 
 LIMIT = int(os.environ.get("LIMIT", 120)) * SLOW    # seconds of a command
 
 
-def expect(what, good):
+def expect(fault, good):
     if not good:
-        raise AssertionError(what)
+        raise AssertionError(fault)
 
 
 def start(node, *words):

@@ -73,9 +73,9 @@ def both(*args, **options):
     return status(sender), status(receiver)
 
 
-def expect(what, good):
+def expect(fault, good):
     if not good:
-        raise AssertionError(what)
+        raise AssertionError(fault)
 
 
 def expect_ends(got, sender, receiver):
@@ -103,7 +103,7 @@ def clean():
 
 def arrived(got, name="file"):
     expect_ends(got, 0, 0)
-    expect("the same", digest(f"in/{name}") == digest(name))
+    expect(f"in/{name} differs from {name}", digest(f"in/{name}") == digest(name))
     sent = {r["name"]: r for r in report("send")}
     expect(f"{sent}", sent[name]["sha256"] == digest(name))
 
@@ -112,11 +112,13 @@ def started(process, part="in/file.part", least=6 * MIB):
     """Wait until some of the file is there."""
     for _ in range(3000):
         if process.poll() is not None:
-            raise AssertionError(f"it ended: {process.communicate()[1]}")
+            raise AssertionError(f"it ended before {part} had {least} bytes: "
+                                 f"{process.communicate()[1]}")
         if on_disk(WORK / part) > least:
             return
         time.sleep(0.01)
-    raise AssertionError("it does not begin")
+    raise AssertionError(f"{part} has {on_disk(WORK / part)} bytes after 30 s, "
+                         f"not {least}")
 
 
 def patience(seconds):
@@ -135,7 +137,7 @@ class HangingFiles:
             if os.path.ismount(self.at):
                 return
             time.sleep(0.01)
-        raise AssertionError("bindfs does not mount")
+        raise AssertionError(f"bindfs has not mounted {self.at} in 10 s")
 
     def stop(self):
         self.server.send_signal(signal.SIGSTOP)

@@ -378,7 +378,7 @@ bisect_finds_unbuilt()
 	mini_export
 	out=$(mini_bisect) && { echo "$out"; return 1; }
 	echo "$out"
-	grep -q "no Makefile beside it names other.c" <<<"$out"
+	grep -q "do not name them: other.c" <<<"$out"
 }
 
 bisect_finds_error() { bisect_finds "$two s/return x;/return y;/" "error: .y. undeclared"; }
