@@ -2,12 +2,11 @@
 // sluice bench: measures what this machine, or two machines, can do.
 #include "bench.hpp"
 
-#include <fstream>
-
 #include "command.hpp"
 #include "json_text.hpp"
 #include "part_file.hpp"
 #include "svg_plot.hpp"
+#include "token.hpp"
 #include "try.hpp"
 
 namespace sluice::cli {
@@ -45,16 +44,6 @@ result<void> check_lengths(const bench_options &o)
 	return {};
 }
 
-result<std::string> token_of(const std::string &path)
-{
-	std::ifstream file(path);
-	std::string token;
-
-	if (!file || !std::getline(file, token) || token.empty())
-		return fail(errc::input, path, "it has no token in its first line");
-	return token;
-}
-
 class bench : public command {
 public:
 	void add_options(CLI::App &to) override;
@@ -90,26 +79,27 @@ void bench::add_peer_options(CLI::App &to)
 	to.add_option("--nic", options_.nic, "RDMA device; default: the only one")
 		->type_name("NIC");
 	to.add_option("--port", options_.port,
-		      "of the listening side; the next one is ib_write_bw's")
+		      "port of the listening side; ib_write_bw takes the next one")
 		->check(CLI::Range(1, 65534))
 		->capture_default_str();
 	to.add_option("--token-file", token_file_,
-		      "its first line is what both sides have to know")
+		      "its first line is the token, which both sides must have")
 		->type_name("FILE");
-	to.add_option("--memory", options_.memory,
-		      "of this side: host, gpu (allocated there) or svm (shared, in "
-		      "video memory)")
+	to.add_option(
+		  "--memory", options_.memory,
+		  "memory of this side: host, gpu (allocated there) or svm (shared, "
+		  "in video memory)")
 		->check(CLI::IsMember({"host", "gpu", "svm"}))
 		->capture_default_str();
 	to.add_option("--operation", options_.operation, "RDMA write or read")
 		->check(CLI::IsMember({"write", "read"}))
 		->capture_default_str();
 	to.add_flag("--perftest", options_.perftest,
-		    "ib_write_bw on host memory beside it, and the ratio");
+		    "also run ib_write_bw on host memory, and print the ratio");
 	to.add_option(
 		  "--timeout", options_.timeout_s,
-		  "seconds to wait for the peer; one that gives no sign of life for a "
-		  "third of it, 10 seconds at least, is lost")
+		  "wait so many seconds for the peer; one that is silent for a third of "
+		  "that, but at least 10 seconds, is lost")
 		->check(CLI::Range(1, 86400))
 		->capture_default_str();
 }
@@ -126,19 +116,20 @@ void bench::add_local_options(CLI::App &to)
 		      "bring this many scattered blocks together, by one batch and by "
 		      "a copy each")
 		->check(CLI::Range(1, 512));
-	to.add_flag("--direct", options_.direct, "pass by the page cache");
+	to.add_flag("--direct", options_.direct, "bypass the page cache (O_DIRECT)");
 	to.add_flag("--overwrite", options_.overwrite, "replace the file of --to");
 }
 
 void bench::add_group_options(CLI::App &to)
 {
-	to.add_option("--collective", options_.collective,
-		      "of all GPUs of this machine, 8 at most, by their SDMA engines; "
-		      "sizes are of a block")
+	to.add_option(
+		  "--collective", options_.collective,
+		  "measure this one on all GPUs of this machine, 8 at most, by their "
+		  "SDMA engines; --sizes are of a block")
 		->check(CLI::IsMember({"all_gather", "all_to_all", "broadcast",
 				       "gather", "scatter"}));
 	to.add_option("--variant", options_.variant,
-		      "of the collective; default: all that it has")
+		      "variant of the collective; default: all that it has")
 		->check(CLI::IsMember({"pcpy", "bcst", "swap", "b2b"}));
 	to.add_flag("--prelaunch", options_.prelaunch,
 		    "have the engines wait until a store lets the collective begin");
@@ -147,24 +138,24 @@ void bench::add_group_options(CLI::App &to)
 void bench::add_measure_options(CLI::App &to)
 {
 	to.add_option("--sizes", sizes_,
-		      "of an operation: 4K..16M (each four times the one before) or "
-		      "4K,1M")
+		      "bytes of an operation: 4K..16M (each four times the one before) "
+		      "or 4K,1M")
 		->type_name("SIZES")
 		->capture_default_str();
-	to.add_option("--total", options_.total, "bytes of a round")
+	to.add_option("--total", options_.total, "bytes to move in each round")
 		->transform(CLI::AsSizeValue(false))
 		->capture_default_str();
 	to.add_option("--rounds", options_.rounds, "rounds of throughput")
 		->check(CLI::Range(1, 1000))
 		->capture_default_str();
 	to.add_option("--samples", options_.samples,
-		      "single operations, at most: fewer of large ones")
+		      "time so many single operations at most; fewer of large ones")
 		->check(CLI::Range(1, 1000000))
 		->capture_default_str();
 	to.add_option("--depth", options_.depth, "operations under way at once")
 		->check(CLI::Range(1, 512))
 		->capture_default_str();
-	to.add_option("--note", options_.note, "say this about the machine")
+	to.add_option("--note", options_.note, "print this remark with the results")
 		->type_name("WORDS");
 	to.add_option("--plot", options_.plot, "write a plot to this file, as SVG")
 		->type_name("FILE");
@@ -189,7 +180,7 @@ result<exit_status> bench::run(const settings &with)
 	if (!options_.plot.empty())
 		SLUICE_CHECK(can_be_written(options_.plot));
 	if (!token_file_.empty()) {
-		SLUICE_TRY(options_.token, token_of(token_file_));
+		SLUICE_TRY(options_.token, read_token(token_file_));
 	}
 	if (options_.listen) {
 		SLUICE_CHECK(bench_listen(options_));

@@ -226,7 +226,8 @@ result<void> check(const bench_options &o)
 {
 	if (o.from.empty() || o.to.empty())
 		return fail(errc::usage, "arguments",
-			    "name a HOST, or --listen, or --from and --to");
+			    "name a HOST, or give --listen, --from and --to, or "
+			    "--collective");
 	if (!is_memory(o.from) && !is_memory(o.to))
 		return fail(errc::usage, "--from, --to",
 			    "one of them must be memory: host, gpu or svm");

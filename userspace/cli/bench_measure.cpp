@@ -141,8 +141,7 @@ result<void> bench_memory::verify() const
 		return fail(
 			errc::device, gpu_->info().address,
 			std::format(
-				"{} pages left video memory while they were used: this is "
-				"no figure of it",
+				"{} pages left video memory meanwhile: there is no result",
 				left));
 	return {};
 }

@@ -205,8 +205,9 @@ result<figures> active_side::run()
 	SLUICE_CHECK(say(peer_, {.what = message::end}));
 	SLUICE_TRY(auto last, hear(peer_, soon()));
 	if (last.what != message::end)
-		return fail(errc::peer_error, peer_.peer(),
-			    "pages left its video memory: this is no figure of it");
+		return fail(
+			errc::peer_error, peer_.peer(),
+			"pages left its video memory meanwhile: there is no result");
 	return all;
 }
 
@@ -257,7 +258,7 @@ result<void> passive_side::compare(const message &m)
 {
 	if (!asks_for_writes(m))
 		return fail(errc::protocol, peer_.peer(),
-			    "it asks for an ib_write_bw that is none");
+			    "what it asks of ib_write_bw is out of bounds");
 	perftest_.reset();
 	auto program = child::start(perftest_words(run_of(card_, options_, m), ""),
 				    {.capture = true});
@@ -284,7 +285,7 @@ result<void> passive_side::run()
 		case message::end: return finish();
 		default:
 			return fail(errc::protocol, peer_.peer(),
-				    "it says what is not due");
+				    "it sends a message that is not due");
 		}
 	}
 }

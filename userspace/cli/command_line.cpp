@@ -15,22 +15,25 @@ struct entry {
 };
 
 constexpr std::array table = {
-	entry{"info", "what is in this machine, and the path between any two of it",
+	entry{"info", "list the devices of this machine, and the paths between them",
 	      make_info},
 	entry{"send", "send files to another machine", make_send},
 	entry{"recv", "receive what another machine sends", make_recv},
 	entry{"copy", "copy a file, through the memory of a GPU if one is named",
 	      make_copy},
-	entry{"kv", "move blocks of a KV cache, and judge what arrives", make_kv},
-	entry{"doctor", "what this machine lacks to move data fast, and what to do",
+	entry{"kv", "send blocks of a made-up KV cache, and check what arrives",
+	      make_kv},
+	entry{"doctor",
+	      "tell what this machine lacks to move data fast, and what to do",
 	      make_doctor},
 	entry{"bench", "measure copies, files and RDMA, alone or between two machines",
 	      make_bench},
-	entry{"trace", "a timeline of GPUs, io_uring, cards and streams, for Perfetto",
+	entry{"trace", "record a timeline of GPUs, io_uring, cards and streams",
 	      make_trace},
-	entry{"top", "who uses the GPUs and the cards, now", make_top},
-	entry{"env", "what UCX, Open MPI and libfabric must be told", make_env},
-	entry{"run", "a program of others, with its memory in a GPU", make_run},
+	entry{"top", "show what each process does with GPUs, and the cards' traffic",
+	      make_top},
+	entry{"env", "print what to set for UCX, Open MPI or libfabric", make_env},
+	entry{"run", "run another program, with its RDMA memory in a GPU", make_run},
 };
 
 void add_common(CLI::App &app, settings &common)

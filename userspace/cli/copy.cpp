@@ -165,7 +165,8 @@ task<result<void>> copier::piece(copy_slot &slot, uint64_t at, size_t length)
 	if (gpu_ && std::memcmp(slot.read.data(), slot.written.data(), length) != 0)
 		co_return fail(
 			errc::corrupt, gpu_->info().address,
-			std::format("what came back of the bytes at {} differs", at));
+			std::format("what came back of the piece at byte {} differs",
+				    at));
 	progress_.bytes += length;
 	co_return {};
 }

@@ -84,10 +84,10 @@ class env : public command {
 public:
 	void add_options(CLI::App &to) override
 	{
-		to.add_option("engine", engine_, "what to print them for")
+		to.add_option("engine", engine_, "print the variables of this library")
 			->required()
 			->check(CLI::IsMember(engines()));
-		to.add_option("--nic", nic_, "the RDMA device that it is to use")
+		to.add_option("--nic", nic_, "have it use this RDMA device")
 			->type_name("NIC");
 	}
 	result<exit_status> run(const settings &with) override;

@@ -20,7 +20,7 @@ struct row {
 constexpr const char *see_doctor = "sluice doctor tells what this machine lacks";
 
 constexpr std::array table = {
-	row{exit_status::ok, {}, "done; of doctor: all is well", ""},
+	row{exit_status::ok, {}, "done; doctor: it found nothing to mend", ""},
 	row{exit_status::system, errc::system, "a system call failed",
 	    "the words behind the last colon are the kernel's reason"},
 	row{exit_status::usage, errc::usage, "bad arguments",
@@ -31,8 +31,9 @@ constexpr std::array table = {
 	row{exit_status::device, errc::device,
 	    "a device is missing, refuses, or failed",
 	    "sluice info lists the devices, sluice doctor what hinders them"},
-	row{exit_status::peer_lost, errc::peer_lost, "the other side went away",
-	    "see what the other side printed; is the network up?"},
+	row{exit_status::peer_lost, errc::peer_lost,
+	    "the other side cannot be reached, or went away",
+	    "check the address and the network, and see what the other side printed"},
 	row{exit_status::timeout, errc::timeout, "not done in the time that it had",
 	    "see that the other side runs, or give it more time"},
 	row{exit_status::corrupt, errc::corrupt,
@@ -40,7 +41,7 @@ constexpr std::array table = {
 	    "do not use them; send them again, and distrust the hardware on the "
 	    "way"},
 	row{exit_status::protocol, errc::protocol, "the other side broke the protocol",
-	    "use the same version of sluice on both sides"},
+	    "use the same version of sluice, and options that match, on both sides"},
 	row{exit_status::output, errc::output,
 	    "a file cannot be written: full, read only",
 	    "make room, or write elsewhere"},
@@ -53,14 +54,15 @@ constexpr std::array table = {
 	    "try again: it is prepared anew"},
 	row{exit_status::peer_error, errc::peer_error,
 	    "the other side reported an error", "see what the other side printed"},
-	row{exit_status::denied, errc::denied, "one side did not prove that it may",
+	row{exit_status::denied, errc::denied,
+	    "a side lacks the token, or a right to the memory it used",
 	    "give both sides the same token"},
 	row{exit_status::cancelled, errc::cancelled, "it was interrupted", "try again"},
 	row{exit_status::slower,
 	    {},
-	    "of doctor: all works, something slower than it could",
+	    "doctor: all works, but something is slower than it could be",
 	    ""},
-	row{exit_status::missing, {}, "of doctor: something is missing", ""},
+	row{exit_status::missing, {}, "doctor: something is missing", ""},
 };
 
 const row &row_of(errc code) noexcept

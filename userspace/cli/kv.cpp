@@ -89,7 +89,7 @@ result<cache> cache::make(session &s, const kv_options &o)
 	uint64_t size = o.layout.size();
 
 	if (!size)
-		return fail(errc::usage, "KV cache", "its shape has no bytes");
+		return fail(errc::usage, "--block-bytes", "it must not be 0");
 	c.layout_ = o.layout;
 	auto image = buffer::host(size);
 	if (!image)
@@ -172,9 +172,9 @@ void kv_command::add_options(CLI::App &to)
 	to.add_option("ROLE", o.role, "send or recv; begin with recv")
 		->required()
 		->check(CLI::IsMember({"send", "recv"}));
-	to.add_option("--to", o.host, "of send: host of the receiver")
-		->type_name("HOST");
-	to.add_option("--listen", o.listen, "of recv: address; default: all")
+	to.add_option("--to", o.host, "send: the receiver's host")->type_name("HOST");
+	to.add_option("--listen", o.listen,
+		      "recv: listen on this address; default: all")
 		->type_name("ADDRESS");
 	to.add_option("--layers", o.layout.layers, "layers of the model")
 		->check(CLI::Range(1, 1024))
@@ -192,7 +192,8 @@ void kv_command::add_options(CLI::App &to)
 	to.add_option("--blocks", o.blocks, "blocks to move")
 		->check(CLI::Range(1, 1 << 24))
 		->capture_default_str();
-	to.add_option("--seed", o.seed, "of what is in them; the same at both sides")
+	to.add_option("--seed", o.seed,
+		      "seed of what is in them; both sides need the same")
 		->capture_default_str();
 	add_transfer_options(to, o);
 }

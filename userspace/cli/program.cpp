@@ -65,7 +65,7 @@ int run_program(int argc, const char *const *argv, std::ostream &out, std::ostre
 	command *chosen = line.chosen();
 	if (!chosen)
 		return report(error(errc::usage, "arguments",
-				    "no command; there is" + line.names()),
+				    "name a command:" + line.names()),
 			      common, err);
 	auto status = run(*chosen, common);
 	if (status && !out.flush())

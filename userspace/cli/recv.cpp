@@ -145,7 +145,8 @@ void recv_command::add_options(CLI::App &to)
 	to.add_option("TO", options_.to,
 		      "a directory, a file, or - for standard output")
 		->capture_default_str();
-	to.add_option("--listen", options_.listen, "address; default: all")
+	to.add_option("--listen", options_.listen,
+		      "listen on this address; default: all")
 		->type_name("ADDRESS");
 	to.add_flag("--overwrite", options_.overwrite, "replace files that are there");
 	add_transfer_options(to, options_);

@@ -69,12 +69,15 @@ void run_command::add_options(CLI::App &to)
 {
 	to.usage("Usage: sluice run --device-memory [OPTIONS] -- COMMAND...");
 	to.add_option("COMMAND", words_, "the program and its arguments")->required();
-	to.add_flag("--device-memory", device_memory_,
-		    "move memory to a GPU that the program registers on demand with an "
-		    "RDMA device")
+	to.add_flag(
+		  "--device-memory", device_memory_,
+		  "move to a GPU the memory that the program registers on demand with "
+		  "an RDMA device")
 		->required();
-	to.add_option("--gpu", gpu_, "which")->type_name("GPU")->capture_default_str();
-	to.add_option("--min", min_, "smaller memory stays where it is")
+	to.add_option("--gpu", gpu_, "the GPU: 0000:03:00.0, or 0")
+		->type_name("GPU")
+		->capture_default_str();
+	to.add_option("--min", min_, "smaller registrations stay where they are")
 		->type_name("SIZE")
 		->transform(CLI::AsSizeValue(false))
 		->capture_default_str();

@@ -130,10 +130,10 @@ private:
 void top::add_options(CLI::App &to)
 {
 	to.add_flag("--once", once_, "look for one interval, print, and end");
-	to.add_option("--interval", interval_, "seconds between looks")
+	to.add_option("--interval", interval_, "seconds between two tables")
 		->check(CLI::Range(0.01, 3600.0))
 		->capture_default_str();
-	to.add_option("--count", count_, "end after so many tables")
+	to.add_option("--count", count_, "end after this many tables")
 		->check(CLI::Range(1, 1000000));
 }
 

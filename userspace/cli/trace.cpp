@@ -315,7 +315,9 @@ void trace_command::add_options(CLI::App &to)
 	to.add_option("COMMAND", options_.words, "trace while it runs; none: until ^C");
 	to.add_option("--out", options_.out, "the file, for https://ui.perfetto.dev")
 		->type_name("FILE");
-	to.add_option("--seconds", options_.seconds, "end after this long")
+	to.add_option(
+		  "--seconds", options_.seconds,
+		  "end after this long; COMMAND gets SIGTERM then, and 5 s later SIGKILL")
 		->check(CLI::Range(1, 86400));
 	to.add_option("--buffer", options_.kilobytes, "KiB of events for each CPU")
 		->check(CLI::Range(64, 1 << 20))
@@ -326,7 +328,7 @@ void trace_command::add_options(CLI::App &to)
 		      "answer another machine's pings on this UDP port")
 		->check(CLI::Range(1, 65535));
 	to.add_option("--sync", options_.sync,
-		      "measure how far this machine's clock is ahead, by pings")
+		      "measure by pings how far the clock of HOST is ahead of this one")
 		->type_name("HOST");
 	to.add_option("--sync-port", options_.port, "UDP port of --sync")
 		->check(CLI::Range(1, 65535))

@@ -124,7 +124,9 @@ result<void> kernel_trace::end()
 	(void)put(path + "/events/enable", "0");
 	(void)put(path + "/buffer_size_kb", "1");
 	if (::rmdir(path.c_str()) < 0)
-		return fail_errno(path, "stays, with little memory", errno, errc::busy);
+		return fail_errno(
+			path, "it stays until the next trace, almost without memory",
+			errno, errc::busy);
 	return {};
 }
 

@@ -3,12 +3,12 @@
 
 #include <cstdio>
 #include <format>
-#include <fstream>
 #include <unistd.h>
 
 #include "json_text.hpp"
 #include "silence.hpp"
 #include "text.hpp"
+#include "token.hpp"
 #include "try.hpp"
 
 namespace sluice::cli {
@@ -31,17 +31,6 @@ double megabytes_a_second(uint64_t bytes, clock::duration in)
 std::string row(const char *name, const std::string &value)
 {
 	return std::format("{:<20} {}\n", name, printable(value));
-}
-
-// Without its line end: a token that includes one is a common mistake.
-result<std::string> read_token(const std::string &path)
-{
-	std::ifstream file(path);
-	std::string token;
-
-	if (!file || !std::getline(file, token) || token.empty())
-		return fail(errc::input, path, "it has no token in its first line");
-	return token;
 }
 
 result<std::optional<data_path>> required(const std::string &path)
@@ -253,25 +242,26 @@ void add_transfer_options(CLI::App &to, transfer_options &o)
 		->check(CLI::Range(1, 65535))
 		->capture_default_str();
 	to.add_option("--token-file", o.token_file,
-		      "its first line is what both sides have to know")
+		      "its first line is the token, which both sides must have")
 		->type_name("FILE");
 	to.add_option("--piece", o.piece, "bytes of memory granted at a time")
 		->transform(CLI::AsSizeValue(false))
 		->capture_default_str();
-	to.add_option("--chunk", o.chunk, "bytes of one RDMA write, and of a CRC")
+	to.add_option("--chunk", o.chunk,
+		      "bytes of one RDMA write, and of a CRC; the sender decides")
 		->transform(CLI::AsSizeValue(false))
 		->capture_default_str();
 	to.add_option("--pieces", o.pieces, "pieces that this side has memory for")
 		->check(CLI::Range(2, 64))
 		->capture_default_str();
 	to.add_option("--require", o.require,
-		      "fail rather than take a slower path: device-alias, "
-		      "device-dmabuf, host")
+		      "fail unless this side takes exactly this path: device-alias, "
+		      "device-dmabuf, host or staged")
 		->type_name("PATH");
 	to.add_option(
 		  "--timeout", o.timeout_s,
-		  "seconds in which nothing moves; a peer that gives no sign of life "
-		  "for a third of it, 10 seconds at least, is lost")
+		  "give up if nothing moves for so many seconds; a peer that is silent "
+		  "for a third of that, but at least 10 seconds, is lost")
 		->check(CLI::Range(1, 86400))
 		->capture_default_str();
 	to.add_option("--report", o.report, "write what was moved to this file")

@@ -28,18 +28,16 @@ constexpr std::array call_errors = {
 		"shared memory is not where this GPU "
 		"reaches it: prefetch it, or have the batch fault it in"},
 	meaning{EIO, errc::device, "shared memory was lost in a reset"},
-	meaning{EACCES, errc::usage, "memory that must not be accessed like this"},
+	meaning{EACCES, errc::usage, "it reads or writes memory without the right to"},
 	meaning{EPERM, errc::usage, "memory of another process or file"},
 	meaning{EEXIST, errc::usage, "it overlaps what may run at the same time"},
-	meaning{EMSGSIZE, errc::usage,
-		"more than one batch may have: "
-		"make two of it"},
+	meaning{EMSGSIZE, errc::usage, "more than one batch may have: split it"},
 	meaning{E2BIG, errc::unsupported, "this kernel does not know all of it"},
 	meaning{EAGAIN, errc::busy, "too much is on its way"},
 	meaning{EOPNOTSUPP, errc::unsupported,
 		"this GPU cannot do it with "
 		"this memory"},
-	meaning{EFAULT, errc::usage, "there is no memory of the process"},
+	meaning{EFAULT, errc::usage, "an address is not memory of this process"},
 	meaning{ENOMEM, errc::system, "no memory"},
 	meaning{ENOSPC, errc::device, "no room for it in the GPU"},
 	meaning{EMFILE, errc::busy, "too many prepared batches"},

@@ -103,10 +103,10 @@ result<uint32_t *> put_operation(uint32_t *at, const uint32_t *end,
 {
 	if (what.flags & AMDGPU_SDMA_DESC_BARRIER)
 		return fail(errc::unsupported, "barrier",
-			    "wants a kernel with batches: wait for the one "
-			    "before");
+			    "needs a kernel with batches: without one, wait for the "
+			    "operation before it");
 	if (what.flags & AMDGPU_SDMA_DESC_RECORD)
-		return fail(errc::unsupported, "record", "wants a kernel with batches");
+		return fail(errc::unsupported, "record", "needs a kernel with batches");
 	switch (what.op) {
 	case AMDGPU_SDMA_OP_COPY:
 		return put_copy(at, end, what.dst, what.src, what.size);
@@ -115,7 +115,7 @@ result<uint32_t *> put_operation(uint32_t *at, const uint32_t *end,
 	case AMDGPU_SDMA_OP_BROADCAST: return put_broadcast(at, end, what);
 	case AMDGPU_SDMA_OP_COPY_RECT: return put_rows(at, end, what);
 	}
-	return fail(errc::unsupported, "operation", "wants a kernel with batches");
+	return fail(errc::unsupported, "operation", "needs a kernel with batches");
 }
 
 result<std::unique_ptr<command_queue>> command_queue::open(gpu_node &node)
@@ -202,8 +202,7 @@ result<void> command_queue::list_objects(const batch_data &what) noexcept
 			continue;
 		if (objects_ == most_objects)
 			return fail(errc::usage, node_.name(),
-				    "more than 1023 "
-				    "buffers in one batch: make two of it");
+				    "more than 1023 buffers in one batch: split it");
 		list_[objects_++] = {object->handle, 0};
 	}
 	return {};
@@ -282,9 +281,7 @@ result<void> command_queue::send(batch_data &what) noexcept
 		return fail(errc::busy, node_.name(), "32 batches are on their way");
 	if (what.run.bytes > most_bytes)
 		return fail(errc::usage, node_.name(),
-			    "more than 1 GiB in one "
-			    "batch: make two of it",
-			    EMSGSIZE);
+			    "more than 1 GiB in one batch: split it", EMSGSIZE);
 	SLUICE_CHECK(list_objects(what));
 	SLUICE_TRY(uint32_t bytes, put_packets(what, slot));
 	if (int err = submit(slot, bytes, what.run))

@@ -61,8 +61,9 @@ result<context> context::open(options wanted)
 	int err = engine->open(wanted.operations);
 
 	if (err == -ENOSYS || err == -EPERM)
-		return fail_errno("io_uring", "it is not to be had here", -err,
-				  errc::unsupported);
+		return fail_errno("io_uring",
+				  "this process may not use it, or the kernel lacks it",
+				  -err, errc::unsupported);
 	if (err)
 		return fail_errno("io_uring", "setup", -err);
 	return context(std::move(engine));

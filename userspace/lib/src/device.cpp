@@ -55,8 +55,7 @@ result<void> device::prefetch(const slice &memory)
 {
 	if (!memory.of() || !memory.valid() || memory.of().kind() != memory::svm)
 		return fail(errc::usage, gpu_->name(),
-			    "what is no shared memory "
-			    "does not migrate");
+			    "only shared memory (SVM) migrates");
 	SLUICE_CHECK(attach(memory.of()));
 	return move_pages_of(gpu_->node(), memory, true);
 }
@@ -65,8 +64,7 @@ result<void> device::bring_back(const slice &memory)
 {
 	if (!memory.of() || !memory.valid() || memory.of().kind() != memory::svm)
 		return fail(errc::usage, gpu_->name(),
-			    "what is no shared memory "
-			    "does not migrate");
+			    "only shared memory (SVM) migrates");
 	return move_pages_of(gpu_->node(), memory, false);
 }
 

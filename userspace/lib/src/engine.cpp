@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <format>
 #include <mutex>
 #include <poll.h>
 #include <sys/eventfd.h>
@@ -34,7 +35,8 @@ engine::engine(unsigned operations) : states_(operations)
 	}
 	none_left_.in = this;
 	none_left_.outcome =
-		fail(errc::busy, "context", "too many operations are under way");
+		fail(errc::busy, "context",
+		     std::format("all its {} operations are under way", operations));
 	// Each waiter waits for one operation: nothing is allocated later.
 	awake_.reserve(operations);
 }

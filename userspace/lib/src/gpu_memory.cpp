@@ -26,7 +26,7 @@ std::byte *align_up(std::byte *p, size_t to)
 
 std::string no_room(size_t size)
 {
-	return std::to_string(size) + " bytes of video memory are not to be had";
+	return "no room for " + std::to_string(size) + " bytes of video memory";
 }
 
 /// All video memory or none: if only part of it is visible, the driver would move a

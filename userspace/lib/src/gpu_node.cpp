@@ -138,8 +138,10 @@ result<gpu_node *> find_node(std::string_view name)
 	const gpu_entry *entry = choose_gpu(all->entries, name);
 	if (!entry)
 		return fail(errc::device, name,
-			    all->entries.empty() ? "this machine has no GPU of amdgpu"
-						 : "there is no such GPU of amdgpu");
+			    all->entries.empty()
+				    ? "this machine has no GPU of amdgpu"
+				    : "there is no such GPU of amdgpu: give its "
+				      "PCI address, or its index from 0");
 	gpu_node &node = all->at(static_cast<size_t>(entry - all->entries.data()));
 	if (!node.usable)
 		return std::unexpected(node.usable.error());

@@ -234,12 +234,11 @@ std::unique_ptr<connection> door::take() noexcept
 std::unexpected<error> door::nobody_came() const
 {
 	if (!not_taken_)
-		return sluice::fail(errc::timeout, "listener", "nobody came in time");
-	return sluice::fail(
-		errc::timeout, "listener",
-		std::format("nobody came in time but who could not be taken: {}",
-			    not_taken_->message()),
-		not_taken_->number());
+		return sluice::fail(errc::timeout, "listener", "no peer came in time");
+	return sluice::fail(errc::timeout, "listener",
+			    std::format("no peer came in time but one that failed: {}",
+					not_taken_->message()),
+			    not_taken_->number());
 }
 
 result<void> door::working() const

@@ -150,7 +150,7 @@ result<void> connection::connect(const sockaddr &to, deadline until)
 	id_.reset(id);
 	state_ = state::resolving;
 	if (rdma_resolve_addr(id, nullptr, const_cast<sockaddr *>(&to), step_ms))
-		return fail_errno(peer_, "no RDMA device has a way to it", errno,
+		return fail_errno(peer_, "no RDMA device has a route to it", errno,
 				  errc::device);
 	return {};
 }
@@ -162,7 +162,7 @@ result<void> connection::next_step(const cm_event &event)
 		if (!card_->reaches(*id_))
 			return sluice::fail(
 				errc::device, peer_,
-				std::format("the way there is by {}, not by {}",
+				std::format("the route to it is by {}, not by {}",
 					    ibv_get_device_name(id_->verbs->device),
 					    card_name()));
 		if (rdma_resolve_route(id_.get(), step_ms))
@@ -223,7 +223,7 @@ void connection::not_connected(const cm_event &event) noexcept
 {
 	// A missing route is final; an address that does not answer may do so later.
 	if (event.status == -ENODEV)
-		return fail(errc::device, "no RDMA device has a way to it", ENODEV);
+		return fail(errc::device, "no RDMA device has a route to it", ENODEV);
 	unanswered_ = true;
 	fail(errc::peer_lost, "it does not answer", std::max(-event.status, 0));
 }
@@ -242,7 +242,8 @@ void connection::refused(const cm_event &event) noexcept
 			      std::ranges::count(event.data, std::byte{0}) ==
 				      std::ssize(event.data);
 		return fail(errc::peer_lost,
-			    std::format("it rejects us, reason {}", event.status));
+			    std::format("it rejects the connection, rdma_cm status {}",
+					event.status));
 	}
 	switch (*why) {
 	case wire::refusal::busy:
@@ -367,7 +368,7 @@ result<void> connection::answered(const cm_event &event)
 
 	if (!answer)
 		return sluice::fail(errc::protocol, peer_,
-				    "it answers what we don't know");
+				    "its answer to our request is not valid");
 	answer_ = *answer;
 	auto of_listener =
 		wire::prove(options_.token, wire::side::listener, greeting_, answer_);

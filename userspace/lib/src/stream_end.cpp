@@ -37,12 +37,18 @@ constexpr uint64_t busy_each = 16 << 20;
 
 result<void> check_options(const stream_options &o)
 {
-	auto bad = [](const char *what) { return fail(errc::usage, "stream", what); };
+	auto bad = [](std::string_view what) {
+		return fail(errc::usage, "stream", what);
+	};
 
 	if (o.piece == 0 || o.piece % page_size || o.piece > size_t{1} << 30)
-		return bad("a piece must be whole pages, at most 1 GiB");
+		return bad(std::format(
+			"a piece of {} bytes: it must be whole pages, at most 1 GiB",
+			o.piece));
 	if (o.chunk == 0 || o.chunk % page_size || o.chunk > o.piece)
-		return bad("a chunk must be whole pages, at most a piece");
+		return bad(std::format(
+			"a chunk of {} bytes: it must be whole pages, at most a piece of {}",
+			o.chunk, o.piece));
 	if (o.piece / o.chunk > wire::most_chunks)
 		return bad("a piece may have at most 128 chunks");
 	if (o.pieces < 2 || o.pieces > 64)
@@ -52,7 +58,7 @@ result<void> check_options(const stream_options &o)
 
 std::string required(data_path wanted, data_path found, std::string_view because)
 {
-	return std::format("\"{}\" is required, the best there is is \"{}\"{}{}",
+	return std::format("\"{}\" is required, but this side has \"{}\"{}{}",
 			   name(wanted), name(found), because.empty() ? "" : ": ",
 			   because);
 }
@@ -68,7 +74,7 @@ result<void> try_in_place(nic &card, device &gpu)
 	if (now.migrated_out != before.migrated_out)
 		return fail(errc::no_path, gpu.info().address,
 			    "its memory moves to the host when the card reaches for "
-			    "it: no peer reaches it where it is");
+			    "it");
 	return {};
 }
 
@@ -168,9 +174,10 @@ result<void> stream_end::make_pieces()
 result<void> stream_end::begin(std::string source, uint64_t size)
 {
 	if (left_behind_)
-		return fail(errc::busy, source,
-			    "a file that does not answer still has "
-			    "memory of what was to move before: connect anew");
+		return fail(
+			errc::busy, source,
+			"a file of an earlier transfer does not answer and still has "
+			"its memory: connect again");
 	report_ = {};
 	report_.name = std::move(source);
 	report_.path = path_;
@@ -396,7 +403,7 @@ result<void> stream_end::peer_busy(const wire::busy_message &m, uint64_t most)
 {
 	if (m.looked_at < peer_looked_at_ + busy_each || m.looked_at > most)
 		return fail(errc::protocol, endpoint_.peer(),
-			    "is busy with what there is not");
+			    "says that it has looked at what there is not");
 	peer_looked_at_ = m.looked_at;
 	return {};
 }

@@ -612,7 +612,7 @@ result<void> receiving::fits()
 		return fail(
 			errc::usage, "stream",
 			std::format(
-				"pieces of {} bytes hold no chunk of {} bytes of the sender's",
+				"pieces of {} bytes hold no chunk of the sender, {} bytes: use larger pieces",
 				options_.piece, open_.chunk));
 	if (sink_.file >= 0)
 		return {};

@@ -113,7 +113,7 @@ task<result<void>> sending::agree(const wire::accept_message &m)
 			       "accepts pieces of another size");
 	if (m.from > source_.size)
 		co_return fail(errc::protocol, endpoint_.peer(),
-			       "has more than there is");
+			       "has more bytes than we send");
 	piece_ = m.piece;
 	// A source that is not a file is sent from the beginning: it cannot be
 	// compared.
@@ -156,7 +156,7 @@ result<void> sending::heard(std::span<const std::byte> m)
 	if (auto ack = wire::decode_ack(m); ack && accepted_) {
 		if (ack->upto <= last_ack_ || ack->upto > offset_of(posted_))
 			return fail(errc::protocol, endpoint_.peer(),
-				    "acknowledges what was not sent, or was before");
+				    "acknowledges bytes that were not sent, or twice");
 		progress_.bytes = last_ack_ = std::min(ack->upto, source_.size);
 		return {};
 	}

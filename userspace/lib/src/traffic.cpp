@@ -315,7 +315,7 @@ void connection::post() noexcept
 		requests_[to_post_ / 2 - 1].send_flags = IBV_SEND_SIGNALED;
 	to_post_ = 0;
 	if (int err = ibv_post_send(qp_.get(), requests_.data(), &refused))
-		fail(errc::device, "its card's queue takes nothing", err);
+		fail(errc::device, "our card refuses a request to send", err);
 }
 
 void connection::post_receive(uint16_t slot) noexcept
@@ -332,7 +332,7 @@ void connection::post_receive(uint16_t slot) noexcept
 	if (!qp_ || over())
 		return;
 	if (int err = ibv_post_recv(qp_.get(), &wr, &refused))
-		fail(errc::device, "its card's queue takes no receive", err);
+		fail(errc::device, "our card refuses a request to receive", err);
 }
 
 // --- from the card ------------------------------------------------------------------
@@ -395,7 +395,8 @@ void connection::sent(const ibv_wc &wc) noexcept
 	ibv_wc well = wc;
 
 	if (posted_.empty() || wc.wr_id - posted_.front().number >= posted_.size())
-		return fail(errc::device, "its card completes what it does not have");
+		return fail(errc::device,
+			    "our card completes a request that it did not have");
 	well.status = IBV_WC_SUCCESS;
 	while (posted_.front().number != wc.wr_id)
 		gone(posted_.pop(), well);
@@ -432,7 +433,7 @@ void connection::broken(const work &w, const ibv_wc &wc) noexcept
 	switch (wc.status) {
 	case IBV_WC_WR_FLUSH_ERR:
 		card_->take_device_events();
-		return fail(errc::peer_lost, "the card broke the connection");
+		return fail(errc::peer_lost, "our card broke the connection");
 	case IBV_WC_RETRY_EXC_ERR:
 	case IBV_WC_RESP_TIMEOUT_ERR:
 		return fail(errc::peer_lost, "its card does not answer any more");
@@ -440,7 +441,7 @@ void connection::broken(const work &w, const ibv_wc &wc) noexcept
 		return fail(
 			errc::denied,
 			std::format(
-				"we may not {} {} bytes at {:#x}: revoked, or not its",
+				"we may not {} {} bytes at {:#x}: it took them back, or they are not its",
 				w.what == action::read ? "read" : "write", w.length,
 				w.remote));
 	case IBV_WC_REM_INV_REQ_ERR:
@@ -599,7 +600,7 @@ void connection::on_broken(ibv_event_type what) noexcept
 	if (what == IBV_EVENT_QP_ACCESS_ERR)
 		return fail(errc::denied, "it used memory that it has no right to");
 	if (what == IBV_EVENT_QP_REQ_ERR)
-		return fail(errc::protocol, "it asked our card for nonsense");
+		return fail(errc::protocol, "its request to our card is not valid");
 	fail(errc::device,
 	     std::format("our card {} broke the connection", card_name()));
 }

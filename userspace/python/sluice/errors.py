@@ -90,7 +90,7 @@ class StaleError(Error):
 
 
 class PeerLostError(Error, ConnectionError):
-    """The peer went away."""
+    """The peer cannot be reached, or went away."""
 
     code = "peer-lost"
 
@@ -102,7 +102,7 @@ class PeerError(Error):
 
 
 class DeniedError(Error, PermissionError):
-    """The peer did not prove that it has permission."""
+    """A side did not prove that it has permission, or it was taken back."""
 
     code = "denied"
 

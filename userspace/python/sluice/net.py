@@ -135,7 +135,7 @@ class Nic(OnRing):
     """An RDMA device.
 
     name: "rxe0"; None: the only device; if there are several, UsageError names them
-    DeviceError if there is no such device.
+    DeviceError if there is no such device, or no port of it is active.
     """
 
     __slots__ = ()
