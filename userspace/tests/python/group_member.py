@@ -117,7 +117,9 @@ def late(rank, link, path):
     """Rank 1 does not begin the run."""
     ring = sluice.Context()
     gpu = sluice.Device(ring, str(rank))
-    all_ = sluice.Processes(ring, path, rank, 2, patience=20)
+    link.sendall(b"!")
+    link.recv(1)    # the other has loaded Python, which takes longer than anything here
+    all_ = sluice.Processes(ring, path, rank, 2, patience=10)
     memory = all_.exchange(gpu, gpu.vram(2 * WHOLE))
     group = sluice.Group.shared(gpu, all_)
     gather = group.all_gather([m[:WHOLE] for m in memory],
