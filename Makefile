@@ -115,8 +115,9 @@ lint: $(if $(TIDY),userspace,buildroot) ## look for mistakes in scripts and in t
 	@$(if $(TIDY),$(ENTER) scripts/build/emulator)
 	@$(ENTER) scripts/check/lint $(if $(TIDY),--tidy)
 
-sanitize: SUITE = $(foreach kind,address thread,userspace-$(kind) library-$(kind))
-sanitize: test-debug ## run the library's tests with the sanitizers of addresses and of threads
+sanitize: SUITE = $(foreach kind,address thread,\
+	$(addsuffix -$(kind),userspace library collectives-faults))
+sanitize: test ## run the library's tests with the sanitizers of addresses and of threads
 
 fuzz: buildroot ## fuzz what reads others' bytes, SECONDS= for each target (default 600)
 	@$(ENTER) scripts/test/fuzz $(SECONDS)

@@ -19,8 +19,10 @@ SLUICE = f"/sluice/build/{os.environ.get('USERSPACE', 'userspace')}/cli/sluice"
 ADDRESS = "10.77.0.2"
 MIB = 1 << 20
 WORK = pathlib.Path(tempfile.mkdtemp())
-# A debug kernel takes longer, for which suites and kernel programs allow as well.
-SLOW = 6 if "sluice.flavour=debug" in pathlib.Path("/proc/cmdline").read_text() else 1
+# A debug kernel takes longer, for which suites and kernel programs allow as well. So does a
+# program with sanitizers.
+SLOW = 6 if "-" in os.environ.get("USERSPACE", "") or (
+    "sluice.flavour=debug" in pathlib.Path("/proc/cmdline").read_text()) else 1
 # The kernel is unpatched.
 STOCK = os.environ.get("KERNEL") == "stock"
 

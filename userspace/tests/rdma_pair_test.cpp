@@ -795,7 +795,7 @@ TEST_F(PairTest, ALargeWriteIsNoSilence)
 
 	ASSERT_TRUE(local) << local.error().message();
 	// The debug kernel takes 20 s for the 32 MiB in front of a sign of life.
-	const int slow = is_debug_kernel() ? 15 : 1;
+	const int slow = is_slow() ? 15 : 1;
 	silence = 4s * slow;
 	pair();
 	auto written =

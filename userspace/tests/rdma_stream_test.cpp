@@ -75,7 +75,7 @@ struct StreamTest : RdmaTest {
 					 .file = file.get(),
 					 .from = {},
 					 .size = had + streamed});
-		auto end = within(is_debug_kernel() ? 360s : 60s, running);
+		auto end = within(is_slow() ? 360s : 60s, running);
 		EXPECT_EQ(other.wait(*ring), 0);
 		return end;
 	}

@@ -671,7 +671,7 @@ TEST_F(RdmaTest, AHundredEndpoints)
 
 TEST_F(RdmaTest, AThousandStreamsAtOnce)
 {
-	const uint32_t count = is_debug_kernel() ? 100 : 1000;
+	const uint32_t count = is_slow() ? 100 : 1000;
 	struct outgoing {
 		explicit outgoing(endpoint &&e) : with(std::move(e)) {}
 

@@ -65,8 +65,8 @@ inline const sluice::endpoint_options small_endpoint = {.token = token,
 							.silence = 60s};
 inline constexpr sluice::context::options many_operations = {.operations = 32768};
 
-/// The kernel checks much and is slow.
-bool is_debug_kernel();
+/// The kernel checks much, or this program does.
+bool is_slow();
 
 /// Let this process open as many files as it may.
 void raise_limit_of_files();
