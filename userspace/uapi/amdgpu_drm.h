@@ -1997,7 +1997,7 @@ struct drm_amdgpu_sdma_uring {
 struct drm_amdgpu_info_sdma_batch {
 	/** @ops: mask of (1 << AMDGPU_SDMA_OP_*) that are supported */
 	__u32 ops;
-	/** @native_ops: those of @ops that are one packet of the engine */
+	/** @native_ops: those of @ops that the engine has a packet for */
 	__u32 native_ops;
 	/** @engine_mask: engines that batches of this file can use */
 	__u32 engine_mask;
