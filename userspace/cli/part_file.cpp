@@ -85,11 +85,11 @@ result<std::string> place_of(const std::string &to, const std::string &name,
 	return path;
 }
 
-mode_t rights_at(const std::string &path)
+mode_t rights_at(const std::string &path, mode_t of_new)
 {
 	struct stat st{};
 
-	return ::stat(path.c_str(), &st) == 0 ? st.st_mode & 0777 : 0666;
+	return ::stat(path.c_str(), &st) == 0 ? st.st_mode & 0777 : of_new;
 }
 
 result<unique_fd> open_part(const std::string &part, mode_t mode)

@@ -18,8 +18,8 @@ namespace sluice::cli {
 result<std::string> place_of(const std::string &to, const std::string &name,
 			     bool overwrite);
 
-/// The mode of the file at @p path, or that of a new file.
-mode_t rights_at(const std::string &path);
+/// The mode of the file at @p path, or @p of_new if there is none.
+mode_t rights_at(const std::string &path, mode_t of_new);
 
 /// Open @p part to read and write, locked against other processes. It must be a regular
 /// file without another name, and not a symbolic link. Its content is kept.

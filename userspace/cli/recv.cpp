@@ -61,7 +61,7 @@ result<target> target::open(const recv_options &o, const stream_offer &offer)
 	t.path_ = *place;
 	t.part_ = t.path_ + ".part";
 	t.directory_ = directory_of(t.path_);
-	auto file = open_part(t.part_, rights_at(t.path_));
+	auto file = open_part(t.part_, rights_at(t.path_, 0666));
 	if (!file)
 		return std::unexpected(file.error());
 	t.fd_ = std::move(*file);

@@ -323,6 +323,12 @@ TEST_F(CopyTest, RightsAreThoseOfTheFile)
 		       path("to").c_str()}),
 		  0);
 	EXPECT_EQ(rights("to"), mine);
+	// The umask takes what it takes of each new file.
+	const mode_t before = ::umask(022);
+	std::filesystem::permissions(path("from"), perms(0775));
+	EXPECT_EQ(copy("program"), 0) << err.str();
+	::umask(before);
+	EXPECT_EQ(rights("program"), perms(0755));
 }
 
 TEST_F(CopyTest, AFileThatIsReplacedKeepsItsOwner)
