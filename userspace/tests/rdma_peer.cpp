@@ -190,6 +190,23 @@ int hold_on(const words &args)
 	return with ? hold(p, *with) : told(with.error());
 }
 
+// As many times as asked for.
+int say_and_leave(const words &args)
+{
+	peer p;
+
+	for (int left = std::stoi(args.at(2)); left; left--) {
+		auto with = p.connect(args);
+
+		if (!with)
+			return told(with.error());
+		for (auto what : {std::byte{1}, std::byte{2}})
+			if (auto said = with->send({&what, 1}).wait(); !said)
+				return told(said.error());
+	}
+	return 0;
+}
+
 int stop_while_connecting(const words &args)
 {
 	stop_behind = args.at(2);
@@ -421,6 +438,7 @@ int be_peer(const words &args)
 	static const std::map<std::string, std::function<int(const words &)>> parts = {
 		{"chat", chat},
 		{"hold", hold_on},
+		{"say-and-leave", say_and_leave},
 		{"stop", stop_while_connecting},
 		{"token", with_token},
 		{"no-token", without_token},

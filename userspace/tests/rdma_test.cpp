@@ -758,6 +758,53 @@ TEST_F(RdmaTest, APeerThatDiedBeforeItWasTakenIsNotGiven)
 	works();
 }
 
+TEST_F(RdmaTest, WhatAPeerSaidBeforeItLeftIsReceived)
+{
+	listen();
+	for (int i = 0; i < 2; i++) {
+		auto arrival = door->arrival();
+		process other({"say-and-leave", port(), "1"});
+
+		ASSERT_TRUE(arrival.wait_until(after(20s)));
+		EXPECT_EQ(other.wait(*ring), 0);
+		for (auto until = after(1s); clock::now() < until;)
+			(void)ring->run_once(after(100ms));
+		// Both ways to take it.
+		auto with = i ? door->accept(after(1s)) : door->take();
+		ASSERT_TRUE(with) << with.error().message();
+		EXPECT_FALSE(with->alive());
+		for (auto expected : {std::byte{1}, std::byte{2}}) {
+			std::byte said{};
+			EXPECT_EQ(with->receive({&said, 1}).wait(), 1u);
+			EXPECT_EQ(said, expected);
+		}
+		std::byte none{};
+		auto end = with->receive({&none, 1}).wait();
+		ASSERT_FALSE(end);
+		EXPECT_EQ(end.error().code(), errc::peer_lost);
+	}
+	EXPECT_FALSE(door->take());
+}
+
+// The listener has 128 places.
+TEST_F(RdmaTest, PeersThatLeftMakeRoom)
+{
+	listen();
+	process many({"say-and-leave", port(), "140"});
+	EXPECT_EQ(many.wait(*ring), 0);
+	process other({"hold", port()});
+	int given = 0;
+
+	for (;; given++) {
+		auto with = door->accept(after(20s));
+		ASSERT_TRUE(with) << with.error().message();
+		if (with->alive())
+			break;
+	}
+	EXPECT_GT(given, 100);
+	EXPECT_LE(given, 128);
+}
+
 TEST_F(RdmaTest, TooManyMessagesAreBusy)
 {
 	listen();

@@ -71,6 +71,8 @@ public:
 	operation receive(std::span<std::byte> to) noexcept;
 	/// Has a message come that nobody has received?
 	bool has_message() noexcept;
+	/// The same, without asking the card.
+	bool has_arrived() const noexcept { return !arrived_.empty(); }
 	operation transfer(bool write, const slice &local, const registration &by,
 			   const remote_memory &there, uint64_t offset) noexcept;
 

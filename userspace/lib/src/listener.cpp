@@ -21,10 +21,16 @@ constexpr size_t most_arriving = 128;
 // A peer that does not prove itself keeps its place for this long.
 constexpr clock::duration longest_handshake = std::chrono::seconds(5);
 
-/// Was it passed on, or has it died?
+/// Has it proved itself, and can it be used, if only to receive what it said?
+bool can_be_taken(const connection &one)
+{
+	return one.over() ? one.has_arrived() : one.now() == connection::state::up;
+}
+
+/// Was it passed on, or is nothing left of it?
 bool gone(const std::unique_ptr<connection> &one)
 {
-	return !one || one->over();
+	return !one || (one->over() && !one->has_arrived());
 }
 
 cm_id_ptr new_id(card &c, card_user &user)
@@ -76,6 +82,7 @@ public:
 private:
 	result<void> bind(const sockaddr_storage &to);
 	void refuse(rdma_cm_id &id, wire::refusal why) noexcept;
+	bool has_room() noexcept;
 	void stop(op_state &op) noexcept;
 
 	std::shared_ptr<card> card_;
@@ -135,6 +142,19 @@ void door::refuse(rdma_cm_id &id, wire::refusal why) noexcept
 	rdma_reject(&id, data.data(), data.size());
 }
 
+// A peer that has left makes room for one that has not.
+bool door::has_room() noexcept
+{
+	if (arriving_.size() + ready_.size() < most_arriving)
+		return true;
+	auto left = std::ranges::find_if(ready_, [](auto &one) { return one->over(); });
+
+	if (left == ready_.end())
+		return false;
+	ready_.erase(left);
+	return true;
+}
+
 void door::on_cm(const cm_event &event) noexcept
 {
 	if (event.what == RDMA_CM_EVENT_DEVICE_REMOVAL)
@@ -149,7 +169,7 @@ void door::on_cm(const cm_event &event) noexcept
 		return refuse(*id, wire::refusal::wrong_card);
 	if (!greeting)
 		return refuse(*id, wire::refusal::misunderstood);
-	if (arriving_.size() + ready_.size() >= most_arriving)
+	if (!has_room())
 		return refuse(*id, wire::refusal::busy);
 	auto made = std::make_unique<connection>(card_, options_);
 	auto limit = std::min(options_.silence, longest_handshake);
@@ -168,13 +188,13 @@ void door::fail(const error &why) noexcept
 		cause_ = why;
 }
 
-// Sort out which peers have arrived, and which have died before they were taken.
+// Sort out which peers have arrived, and which have died before they said anything.
 void door::settle() noexcept
 {
 	size_t come = 0;
 
 	for (auto &one : arriving_)
-		if (!one->over() && one->now() == connection::state::up) {
+		if (can_be_taken(*one)) {
 			ready_.push_back(std::move(one));
 			come++;
 		}

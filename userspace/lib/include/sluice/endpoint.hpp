@@ -131,11 +131,13 @@ public:
 	uint16_t port() const noexcept;
 
 	/// Wait for a peer that proves that it knows the token. Others are rejected,
-	/// and do not end the wait. errc::timeout.
+	/// and do not end the wait. errc::timeout. A peer may have left already: it is
+	/// given if it said something, which can be received.
 	result<endpoint> accept(deadline until);
 
 	/// The same as an operation: take() gives the endpoint when it is done;
-	/// errc::usage if the peer has died since, or was taken already.
+	/// errc::usage if the peer has left since and said nothing, or was taken
+	/// already.
 	operation arrival();
 	result<endpoint> take();
 
