@@ -21,10 +21,16 @@ struct ended {
 };
 
 constexpr size_t pages = (streamed + page_size - 1) / page_size;
-/// The lie of an end with room for one message, which is a grant.
+/// Lies of an end with room for one message: it is a grant, or an offer.
 constexpr std::string_view takes_no_ack = "takes-no-ack";
+constexpr std::string_view takes_no_piece = "takes-no-piece";
 /// Bytes between two messages of an end that checks existing data: docs/wire.md.
 constexpr uint64_t looked_at_each = 16 << 20;
+
+bool has_little_room(std::string_view lie)
+{
+	return lie == takes_no_ack || lie == takes_no_piece;
+}
 
 struct liar {
 	explicit liar(const words &args)
@@ -33,7 +39,7 @@ struct liar {
 			  ring, card, address_a,
 			  static_cast<uint16_t>(std::stoi(args.at(1))),
 			  {.token = token,
-			   .messages = args.at(2) == takes_no_ack ? 1u : 32u,
+			   .messages = has_little_room(args.at(2)) ? 1u : 32u,
 			   .silence = 3s},
 			  after(20s))),
 		  memory(*buffer::host(pages * page_size)),
@@ -97,6 +103,14 @@ struct liar {
 	}
 	void acknowledge(uint64_t upto) { say(wire::encode(wire::ack_message{upto})); }
 	void done(const wire::end_message &m) { say(wire::encode_done(m)); }
+	/// For 18 s.
+	void grant_and_grant()
+	{
+		for (int i = 0; i < 60; i++) {
+			idle(300ms);
+			grant();
+		}
+	}
 	void accept_and_take_one()
 	{
 		accept();
@@ -222,6 +236,24 @@ const lies to_sender = {
 	l.accept_and_take_one();
 	l.acknowledge(page_size);
 	l.acknowledge(page_size);
+}},
+	{"acks-a-byte",
+	 [](liar &l) {
+	l.accept_and_take_one();
+	l.acknowledge(1);
+}},
+	{"grants-behind-the-end",
+	 [](liar &l) {
+	l.accept();
+	for (size_t i = 0; i < pages; i++)
+		l.grant();
+	l.hear(wire::type::end);
+	l.grant_and_grant();
+}},
+	{std::string(takes_no_piece),
+	 [](liar &l) {
+	l.accept();
+	l.grant_and_grant();
 }},
 	{"early-done",
 	 [](liar &l) {

@@ -268,6 +268,7 @@ INSTANTIATE_TEST_SUITE_P(ToSender, StreamHostileTest,
 					   lie{"ack-goes-back", true, errc::protocol},
 					   lie{"acks-nothing", true, errc::protocol},
 					   lie{"acks-again", true, errc::protocol},
+					   lie{"acks-a-byte", true, errc::protocol},
 					   lie{"early-done", true, errc::protocol},
 					   lie{"wrong-done", true, errc::corrupt},
 					   lie{"no-message", true, errc::protocol},
@@ -334,6 +335,22 @@ TEST_F(StreamTest, AReceiverWaitsForASenderThatLooksAtWhatIsThere)
 	auto end = resume_with("slow-start");
 
 	ASSERT_NO_FATAL_FAILURE(ends_in(end, errc::peer_error));
+}
+
+// What is granted and not used does not bring the stream forward. It goes on for 18 s.
+TEST_F(StreamTest, GrantsThatAreNotUsedHoldUpNoSender)
+{
+	for (const char *lie : {"grants-behind-the-end", "takes-no-piece"}) {
+		SCOPED_TRACE(lie);
+		listen();
+		process other({"hostile-stream", port(), lie});
+		auto with = accept();
+		auto memory = memory_of(streamed);
+		auto out = *sender::make(*ring, with, *card, options(1s));
+
+		auto running = out.send(source_of(memory));
+		ASSERT_NO_FATAL_FAILURE(ends_in(within(12s, running), errc::timeout));
+	}
 }
 
 TEST_F(StreamTest, APeerThatTakesNoMessageHoldsUpNoSender)

@@ -405,6 +405,7 @@ result<void> stream_end::peer_busy(const wire::busy_message &m, uint64_t most)
 		return fail(errc::protocol, endpoint_.peer(),
 			    "says that it has looked at what there is not");
 	peer_looked_at_ = m.looked_at;
+	moved();
 	return {};
 }
 
@@ -465,7 +466,6 @@ task<result<void>> stream_end::listen()
 			give_up(taken.error());
 			co_return taken;
 		}
-		moved();
 	}
 	co_return {};
 }

@@ -118,7 +118,8 @@ protected:
 
 	/// Listen to the peer until it says that it has ended, or all give up.
 	task<result<void>> listen();
-	/// A message of the peer. One that ends the stream is left in ended_.
+	/// A message of the peer. One that brings the stream forward has moved(). One
+	/// that ends it is left in ended_.
 	virtual result<void> heard(std::span<const std::byte> m) = 0;
 	/// Start a worker for each piece in memory. Wait for all, or until all give up.
 	task<result<void>> carry_all();

@@ -287,6 +287,7 @@ result<void> receiving::take_piece(const wire::piece_message &m)
 		return bad("sends another number of CRCs than a piece has chunks");
 	came(arrived_++) = m;
 	expected_ += m.length;
+	moved();
 	return {};
 }
 
@@ -302,6 +303,7 @@ result<void> receiving::heard(std::span<const std::byte> m)
 			return fail(errc::protocol, endpoint_.peer(),
 				    "ends before all was sent");
 		ended_ = end;
+		moved();
 		return {};
 	}
 	return peer_failed(m);

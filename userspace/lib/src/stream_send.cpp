@@ -50,6 +50,12 @@ private:
 	bool size_known() const { return source_.size != stream_source::unknown; }
 	/// Is this piece after the end?
 	bool behind(uint64_t index) const { return offset_of(index) >= source_.size; }
+	/// Does a piece that is on its way end at this offset?
+	bool ends_piece(uint64_t offset) const
+	{
+		return offset <= std::min(offset_of(posted_), source_.size) &&
+		       (offset == source_.size || (offset - start_) % piece_ == 0);
+	}
 
 	stream_source source_;
 	scattered memory_;		       ///< of the source, if it is not a file
@@ -140,7 +146,10 @@ result<void> sending::heard(std::span<const std::byte> m)
 		return peer_failed(m);
 	if (t == wire::type::accept && !answer_) {
 		answer_ = wire::decode_accept(m);
-		return answer_ ? result<void>() : out_of_turn(m);
+		if (!answer_)
+			return out_of_turn(m);
+		moved();
+		return {};
 	}
 	// For a source without a size the receiver has nothing to check.
 	if (auto busy = wire::decode_busy(m); busy && !answer_ && size_known())
@@ -151,17 +160,20 @@ result<void> sending::heard(std::span<const std::byte> m)
 			return fail(errc::protocol, endpoint_.peer(),
 				    "grants less than a piece");
 		grants_.push_back(grant->memory);
+		changed_.notify(); // a piece that uses it moves the stream
 		return {};
 	}
 	if (auto ack = wire::decode_ack(m); ack && accepted_) {
-		if (ack->upto <= last_ack_ || ack->upto > offset_of(posted_))
+		if (ack->upto <= last_ack_ || !ends_piece(ack->upto))
 			return fail(errc::protocol, endpoint_.peer(),
-				    "acknowledges bytes that were not sent, or twice");
-		progress_.bytes = last_ack_ = std::min(ack->upto, source_.size);
+				    "acknowledges what is no piece, or twice");
+		progress_.bytes = last_ack_ = ack->upto;
+		moved();
 		return {};
 	}
 	if (auto done = wire::decode_done(m); done && closed_) {
 		ended_ = done;
+		moved();
 		return {};
 	}
 	return out_of_turn(m);
