@@ -13,7 +13,7 @@
  *	-EIO		a device failed or is missing; or no errno applies, as when
  *			a file ends early
  *	-EOPNOTSUPP	the kernel, the device or this library cannot do it
- *	-ENOLINK	no path, or none as good as was required
+ *	-ENOLINK	no path, or another one than was required
  *	-EBUSY		too much is in flight; the same call may succeed later
  *	-EINPROGRESS	not done by the deadline; it continues
  *	-ETIMEDOUT	not done in time, and given up
@@ -1068,14 +1068,15 @@ SLUICE_API uint16_t sluice_listener_port(const sluice_listener *listener);
 
 /*
  * Wait for a peer that proves that it knows the token; others are rejected, and do not
- * end the wait. -ETIMEDOUT at the deadline.
+ * end the wait. -ETIMEDOUT at the deadline. A peer may have left already: it is given if
+ * it said something, which can be received.
  */
 SLUICE_API int sluice_listener_accept(sluice_listener *listener, int64_t deadline,
 				      sluice_endpoint **endpoint);
 
 /*
  * The same as an operation, without waiting. Once it is done, an accept with the
- * deadline 0 returns the peer, or -ETIMEDOUT if it went away meanwhile.
+ * deadline 0 returns the peer, or -ETIMEDOUT if it has left and said nothing.
  */
 SLUICE_API int sluice_listener_arrival(sluice_listener *listener,
 				       sluice_operation **operation);

@@ -72,7 +72,7 @@ class UnsupportedError(Error):
 
 
 class NoPathError(Error):
-    """There is no path, or none as good as was required."""
+    """There is no path, or another one than was required."""
 
     code = "no-path"
 

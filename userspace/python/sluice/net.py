@@ -122,7 +122,8 @@ class Listener(OnRing):
 
     def accept(self) -> Operation[Endpoint]:
         """Wait for a peer that proves that it knows the token; others are turned away,
-        and do not end the wait. DeadlineError: the peer came and went."""
+        and do not end the wait. A peer may have left already: it is given if it said
+        something, which can be received. DeadlineError: it left and said nothing."""
         return start(self._home, partial(_accepted, self), None,
                      lib.sluice_listener_arrival, self._raw)
 

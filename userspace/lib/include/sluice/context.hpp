@@ -2,7 +2,7 @@
 // A context is one io_uring, and the only place where anything waits: for files,
 // batches, network cards, peers and time. An operation is something in flight in it.
 //
-// A context and all that was opened on it belong to one thread. Nothing runs behind its
+// A context and all that was opened on it belong to the thread that opened it. Nothing runs behind its
 // back: completions are reaped when an operation is polled or waited for, or in
 // run_once().
 //
@@ -10,7 +10,8 @@
 // use nor destroy it: the child must call exec or _exit(). It may open its own.
 //
 // Starting an operation allocates nothing and does not fail: one that could not be
-// started is done, with the error. Requests go to the kernel together, when the thread
+// started is done, with the error. Only an endpoint allocates, if more of its messages
+// and transfers wait than ever before. Requests go to the kernel together, when the thread
 // waits or calls submit().
 #pragma once
 

@@ -21,7 +21,7 @@ enum class errc : uint8_t {
 	output,	     ///< a file cannot be written: full, read only, ...
 	device,	     ///< a device is missing, refuses, or failed
 	unsupported, ///< the kernel or the device cannot do it
-	no_path,     ///< no path, or none as good as was required
+	no_path,     ///< no path, or another one than was required
 	busy,	     ///< too much is in flight; the same call may succeed later
 	stale,	     ///< what it was prepared for no longer exists
 	peer_lost,   ///< the other side went away

@@ -195,9 +195,9 @@ public:
 	~receiver();
 
 	/// The next offer; none: the sender has no more. In that case it waits until
-	/// the sender has ended the connection, or for `patience`. errc::timeout if
-	/// nothing is offered for that long. Destroying this task alone does not end
-	/// the connection.
+	/// the sender has ended the connection, or has stayed for `patience`.
+	/// errc::timeout if nothing is offered for that long. Destroying this task
+	/// alone does not end the connection.
 	task<result<std::optional<stream_offer>>> next();
 	/// Receive what was offered. errc::output (a file), errc::usage (the memory of
 	/// the sink is smaller than what was offered), or as sender::send().
