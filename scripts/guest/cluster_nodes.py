@@ -10,17 +10,13 @@ import re
 import shlex
 import subprocess
 
+from lab import SLOW, expect
+
 SLUICE = "/sluice/build/userspace/cli/sluice"
 MIB = 1 << 20
 NODES = os.environ["NODES"].split()
 HERE, THERE = NODES[:2]
-SLOW = 6 if "sluice.flavour=debug" in pathlib.Path("/proc/cmdline").read_text() else 1
 LIMIT = int(os.environ.get("LIMIT", 120)) * SLOW    # seconds of a command
-
-
-def expect(fault, good):
-    if not good:
-        raise AssertionError(fault)
 
 
 def start(node, *words):

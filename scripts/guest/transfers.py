@@ -13,16 +13,12 @@ import subprocess
 import tempfile
 import time
 
-from lab import Skipped, on_disk
+from lab import SLOW, Skipped, expect, on_disk
 
 SLUICE = f"/sluice/build/{os.environ.get('USERSPACE', 'userspace')}/cli/sluice"
 ADDRESS = "10.77.0.2"
 MIB = 1 << 20
 WORK = pathlib.Path(tempfile.mkdtemp())
-# A debug kernel takes longer, for which suites and kernel programs allow as well. So does a
-# program with sanitizers.
-SLOW = 6 if "-" in os.environ.get("USERSPACE", "") or (
-    "sluice.flavour=debug" in pathlib.Path("/proc/cmdline").read_text()) else 1
 # The kernel is unpatched.
 STOCK = os.environ.get("KERNEL") == "stock"
 
@@ -73,11 +69,6 @@ def status(process, limit=60):
 def both(*args, **options):
     sender, receiver = ends(*args, **options)
     return status(sender), status(receiver)
-
-
-def expect(fault, good):
-    if not good:
-        raise AssertionError(fault)
 
 
 def expect_ends(got, sender, receiver):

@@ -8,6 +8,10 @@ import os
 import pathlib
 
 TOP = pathlib.Path(__file__).resolve().parents[2]
+# A debug kernel takes longer, for which suites and kernel programs allow as well. So does a
+# program with sanitizers.
+SLOW = 6 if "-" in os.environ.get("USERSPACE", "") or (
+    "sluice.flavour=debug" in pathlib.Path("/proc/cmdline").read_text()) else 1
 
 
 def arguments(doc):
@@ -19,6 +23,12 @@ def arguments(doc):
 
 class Skipped(Exception):
     """Why a test cannot be made here."""
+
+
+def expect(fault, good):
+    """End the test with what is wrong."""
+    if not good:
+        raise AssertionError(fault)
 
 
 class Ktap:
