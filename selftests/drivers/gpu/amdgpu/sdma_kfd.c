@@ -269,13 +269,16 @@ TEST_F(kfd, flushes_when_it_has_to)
 
 /*
  * The CPU writes these page tables. Unmapped entries are cleared after the
- * pending batches, and a call with NONBLOCK does not wait for those.
+ * pending batches, and a call with NONBLOCK does not wait for those. Another
+ * call waits, without the locks that the first one needs.
  */
 TEST_F_TIMEOUT(kfd, nonblock, 120)
 {
 	struct drm_amdgpu_sdma_desc d = out_and_back(self, false);
 	struct drm_amdgpu_sdma_batch first = batch_of(&self->gpu, &d, 1);
 	struct drm_amdgpu_sdma_batch batch = batch_of(&self->gpu, &d, 1);
+	struct drm_amdgpu_sdma_batch patient = batch;
+	struct answer waits = { .gpu = &self->gpu, .batch = &patient };
 	struct buffer other;
 	struct hold hold;
 	uint8_t *at;
@@ -293,7 +296,13 @@ TEST_F_TIMEOUT(kfd, nonblock, 120)
 			       (uintptr_t)at, AMDGPU_VM_DELAY_UPDATE));
 	batch.flags = AMDGPU_SDMA_BATCH_NONBLOCK;
 	EXPECT_EQ(-EAGAIN, answer_now(&self->gpu, &hold, &batch));
+	ASSERT_EQ(0, pthread_create(&waits.thread, NULL, answer_call, &waits));
+	usleep(300000);
+	EXPECT_FALSE(answered(&waits));
+	EXPECT_EQ(-EAGAIN, answer_now(&self->gpu, &hold, &batch));
 	hold_release(&hold);
+	pthread_join(waits.thread, NULL);
+	EXPECT_EQ(0, waits.ret);
 	batch.flags = 0;
 	EXPECT_EQ(0, batch_run(&self->gpu, &batch));
 	EXPECT_EQ(0, memcmp(self->gtt.at, self->vram.at, SIZE));

@@ -9,7 +9,7 @@
  *    (amdgpu_sdma_batch_args.c);
  * 2. check and plan, without locks (amdgpu_sdma_plan.c);
  * 3. charge the file for packet memory and engine work. A call waits for
- *    earlier batches here and nowhere else;
+ *    earlier batches here;
  * 4. lock the VM, and each buffer that a descriptor names by its address; make
  *    the buffers resident and the page tables up to date
  *    (amdgpu_sdma_batch_vm.c);
@@ -157,6 +157,7 @@ int amdgpu_sdma_batch_make_plan(struct amdgpu_sdma_batch *b)
 	plan->error_index = AMDGPU_SDMA_NO_INDEX;
 	plan->error_index2 = AMDGPU_SDMA_NO_INDEX;
 	plan->max_bytes = l->max_bytes;
+	plan->max_dwords = l->max_dwords;
 	plan->max_wait_ns = l->max_wait_ns;
 	plan->mhz = l->high_mhz;
 	plan->records = b->args->records;

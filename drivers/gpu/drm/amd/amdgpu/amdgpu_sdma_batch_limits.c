@@ -7,6 +7,7 @@
  *
  * - it moves at most as many bytes as an engine does in T/4 at 4 GB/s, or at
  *   three quarters of the rate of the GPU's link to the host if that is slower;
+ * - it has at most as many packets as an engine processes in T/8;
  * - its waits together last at most T/2 at the lowest clock of the engine.
  *   Engines count clocks. Timeouts are converted for the highest clock, and
  *   waits are shorter there by the ratio of the two clocks. Power management
@@ -64,6 +65,13 @@ static u64 max_bytes(struct amdgpu_device *adev)
 	return min(bytes, AMDGPU_SDMA_MAX_BYTES);
 }
 
+static u32 max_dwords(struct amdgpu_device *adev)
+{
+	u64 bytes = timeout_ns(adev) / 8 * BYTES_PER_NS;
+
+	return min(div_u64(bytes, DWORD_BYTES), AMDGPU_SDMA_MAX_DWORDS);
+}
+
 /* Clocks in MHz; power management has them in units of 10 kHz. */
 static void find_clocks(struct amdgpu_device *adev,
 			struct amdgpu_sdma_batch_limits *l)
@@ -93,6 +101,7 @@ void amdgpu_sdma_batch_limits_init(struct amdgpu_device *adev)
 
 	find_clocks(adev, l);
 	l->max_bytes = max_bytes(adev);
+	l->max_dwords = max_dwords(adev);
 	l->max_work = ns / 2 * BYTES_PER_NS;
 	l->max_wait_ns = amdgpu_sdma_longest_wait(l->low_mhz, l->high_mhz,
 						  ns / 2);

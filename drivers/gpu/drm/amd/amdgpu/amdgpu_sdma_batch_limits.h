@@ -12,6 +12,7 @@ struct drm_amdgpu_info_sdma_batch;
 /**
  * struct amdgpu_sdma_batch_limits - what bounds the time of batches on a device
  * @max_bytes: bytes that one batch may move
+ * @max_dwords: length of one batch's packets
  * @max_work: bytes, or time that counts as bytes, that a file may have in
  *	flight for one engine
  * @max_wait_ns: sum of the timeouts that the waits of one batch may have
@@ -22,6 +23,7 @@ struct amdgpu_sdma_batch_limits {
 	u64 max_bytes;
 	u64 max_work;
 	u64 max_wait_ns;
+	u32 max_dwords;
 	u32 low_mhz;
 	u32 high_mhz;
 };

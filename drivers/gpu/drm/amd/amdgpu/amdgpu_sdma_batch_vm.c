@@ -502,13 +502,13 @@ int amdgpu_sdma_batch_wait_for(struct amdgpu_sdma_batch *b,
 /*
  * Mappings of what is unmapped, or was moved and is not of this batch, are
  * cleared by the CPU only after all earlier submissions have ended. A call that
- * must not block leaves that to another call.
+ * must not block leaves that to another call; others wait without the locks.
  */
-static int check_clears(const struct amdgpu_sdma_batch *b,
+static int check_clears(struct amdgpu_sdma_batch *b,
 			const struct list_head *cleared)
 {
-	return b->nonblock && amdgpu_vm_clear_waits(&b->fpriv->vm, cleared) ?
-	       -EAGAIN : 0;
+	return amdgpu_vm_clear_waits(&b->fpriv->vm, cleared) ?
+	       amdgpu_sdma_user_pages_wait(b) : 0;
 }
 
 /* Likewise: the CPU maps a buffer only after the buffer's move has ended. */

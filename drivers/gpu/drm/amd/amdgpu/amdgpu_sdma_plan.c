@@ -342,7 +342,7 @@ static u64 max_polls(const struct amdgpu_sdma_plan *plan)
 static bool is_too_large(const struct amdgpu_sdma_plan *plan)
 {
 	return plan->moved > plan->max_bytes ||
-	       plan->dwords > AMDGPU_SDMA_MAX_DWORDS ||
+	       plan->dwords > plan->max_dwords ||
 	       plan->rows > AMDGPU_SDMA_MAX_ROWS ||
 	       (plan->waits && plan->polls > max_polls(plan));
 }
@@ -403,7 +403,7 @@ static bool is_short_copy(const struct amdgpu_sdma_plan *plan,
  */
 static u32 count_copies(struct amdgpu_sdma_plan *plan, struct hulls *h, u32 i)
 {
-	u64 left = AMDGPU_SDMA_MAX_DWORDS - plan->dwords;
+	u64 left = plan->max_dwords - plan->dwords;
 	u64 room = plan->max_bytes - plan->moved, bytes = 0;
 	u64 end = min(plan->num, i + div_u64(left, plan->format->copy_dw));
 	const struct amdgpu_sdma_head *d = sdma_head(plan, i);
@@ -466,8 +466,8 @@ static int check_and_count(struct amdgpu_sdma_plan *plan, struct hulls *h,
 
 /**
  * amdgpu_sdma_plan_check - check each descriptor, add up the totals
- * @plan: with @format, @descs, @stride, @num, @max_bytes, @max_wait_ns, @mhz,
- *	@records and the hole; the rest is zero
+ * @plan: with @format, @descs, @stride, @num, @max_bytes, @max_wait_ns,
+ *	@max_dwords, @mhz, @records and the hole; the rest is zero
  *
  * Returns: 0, or an error for which @error_index is at fault: -EINVAL for a
  * malformed descriptor, -EOPNOTSUPP for an operation that the engine lacks,

@@ -20,6 +20,7 @@
 #define AMDGPU_SDMA_MAX_BYTES		BIT_ULL(33)
 /* Rows of all COPY_RECT of a batch that are not contiguous. */
 #define AMDGPU_SDMA_MAX_ROWS		BIT(18)
+/* Packets of a batch: see also amdgpu_sdma_batch_limits.c. */
 #define AMDGPU_SDMA_MAX_DWORDS		(4U << 20)
 #define AMDGPU_SDMA_MAX_SHARES		32
 /* Destinations of a BROADCAST. */
@@ -146,6 +147,7 @@ struct amdgpu_sdma_hull {
  * @error_index2: the descriptor that it overlaps
  * @max_bytes: bytes that the batch may move
  * @max_wait_ns: sum of the timeouts that all waits may have
+ * @max_dwords: what @dwords may be, AMDGPU_SDMA_MAX_DWORDS or less
  * @mhz: fastest clock that the engine may have
  * @records: GPU address of a record for each engine, by instance, or 0
  * @prelude: number of waits before the first descriptor that is no wait
@@ -183,6 +185,7 @@ struct amdgpu_sdma_plan {
 	u32 error_index2;
 	u64 max_bytes;
 	u64 max_wait_ns;
+	u32 max_dwords;
 	u32 mhz;
 	u64 records;
 	u32 prelude;

@@ -221,16 +221,19 @@ static bool all_valid(const struct amdgpu_sdma_batch *b, u32 lock)
 	return true;
 }
 
-static void mark_dirty(const struct amdgpu_sdma_batch *b, u32 lock)
+/* Marks a slice of the pages; false if some are left. */
+static bool mark_dirty(const struct amdgpu_sdma_batch *b, u32 lock)
 {
 	u32 i;
 
 	for (i = 0; i < b->num_bo_vas; i++) {
 		struct amdgpu_bo *bo = b->bo_vas[i]->base.bo;
 
-		if (is_user_pointer(bo) && lock_of(bo) == lock)
-			amdgpu_ttm_tt_dirty_user_pages(bo);
+		if (is_user_pointer(bo) && lock_of(bo) == lock &&
+		    !amdgpu_ttm_tt_dirty_user_pages(bo))
+			return false;
 	}
+	return true;
 }
 
 static void unlock_pages(struct amdgpu_sdma_batch *b, u32 lock)
@@ -239,14 +242,23 @@ static void unlock_pages(struct amdgpu_sdma_batch *b, u32 lock)
 		mutex_unlock(notifier_lock(b, lock));
 }
 
+/*
+ * A user pointer may have any number of pages, and notifiers of other processes
+ * wait for the lock: so it is released between two slices. A page that was
+ * marked stays dirty as long as it is valid.
+ */
 static int lock_pages(struct amdgpu_sdma_batch *b, u32 lock)
 {
 	if (!(b->notifier_locks & lock))
 		return 0;
-	mutex_lock(notifier_lock(b, lock));
-	if (all_valid(b, lock)) {
-		mark_dirty(b, lock);
-		return 0;
+	for (;;) {
+		mutex_lock(notifier_lock(b, lock));
+		if (!all_valid(b, lock))
+			break;
+		if (mark_dirty(b, lock))
+			return 0;
+		unlock_pages(b, lock);
+		cond_resched();
 	}
 	unlock_pages(b, lock);
 	b->user->again = true;
@@ -382,16 +394,39 @@ static int get_pages(struct user_pages *p)
 
 /*
  * A caller that calls again after a signal has to get all pages again. If that
- * takes longer than until the next signal, the call would never end.
+ * takes longer than until the next signal, the call would never end. A worker
+ * of io_uring does not call again: its signal is a cancel.
  */
 static bool is_interrupted(struct amdgpu_sdma_user_pages *user)
 {
 	return fatal_signal_pending(current) ||
-	       (signal_pending(current) && user->attempts > MAX_ATTEMPTS);
+	       (signal_pending(current) &&
+		(user->attempts > MAX_ATTEMPTS ||
+		 current->flags & PF_IO_WORKER));
 }
 
 /**
- * amdgpu_sdma_user_pages_get - get the pages that an attempt wanted
+ * amdgpu_sdma_user_pages_wait - wait for the VM's jobs before the next attempt
+ * @b: call that has page tables locked, and would wait for these jobs
+ *
+ * While other threads give the VM jobs all the time, no attempt would find it
+ * idle: after some of them, the call waits where it is.
+ *
+ * Returns: -EAGAIN, or 0 if the call waits where it is.
+ */
+int amdgpu_sdma_user_pages_wait(struct amdgpu_sdma_batch *b)
+{
+	if (!b->nonblock) {
+		if (b->user->attempts > MAX_ATTEMPTS)
+			return 0;
+		b->user->busy = &b->fpriv->vm;
+		b->user->again = true;
+	}
+	return -EAGAIN;
+}
+
+/**
+ * amdgpu_sdma_user_pages_get - get what an attempt wanted, and wait if it would
  * @user: of a call that holds no lock
  * @args: of the call, see amdgpu_sdma_svm_get()
  *
@@ -408,6 +443,12 @@ int amdgpu_sdma_user_pages_get(struct amdgpu_sdma_user_pages *user,
 
 	user->again = false;
 	user->attempts++;
+	if (user->busy) {
+		r = amdgpu_vm_wait_to_clear(user->busy, true);
+		if (r)
+			return r;
+		user->busy = NULL;
+	}
 	r = amdgpu_sdma_svm_get(&user->svm, args);
 	if (r)
 		return r;

@@ -220,6 +220,18 @@ static void check_packets_of_copies(struct kunit *test)
 	kunit_plan(&plan, &f, d, fit);
 	plan.long_way = true;
 	KUNIT_EXPECT_EQ(test, amdgpu_sdma_plan_check(&plan), 0);
+	/* A device with a short timeout allows less. */
+	for (i = 0; i < 2; i++) {
+		kunit_plan(&plan, &f, d, fit);
+		plan.max_dwords -= i;
+		plan.long_way = true;
+		KUNIT_EXPECT_EQ(test, amdgpu_sdma_plan_check(&plan),
+				i ? -EMSGSIZE : 0);
+		kunit_plan(&plan, &f, d, fit);
+		plan.max_dwords -= i;
+		KUNIT_EXPECT_EQ(test, amdgpu_sdma_plan_check(&plan),
+				i ? -EMSGSIZE : 0);
+	}
 	/* Behind something else there is as much less room. */
 	d[0] = kunit_good(AMDGPU_SDMA_OP_BROADCAST);
 	kunit_plan(&plan, &f, d, num);

@@ -516,6 +516,7 @@ void kunit_plan(struct amdgpu_sdma_plan *plan,
 	plan->stride = sizeof(*d);
 	plan->num = n;
 	plan->max_bytes = AMDGPU_SDMA_MAX_BYTES;
+	plan->max_dwords = AMDGPU_SDMA_MAX_DWORDS;
 	plan->max_wait_ns = MAX_WAIT_NS;
 	plan->mhz = MHZ;
 	plan->hole_start = HOLE_START;
