@@ -37,6 +37,10 @@ int main()
 	std::vector<slice> to, from;
 	for (unsigned r = 0; r < ranks; r++) {
 		to.push_back(need(gpus[r].vram(ranks * block)));
+		if (!to[r].of().mapped()) {
+			std::printf("the CPU does not reach all memory of GPU %u\n", r);
+			return 1;
+		}
 		from.push_back(to[r].part(r * block, block));
 		std::ranges::fill(from[r].bytes(), mark(r));
 	}

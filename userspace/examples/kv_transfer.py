@@ -14,6 +14,7 @@ them, the card reads and writes them in place where it can, and one batch scatte
 import argparse
 import asyncio
 import contextlib
+import itertools
 import random
 
 import numpy
@@ -76,11 +77,13 @@ class Cache:
                    for tensor, place in self._tensors(blocks))
 
     def _tensors(self, blocks: list[int]) -> list[tuple[int, sluice.Slice]]:
-        """Each tensor, block by block, with its number in the request."""
+        """Each tensor, block by block, with its number in the request. Adjacent ones are
+        one part of the cache."""
+        size = self.layout.block_bytes
         each = [self.layout.parts(self.host, [block]) for block in blocks]
-        return [(number * len(parts) + tensor, part)
-                for number, parts in enumerate(each)
-                for tensor, part in enumerate(parts)]
+        tensors = [[part[at:at + size] for part in parts for at in range(0, len(part), size)]
+                   for parts in each]
+        return list(enumerate(itertools.chain(*tensors)))
 
 
 def computed(request: int, tensor: int, size: int) -> "numpy.typing.NDArray[numpy.uint32]":

@@ -22,4 +22,6 @@ includes = pkg_config("--variable=includedir")
 header = pathlib.Path(*includes, "sluice.h").read_text()
 setuptools.setup(ext_modules=[binding.builder(
     header, include_dirs=includes, extra_link_args=pkg_config("--libs"),
+    define_macros=[("Py_LIMITED_API", "0x030c0000")],
+    extra_compile_args=["-include", "alloca.h", "-include", "string.h"],
     py_limited_api=True).distutils_extension()])

@@ -11,6 +11,13 @@
 
 #include "c_check.h"
 
+/* FAILS(), and that spoils the batch `batch`, which is emptied. */
+#define SPOILS(...)                                                                    \
+	do {                                                                           \
+		FAILS(__VA_ARGS__);                                                    \
+		CHECK(!sluice_batch_clear(batch));                                     \
+	} while (0)
+
 /* The ABI: sizes and offsets of version 0.1, which never change. */
 #define AT(s, member, at) \
 	_Static_assert(offsetof(struct s, member) == (at), #s "." #member)
@@ -232,8 +239,8 @@ static void null_is_named(void)
 	CHECK(!sluice_processes_rank(NULL) && !sluice_processes_ranks(NULL));
 	CHECK(!sluice_host_group_ranks(NULL) && !sluice_host_group_first_rank(NULL));
 	CHECK(!sluice_batch_create(0, &batch));
-	FAILS(sluice_batch_copy(batch, NULL, &all), EINVAL, "to");
-	FAILS(sluice_batch_copy(batch, &all, NULL), EINVAL, "from");
+	SPOILS(sluice_batch_copy(batch, NULL, &all), EINVAL, "to");
+	SPOILS(sluice_batch_copy(batch, &all, NULL), EINVAL, "from");
 	sluice_batch_free(batch);
 	CHECK(!sluice_topology_name(NULL, 0) && !*sluice_endpoint_peer(NULL));
 }
@@ -333,11 +340,11 @@ static void bad_values_are_named(void)
 	FAILS(sluice_chain_begin(ring, 2), EBUSY, "open already");
 	CHECK(!sluice_chain_end(ring));
 	CHECK(!sluice_batch_create(4, &batch));
-	FAILS(sluice_batch_place(batch, 3, 0), EINVAL, "sluice_place");
-	FAILS(sluice_batch_hint(batch, 3), EINVAL, "sluice_hint");
-	FAILS(sluice_batch_hint(batch, -1), EINVAL, "sluice_hint");
-	FAILS(sluice_batch_wait(batch, &word, 4, 0, 0, 1), EINVAL, "sluice_compare");
-	FAILS(sluice_batch_broadcast(batch, &all, 1, &all), EINVAL, "2 to 8");
+	SPOILS(sluice_batch_place(batch, 3, 0), EINVAL, "sluice_place");
+	SPOILS(sluice_batch_hint(batch, 3), EINVAL, "sluice_hint");
+	SPOILS(sluice_batch_hint(batch, -1), EINVAL, "sluice_hint");
+	SPOILS(sluice_batch_wait(batch, &word, 4, 0, 0, 1), EINVAL, "sluice_compare");
+	SPOILS(sluice_batch_broadcast(batch, &all, 1, &all), EINVAL, "2 to 8");
 	CHECK(sluice_batch_count(batch) == 0);
 	sluice_batch_free(batch);
 }
@@ -371,9 +378,14 @@ static void a_batch_tells_its_first_mistake(void)
 	CHECK(!sluice_batch_create(4, &batch));
 	CHECK(!sluice_batch_fill(batch, &all, 1) && !sluice_batch_fill(batch, &all, 2));
 	CHECK(sluice_batch_count(batch) == 2 && sluice_batch_bytes(batch) == 16);
-	/* an operation that is not added spoils nothing */
 	FAILS(sluice_batch_fill(batch, &far, 3), EINVAL, "1048576 bytes at 0");
-	CHECK(!sluice_batch_barrier(batch));
+	CHECK(sluice_last_error()->index == 2);
+	SPOILS(sluice_batch_barrier(batch), EINVAL, "1048576 bytes at 0");
+	FAILS(sluice_batch_place(batch, 77, 0), EINVAL, "77 is no enum sluice_place");
+	SPOILS(sluice_batch_fill(batch, &all, 1), EINVAL, "77 is no enum sluice_place");
+	FAILS(sluice_batch_copy(batch, &all, NULL), EINVAL, "from");
+	SPOILS(sluice_batch_fill(batch, &all, 1), EINVAL, "from");
+	CHECK(!sluice_batch_fill(batch, &all, 1) && !sluice_batch_fill(batch, &all, 2));
 	FAILS(sluice_batch_copy(batch, &all, &less), EINVAL, "to 8 bytes from 7");
 	CHECK(sluice_last_error()->index == 2);
 	FAILS(sluice_batch_fill(batch, &all, 4), EINVAL, "to 8 bytes from 7");
@@ -396,8 +408,6 @@ static void many_copies_are_all_or_none(void)
 	CHECK(!sluice_batch_copy_many(batch, &to, there, &from, here, sizes, 0));
 	CHECK(sluice_batch_count(batch) == 4 &&
 	      sluice_batch_bytes(batch) == 4096 + 3 * 96);
-	FAILS(sluice_batch_copy_many(batch, &to, there, &from, NULL, sizes, 3), EINVAL,
-	      "from_offsets: it is NULL");
 	here[2] = 4001;
 	FAILS(sluice_batch_copy_many(batch, &to, there, &from, here, sizes, 3), EINVAL,
 	      "copy 2: 96 bytes at 4001 are outside of the 4096 bytes of `from`");
@@ -407,6 +417,9 @@ static void many_copies_are_all_or_none(void)
 	FAILS(sluice_batch_copy_many(batch, &to, there, &from, here, sizes, 3), EINVAL,
 	      "copy 1: 96 bytes at 18446744073709551615");
 	CHECK(sluice_last_error()->index == 1 && sluice_batch_count(batch) == 0);
+	CHECK(!sluice_batch_clear(batch));
+	SPOILS(sluice_batch_copy_many(batch, &to, there, &from, NULL, sizes, 3), EINVAL,
+	       "from_offsets: it is NULL");
 	sluice_batch_free(batch);
 }
 
@@ -420,15 +433,16 @@ static void what_is_gathered_adds_up(void)
 	CHECK(!sluice_batch_gather(batch, &row, parts, 2));
 	CHECK(!sluice_batch_scatter(batch, parts, 2, &row));
 	CHECK(sluice_batch_count(batch) == 4 && sluice_batch_bytes(batch) == 256);
-	FAILS(sluice_batch_gather(batch, &row, NULL, 2), EINVAL, "parts: it is NULL");
-	FAILS(sluice_batch_gather(batch, NULL, parts, 2), EINVAL, "to: it is NULL");
-	FAILS(sluice_batch_scatter(batch, parts, 2, NULL), EINVAL, "from: it is NULL");
-	FAILS(sluice_batch_gather(batch, &less, parts, 2), EINVAL,
-	      "2 parts have 128 bytes, and the memory in a row 127");
-	CHECK(!sluice_batch_clear(batch));
 	parts[1].offset = 12270;
 	FAILS(sluice_batch_scatter(batch, parts, 2, &row), EINVAL, "28 bytes at 12270");
-	CHECK(sluice_last_error()->index == 1);
+	CHECK(sluice_last_error()->index == 4 + 1);
+	CHECK(!sluice_batch_clear(batch));
+	parts[1].offset = 4000;
+	SPOILS(sluice_batch_gather(batch, &row, NULL, 2), EINVAL, "parts: it is NULL");
+	SPOILS(sluice_batch_gather(batch, NULL, parts, 2), EINVAL, "to: it is NULL");
+	SPOILS(sluice_batch_scatter(batch, parts, 2, NULL), EINVAL, "from: it is NULL");
+	SPOILS(sluice_batch_gather(batch, &less, parts, 2), EINVAL,
+	       "2 parts have 128 bytes, and the memory in a row 127");
 	sluice_batch_free(batch);
 }
 

@@ -30,7 +30,7 @@
  * Handles are made by functions whose last argument is a pointer to one, and released
  * by the free or close function of their kind, which accepts NULL as well. They may be
  * released in any order: each keeps what it needs alive. Freeing an operation waits
- * until no device accesses its memory any more.
+ * until no device of this process accesses its memory any more.
  *
  * Threads. A context and all that was opened on it (operations, devices, prepared
  * batches, groups, collectives, processes, cards, listeners, endpoints, streams) belong
@@ -453,9 +453,9 @@ SLUICE_API int sluice_device_bring_back(sluice_device *device,
  * begins after all before it have ended.
  *
  * A batch keeps its buffers alive. It can be submitted again, or changed, when its
- * previous operation is done. The first mistake in an added operation is returned at
- * once, by all later additions, and by submit and prepare, with the index of the faulty
- * operation; sluice_batch_clear() forgets it.
+ * previous operation is done. The first mistake, such as a slice outside of its buffer,
+ * is returned at once, by all later additions, and by submit and prepare, with the index
+ * of the faulty operation; sluice_batch_clear() forgets it.
  *
  * @expected: how many operations it has room for; adding more allocates memory
  */
@@ -677,8 +677,9 @@ struct sluice_collective_options {
 	size_t size;
 	uint32_t variant; /* enum sluice_variant */
 	uint32_t flags;	  /* SLUICE_COLLECTIVE_* */
-	int64_t hold_ns;  /* how long engines hold a run at most, then -ETIMEDOUT; 0:
-			   * as long as all GPUs allow, struct sluice_limits .wait_ns */
+	int64_t hold_ns; /* how long engines hold a run at least, then -ETIMEDOUT; up to
+			   * 25 times as long at a low clock; 0: as long as all GPUs
+			   * allow, struct sluice_limits .wait_ns */
 };
 
 /*
@@ -773,7 +774,8 @@ SLUICE_API int sluice_group_send(sluice_group *group,
 /*
  * Begin on all GPUs, by one system call. The operation's value is the bytes that all
  * ranks have moved; its error is that of the first rank that has one, with that rank as
- * index. It is done when all ranks are. Runs are not ordered: if the next one uses the
+ * index. It is done when all ranks are: until then GPUs of other processes may write to
+ * this process's memory, also if the operation is freed. Runs are not ordered: if the next one uses the
  * same memory, wait for this one first. A prelaunched collective may have one run in
  * flight: a second one ends with -EBUSY. -ESTALE if memory was unmapped. -ETIMEDOUT if
  * another process does not report the end of its part within @patience_ns of
@@ -1015,8 +1017,8 @@ SLUICE_API int sluice_endpoint_connect(sluice_nic *nic, const char *host, uint16
 /*
  * The same as an operation, without waiting. Its errors are those of connect. Once it
  * is done without one, sluice_endpoint_take() returns the endpoint, once.
- * -EINVAL from take: it is not done, was taken already, or is an operation of another
- * kind.
+ * -EINVAL from begin: a chain is open. -EINVAL from take: it is not done, was taken
+ * already, or is an operation of another kind.
  */
 SLUICE_API int sluice_endpoint_begin(sluice_nic *nic, const char *host, uint16_t port,
 				     const struct sluice_endpoint_options *options,

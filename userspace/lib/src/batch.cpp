@@ -446,6 +446,15 @@ result<void> batch::check() const noexcept
 	return data_->right;
 }
 
+void batch::refuse(error why) noexcept
+{
+	if (!data_->right)
+		return;
+	if (why.index() == error::no_index)
+		why = std::move(why).at(static_cast<uint32_t>(data_->descs.size()));
+	data_->right = std::unexpected(std::move(why));
+}
+
 const batch_outcome &batch::outcome() const noexcept
 {
 	return data_->run.outcome;

@@ -15,13 +15,14 @@ namespace {
 // A larger number is a mistake: no driver takes as many in one batch.
 constexpr uint32_t most_expected = 1 << 20;
 
-/// Change a batch, and return its first mistake.
+/// Change a batch, and return its first mistake. What cannot be added is one too.
 template <class Change> int change(sluice_batch *what, Change &&add) noexcept
 {
 	return guarded([&]() -> result<void> {
 		SLUICE_CHECK(given(what, "batch"));
 		SLUICE_CHECK(what->it.check());
-		SLUICE_CHECK(add(what->it));
+		if (auto added = add(what->it); !added)
+			what->it.refuse(std::move(added.error()));
 		return what->it.check();
 	});
 }
@@ -51,13 +52,27 @@ int add_two(sluice_batch *what, const sluice_slice *to, const sluice_slice *from
 	});
 }
 
+/// Slices of operations that are added next: of one, or one of each.
+result<std::vector<slice>> next_slices(const batch &b, const sluice_slice *first,
+				       size_t count, const char *name, bool each)
+{
+	auto all = slices_of(first, count, name);
+
+	if (all)
+		return all;
+	uint32_t index = each ? all.error().index() : error::no_index;
+	uint64_t later = index == error::no_index ? 0 : index;
+	return std::unexpected(
+		std::move(all.error()).at(static_cast<uint32_t>(b.size() + later)));
+}
+
 /// An operation with scattered memory, and with as much contiguous memory.
 template <class Add>
 int add_parts(sluice_batch *what, const sluice_slice *parts, size_t count,
 	      const sluice_slice *row, const char *name, Add &&add) noexcept
 {
 	return change(what, [&](batch &b) -> result<void> {
-		SLUICE_TRY(auto scattered, slices_of(parts, count, "parts"));
+		SLUICE_TRY(auto scattered, next_slices(b, parts, count, "parts", true));
 		SLUICE_TRY(auto together, slice_of(row, name));
 		add(b, scattered, together);
 		return {};
@@ -174,7 +189,7 @@ int sluice_batch_broadcast(sluice_batch *what, const struct sluice_slice *to,
 		if (count < 2 || count > 8)
 			return fail(errc::usage, "broadcast",
 				    "it wants 2 to 8 destinations");
-		SLUICE_TRY(auto there, slices_of(to, count, "to"));
+		SLUICE_TRY(auto there, next_slices(b, to, count, "to", false));
 		SLUICE_TRY(auto here, slice_of(from, "from"));
 		b.broadcast(there, here);
 		return {};

@@ -170,6 +170,7 @@ int sluice_endpoint_begin(sluice_nic *by, const char *host, uint16_t port,
 		SLUICE_CHECK(all_given("nic host operation", by, host, op));
 		SLUICE_TRY(auto o, options_of(options));
 		SLUICE_CHECK(detail::check_options(o, by->it->it.inside()));
+		SLUICE_CHECK(by->it->in->it.inside().may_wait("connect"));
 		*op = new connecting(by->it, host, port, o, deadline_of(until));
 		return {};
 	});

@@ -29,6 +29,9 @@ from typing import Any, Protocol, Self
 from ._binding import ffi, lib
 from .errors import checked, text
 
+# Seconds for completions until an event loop sees to its other tasks.
+_TURN = 0.005
+
 _forks = itertools.count()
 _process = next(_forks)     # differs in each forked child
 _thread = threading.local()
@@ -145,18 +148,20 @@ class Ring(Home):
 
     def __init__(self, raw: Any) -> None:
         super().__init__()
-        self.raw = raw
-        self._fd = checked(lib.sluice_context_fd(raw))
-        self._poll = select.poll()
-        self._poll.register(self._fd, select.POLLIN)
+        self.raw = raw      # None: it has ended, as one of a cycle that is collected
         self._awaited: dict[asyncio.Future[None], Callable[[], bool]] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
         self._will_look = False
+        self._fd = -1       # if this fails, __del__ closes the context
+        self._fd = checked(lib.sluice_context_fd(raw))
+        self._poll = select.poll()
+        self._poll.register(self._fd, select.POLLIN)
 
     def __del__(self) -> None:
         if self._process != _process:
             return
         end = _End(self)
+        self.raw = None
         loop = self._loop
         if self._owner is this_thread() or loop is None or loop.is_closed():
             end()
@@ -168,6 +173,8 @@ class Ring(Home):
 
     def enter(self) -> None:
         super().enter()
+        if self.raw is None:
+            raise ValueError("this Context is closed")
         # Any call may take in completions that others wait for: let them look.
         if self._awaited and not self._will_look:
             self._look_soon()
@@ -243,10 +250,9 @@ class Ring(Home):
             self._will_look = False
             return
         self._will_look = True  # it looks now
+        more = False
         try:
-            count = ffi.new("uint32_t *", 1)
-            while count[0]:     # until the descriptor is quiet
-                checked(lib.sluice_context_wait(self.raw, 0, count))
+            more = self._take_in()
             for future, done in list(self._awaited.items()):
                 _tell(future, done)
             self.submit()
@@ -257,6 +263,19 @@ class Ring(Home):
             self._leave_loop()      # else it would look again and again
         finally:
             self._will_look = False
+        if more:
+            self._look_soon()
+
+    def _take_in(self) -> bool:
+        """Take in completions until the descriptor is quiet. True: the loop's other tasks
+        come first, as a stream that computes digests may never be quiet."""
+        until = time.monotonic() + _TURN
+        count = ffi.new("uint32_t *", 1)
+        while count[0]:
+            checked(lib.sluice_context_wait(self.raw, 0, count))
+            if time.monotonic() > until:
+                return bool(count[0])
+        return False
 
 
 def _loop_here() -> asyncio.AbstractEventLoop | None:
@@ -326,6 +345,11 @@ class Handle:
         """Release it. A second call does nothing."""
         self._cdata = None
 
+    # The collector ends this before the handle, which it made later. So what else is in a
+    # cycle finds it closed, and not a handle that was freed.
+    def __del__(self) -> None:
+        self._cdata = None
+
     def __enter__(self) -> Self:
         return self
 
@@ -361,7 +385,10 @@ class OnRing(Bound):
 def made(kind: str, function: Callable[..., int], *args: Any) -> Any:
     """The handle that a function of the C API returns through its last argument."""
     out = ffi.new(f"sluice_{kind} **")
-    checked(function(*args, out))
+    try:
+        checked(function(*args, out))
+    except OverflowError as why:
+        raise ValueError(str(why)) from why
     return out[0]
 
 
@@ -415,7 +442,19 @@ def positive(name: str, value: float | None) -> None:
 
 def nanoseconds(seconds: float | None) -> int | None:
     """A duration in nanoseconds; None stays None."""
-    return None if seconds is None else math.ceil(seconds * 1e9)
+    if seconds is None:
+        return None
+    if not math.isfinite(seconds):
+        raise ValueError(f"{seconds} seconds: a finite time is wanted")
+    return math.ceil(seconds * 1e9)
+
+
+def c_string(value: str | os.PathLike[str]) -> bytes:
+    """Text or a path for C, where a null character would end it."""
+    it = os.fsencode(value)
+    if b"\0" in it:
+        raise ValueError(f"a null character in {value!r}")
+    return it
 
 
 def deadline(timeout: float | None) -> int:

@@ -26,7 +26,7 @@ class Operation[T](OnRing):
     Context.left_behind.
     """
 
-    __slots__ = ("_take", "_taken", "_value")
+    __slots__ = ("_failed", "_take", "_taken", "_value")
 
     def __init__(self, ring: Ring, raw: Any, take: Callable[[int], T],
                  keep: object = None) -> None:
@@ -35,14 +35,36 @@ class Operation[T](OnRing):
         self._take = take
         self._taken = False
         self._value: T
+        self._failed: Exception | None = None   # to take it
         ring.drive()
 
     def poll(self) -> bool:
         """Whether it is done. Takes in completions; does not wait."""
-        return self._taken or checked(lib.sluice_operation_poll(self._raw)) == 1
+        return self._settled_by(lib.sluice_operation_poll)
 
     def _done(self) -> bool:
-        return self._taken or checked(lib.sluice_operation_done(self._raw)) == 1
+        return self._settled_by(lib.sluice_operation_done)
+
+    def _settled_by(self, ask: Callable[[Any], int]) -> bool:
+        if self._taken:
+            return True
+        if checked(ask(self._raw)) != 1:
+            return False
+        self._settle()
+        return True
+
+    def _settle(self) -> None:
+        """Take its value at once, as a stream may then do something else. An error stays
+        with the handle."""
+        value = ffi.new("uint64_t *")
+        if lib.sluice_operation_wait(self._raw, 0, value):
+            return
+        try:
+            self._value = self._take(value[0])
+        except (OSError, ValueError) as why:
+            self._failed = why
+        self._taken = True
+        self.close()        # other operations may need its place
 
     def wait(self, timeout: float | None = None) -> T:
         """Wait until it is done, and return its value; a second call returns the same.
@@ -56,11 +78,10 @@ class Operation[T](OnRing):
 
     def _result(self) -> T:
         if not self._taken:
-            value = ffi.new("uint64_t *")
-            checked(lib.sluice_operation_wait(self._raw, 0, value))
-            self._value = self._take(value[0])
-            self._taken = True
-            self.close()    # other operations may need its place
+            checked(lib.sluice_operation_wait(self._raw, 0, ffi.NULL))
+            self._settle()
+        if self._failed:
+            raise self._failed
         return self._value
 
     def cancel(self) -> None:
@@ -123,7 +144,11 @@ class Context(OnRing):
             raise ValueError("operations must be between 1 and 65536")
         wanted = options("context_options", operations=operations)
         self._home = Ring(made("context", lib.sluice_context_open, wanted))
-        self._cdata = self._home.raw
+        self._cdata = True      # the handle is the ring's
+
+    @property
+    def _raw(self) -> Any:
+        return super()._raw and self._home.raw
 
     def wait(self, timeout: float | None = None) -> int:
         """Take in completions; wait for one if there are none.
@@ -211,7 +236,7 @@ class Context(OnRing):
         OperationCancelledError. BusyError if a chain is open.
         """
         raw = self._raw
-        checked(lib.sluice_chain_begin(raw, length))
+        checked(lib.sluice_chain_begin(raw, unsigned("length", length, 32)))
         self._home.chaining = True
         try:
             yield

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Self, SupportsIndex
 
 from ._binding import ffi, lib
-from ._handle import (Bound, File, Integers, OnRing, Ring, fileno, home_of_thread,
+from ._handle import (Bound, File, Integers, OnRing, Ring, c_string, fileno, home_of_thread,
                       integers, made, nanoseconds, options, unsigned, values)
 from .context import Context, Operation, same, start
 from .errors import checked
@@ -281,7 +281,8 @@ class Batch(Bound):
 
     def place(self, how: Place, engines: int = 0) -> None:
         """How to spread it. engines: mask of the allowed ones; 0: all."""
-        checked(lib.sluice_batch_place(self._raw, how, engines))
+        checked(lib.sluice_batch_place(self._raw, how,
+                                       unsigned("engines", engines, 32)))
 
     def hint(self, how: Hint) -> None:
         """Choose the placement, which place() can change again, and the priority. Batches
@@ -343,7 +344,7 @@ class Device(OnRing):
     __slots__ = ()
 
     def __init__(self, context: Context, name: str | int = 0) -> None:
-        raw = made("device", lib.sluice_device_open, context._raw, str(name).encode())
+        raw = made("device", lib.sluice_device_open, context._raw, c_string(str(name)))
         self._own(context._home, raw, lib.sluice_device_close)
 
     @property

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from ._binding import ffi, lib
-from ._handle import OnRing, Ring, made, nanoseconds, options
+from ._handle import OnRing, Ring, made, nanoseconds, options, positive
 from .context import Context, Operation
 from .device import Device
 from .errors import checked
@@ -132,7 +132,8 @@ class Group(OnRing):
 
     how        UsageError if the operation does not have this variant
     prelaunch  let the engines hold a run until Collective.release()
-    hold       seconds that they hold it at most, then DeadlineError; None: Limits.wait
+    hold       seconds, or up to 25 times as many at a low clock; None: Limits.wait
+    DeadlineError of a run that is not released in that time.
     UsageError: sizes that differ, memory that overlaps other than described; its index is
     the rank at fault. UnsupportedError on a kernel that cannot prepare batches.
     """
@@ -224,6 +225,7 @@ class Group(OnRing):
 
     def _prepare(self, function: Callable[..., int], *what: Any, how: Variant,
                  prelaunch: bool, hold: float | None) -> Collective:
+        positive("hold", hold)
         flags = lib.SLUICE_COLLECTIVE_PRELAUNCH if prelaunch else 0
         wanted = options("collective_options", variant=how, flags=flags,
                          hold_ns=nanoseconds(hold))

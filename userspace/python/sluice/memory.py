@@ -37,15 +37,20 @@ class _Seen:
 
     __slots__ = ()
 
-    def _bytes(self) -> Any:
-        """Bytes that keep the memory."""
+    def _place(self) -> tuple[Any, int, int]:
+        """The handle that keeps the memory, and where in it this is: offset, length."""
         raise NotImplementedError
 
-    def __buffer__(self, flags: int) -> memoryview:
+    def _mapped(self) -> tuple[int, int, Any]:
+        """Address, length, and the handle that keeps it."""
+        raw, offset, length = self._place()
         try:
-            return memoryview(ffi.buffer(self._bytes()))
+            return int(ffi.cast("uintptr_t", _map(raw))) + offset, length, raw
         except OSError as why:
             raise BufferError(str(why)) from why
+
+    def __buffer__(self, flags: int) -> memoryview:
+        return memoryview(_bytes_at(*self._mapped()))
 
     # Required: without it numpy.frombuffer() keeps only this object, which may be closed,
     # and not the view of it.
@@ -69,11 +74,7 @@ class _Seen:
         if dl_device not in (None, _CPU):
             raise BufferError(f"sluice: {dl_device} is another device than the CPU, "
                               "(1, 0): bytes get there by a Batch or by export()")
-        try:
-            memory = self._bytes()
-        except OSError as why:
-            raise BufferError(str(why)) from why
-        return _capsule(memory, max_version is not None and max_version[0] >= 1)
+        return _capsule(*self._mapped(), max_version is not None and max_version[0] >= 1)
 
 
 class Buffer(Handle, _Seen):
@@ -145,8 +146,8 @@ class Buffer(Handle, _Seen):
         first that is not."""
         checked(lib.sluice_buffer_verify_node(self._raw, node))
 
-    def _bytes(self) -> Any:
-        return view(self._raw, 0, self._size)
+    def _place(self) -> tuple[Any, int, int]:
+        return self._raw, 0, self._size
 
     def __repr__(self) -> str:
         kind = "closed" if self.closed else self.kind.name.lower()
@@ -186,8 +187,8 @@ class Slice(_Seen):
         offset, length = _bounds(part, self._length)
         return Slice(self._buffer, self._offset + offset, length)
 
-    def _bytes(self) -> Any:
-        return view(self._buffer._raw, self._offset, self._length)
+    def _place(self) -> tuple[Any, int, int]:
+        return self._buffer._raw, self._offset, self._length
 
     def __repr__(self) -> str:
         return f"<{self._length} bytes at {self._offset} of {self._buffer!r}>"
@@ -207,11 +208,9 @@ def _bounds(part: slice, size: int) -> tuple[int, int]:
 
 def plain_slice(memory: Memory) -> tuple[Any, int, int]:
     """The members of a struct sluice_slice."""
-    if isinstance(memory, Buffer):
-        return memory._raw, 0, len(memory)
-    if not isinstance(memory, Slice):
+    if not isinstance(memory, Buffer | Slice):
         raise TypeError(f"a {type(memory).__name__} is no Buffer, and no part of one")
-    return memory.buffer._raw, memory.offset, len(memory)
+    return memory._place()
 
 
 def slice_of(memory: Memory) -> Any:
@@ -240,10 +239,10 @@ def _keep(_raw: Any, _address: Any) -> None:
     """The destructor of an object that keeps a handle, or several."""
 
 
-def view(raw: Any, offset: int, length: int) -> Any:
-    """Bytes of C that keep the handle of their memory."""
-    bytes_ = ffi.cast(f"char(*)[{length}]", ffi.cast("char *", _map(raw)) + offset)
-    return ffi.gc(bytes_, partial(_keep, raw))
+# Bytes at an address, of a length, which keep an object: for memoryview().
+_bytes_at = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_ssize_t,
+                              ctypes.py_object)(
+    int(ffi.cast("uintptr_t", ffi.addressof(lib, "sluice_py_bytes"))))
 
 
 # DLPack. A consumer frees what it took in any thread, by the deleter.
@@ -260,21 +259,21 @@ _NAMES = {False: b"dltensor", True: b"dltensor_versioned"}
 _END_CAPSULE = int(ffi.cast("uintptr_t", ffi.addressof(lib, "sluice_py_end_capsule")))
 
 
-def _capsule(memory: Any, versioned: bool) -> CapsuleType:
+def _capsule(address: int, length: int, keep: Any, versioned: bool) -> CapsuleType:
     it = ffi.new("struct dl_versioned *" if versioned else "struct dl_managed *")
-    numbers = ffi.new("int64_t[2]", [ffi.sizeof(memory[0]), 1])     # shape, stride
+    numbers = ffi.new("int64_t[2]", [length, 1])    # shape, stride
     if versioned:
         it.major = 1
     it.deleter = ffi.addressof(lib, "sluice_py_end_tensor")
     tensor = it.tensor
-    tensor.data = memory
+    tensor.data = ffi.cast("void *", address)
     tensor.device_type, tensor.device_id = _CPU
     tensor.ndim = 1
     tensor.code, tensor.bits, tensor.lanes = _UNSIGNED, 8, 1
     tensor.shape, tensor.strides = numbers, numbers + 1
-    address = int(ffi.cast("uintptr_t", it))
-    capsule: CapsuleType = _new_capsule(address, _NAMES[versioned], _END_CAPSULE)
-    _taken[address] = it, numbers, memory
+    key = int(ffi.cast("uintptr_t", it))
+    capsule: CapsuleType = _new_capsule(key, _NAMES[versioned], _END_CAPSULE)
+    _taken[key] = it, numbers, keep
     return capsule
 
 

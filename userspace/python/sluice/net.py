@@ -6,7 +6,8 @@ from functools import partial
 from typing import Any
 
 from ._binding import ffi, lib
-from ._handle import OnRing, Ring, deadline, made, nanoseconds, options, positive, values
+from ._handle import (OnRing, Ring, c_string, deadline, made, nanoseconds, options, positive,
+                      values)
 from .context import Context, Operation, nothing, same, start
 from .errors import checked, text
 from .memory import Memory, slice_of
@@ -124,12 +125,13 @@ class Listener(OnRing):
         """Wait for a peer that proves that it knows the token; others are turned away,
         and do not end the wait. A peer may have left already: it is given if it said
         something, which can be received. DeadlineError: it left and said nothing."""
-        return start(self._home, partial(_accepted, self), None,
-                     lib.sluice_listener_arrival, self._raw)
+        raw = self._raw
+        return start(self._home, partial(_accepted, self._home, raw), None,
+                     lib.sluice_listener_arrival, raw)
 
 
-def _accepted(door: Listener, _: int) -> Endpoint:
-    return Endpoint(door._home, made("endpoint", lib.sluice_listener_accept, door._raw, 0))
+def _accepted(ring: Ring, door: Any, _: int) -> Endpoint:
+    return Endpoint(ring, made("endpoint", lib.sluice_listener_accept, door, 0))
 
 
 class Nic(OnRing):
@@ -142,7 +144,7 @@ class Nic(OnRing):
     __slots__ = ()
 
     def __init__(self, context: Context, name: str | None = None) -> None:
-        raw = made("nic", lib.sluice_nic_open, context._raw, (name or "").encode())
+        raw = made("nic", lib.sluice_nic_open, context._raw, c_string(name or ""))
         self._own(context._home, raw, lib.sluice_nic_close)
 
     @property
@@ -166,7 +168,7 @@ class Nic(OnRing):
         PeerLostError (no answer), DeniedError (another token), DeadlineError.
         """
         wanted, _kept = _endpoint_options(token, messages, depth, silence)
-        raw = made("operation", lib.sluice_endpoint_begin, self._raw, host.encode(), port,
+        raw = made("operation", lib.sluice_endpoint_begin, self._raw, c_string(host), port,
                    wanted, deadline(timeout))
         # `raw` is there when its value is taken.
         return Operation(self._home, raw, lambda _: Endpoint(self._home, made(
@@ -184,4 +186,4 @@ class Nic(OnRing):
         """
         wanted, _kept = _endpoint_options(token, messages, depth, silence)
         return Listener(self._home, made("listener", lib.sluice_listener_open, self._raw,
-                                         (host or "").encode(), port, wanted))
+                                         c_string(host or ""), port, wanted))

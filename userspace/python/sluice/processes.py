@@ -4,7 +4,7 @@
 import os
 
 from ._binding import ffi, lib
-from ._handle import OnRing, made, nanoseconds
+from ._handle import OnRing, c_string, made, nanoseconds
 from .context import Context
 from .device import Device
 from .errors import checked
@@ -35,7 +35,7 @@ class Processes(OnRing):
                  *, patience: float = 30.0) -> None:
         if patience <= 0:
             raise ValueError(f"patience of {patience} seconds: there must be some")
-        raw = made("processes", lib.sluice_processes_meet, context._raw, os.fsencode(path),
+        raw = made("processes", lib.sluice_processes_meet, context._raw, c_string(path),
                    rank, ranks, nanoseconds(patience))
         self._own(context._home, raw, lib.sluice_processes_free)
 

@@ -2,12 +2,13 @@
 """Streams: files or memory from one end of a connection to the other."""
 
 import enum
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from ._binding import ffi, lib
-from ._handle import File, OnRing, fileno, made, nanoseconds, options, positive, values
+from ._handle import (File, OnRing, c_string, fileno, made, nanoseconds, options, positive,
+                      values)
 from .context import Operation, nothing, start
 from .device import Device
 from .memory import Buffer, Memory, Slice, slices_of
@@ -100,6 +101,11 @@ def _known(count: int) -> int | None:
     return None if count == lib.SLUICE_UNKNOWN else count
 
 
+def _offer(raw: Any) -> Offer:
+    it = values("offer", lib.sluice_receiver_offer, raw)
+    return Offer(it["name"], _known(it["bytes"]))
+
+
 def _stream_options(gpu: Device | None, piece: int | None, chunk: int | None,
                     pieces: int | None, patience: float | None,
                     require: DataPath | None, flags: int = 0) -> Any:
@@ -138,8 +144,12 @@ class _End(OnRing):
     @property
     def report(self) -> Report:
         """The report of the last complete transfer; UsageError: there is none."""
-        return _report(values("report", getattr(lib, f"sluice_{self._kind}_report"),
-                              self._raw))
+        return self._take_report()(0)
+
+    def _take_report(self) -> Callable[[int], Report]:
+        """How an operation gets it, whatever is closed meanwhile."""
+        function, raw = getattr(lib, f"sluice_{self._kind}_report"), self._raw
+        return lambda _: _report(values("report", function, raw))
 
     @property
     def progress(self) -> Progress:
@@ -187,12 +197,12 @@ class Sender(_End):
         refused it), ProtocolError, CorruptError (what arrived differs), NoPathError (it
         took another path than `require`).
         """
-        told = ffi.new("char[]", name.encode())
+        told = ffi.new("char[]", c_string(name))
         it = options("source", name=told,
                      bytes=lib.SLUICE_UNKNOWN if bytes is None else bytes)
         _parts = _set_place(it, source)  # noqa: F841: it lives during the call
-        return start(self._home, lambda _: self.report, source,
-                     lib.sluice_sender_send, self._raw, it)
+        return start(self._home, self._take_report(), source, lib.sluice_sender_send,
+                     self._raw, it)
 
     def finish(self) -> Operation[None]:
         """Tell the receiver that there is no more, and end the connection when its card has
@@ -217,14 +227,14 @@ class Receiver(_End):
     def next(self) -> Operation[Offer | None]:
         """Wait for the next offer. None: the sender has no more, and has left, or stayed
         for `patience`. DeadlineError if nothing is offered for that long."""
-        return start(self._home, lambda there: self.offer if there else None, None,
-                     lib.sluice_receiver_next, self._raw)
+        raw = self._raw
+        return start(self._home, lambda there: _offer(raw) if there else None, None,
+                     lib.sluice_receiver_next, raw)
 
     @property
     def offer(self) -> Offer:
         """The current offer; UsageError: there is none."""
-        it = values("offer", lib.sluice_receiver_offer, self._raw)
-        return Offer(it["name"], _known(it["bytes"]))
+        return _offer(self._raw)
 
     def receive(self, sink: File | Memory | Sequence[Memory], *,
                 have: int = 0) -> Operation[Report]:
@@ -237,11 +247,11 @@ class Receiver(_End):
         """
         it = options("sink", have=have)
         _parts = _set_place(it, sink)  # noqa: F841: it lives during the call
-        return start(self._home, lambda _: self.report, sink,
+        return start(self._home, self._take_report(), sink,
                      lib.sluice_receiver_receive, self._raw, it)
 
     def refuse(self, why: str) -> Operation[None]:
         """Refuse the offer, and tell the sender why. UsageError: nothing is
         offered."""
         return start(self._home, nothing, None, lib.sluice_receiver_refuse, self._raw,
-                     why.encode())
+                     c_string(why))

@@ -6,7 +6,7 @@ import os
 from typing import Any
 
 from ._binding import ffi, lib
-from ._handle import Handle, adopt, made
+from ._handle import Handle, adopt, c_string, made
 from .errors import checked, text
 
 
@@ -19,7 +19,7 @@ class Topology(Handle):
     __slots__ = ()
 
     def __init__(self, root: str | os.PathLike[str] = "/") -> None:
-        self._cdata = adopt(made("topology", lib.sluice_topology_read, os.fsencode(root)),
+        self._cdata = adopt(made("topology", lib.sluice_topology_read, c_string(root)),
                             lib.sluice_topology_free)
 
     @property
@@ -40,7 +40,7 @@ class Topology(Handle):
 
     def _explain(self, a: str, b: str, form: Any) -> str:
         out = ffi.new("char **")
-        checked(lib.sluice_topology_explain(self._raw, a.encode(), b.encode(), form, out))
+        checked(lib.sluice_topology_explain(self._raw, c_string(a), c_string(b), form, out))
         try:
             return text(out[0])
         finally:

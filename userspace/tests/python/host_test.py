@@ -369,6 +369,27 @@ class Views(Test):
             gc.collect()
             self.assertFalse(mapped(address))
 
+    def test_the_collector_leaves_what_is_used(self):
+        """In a cycle that it ends, what is used last is closed or as it was."""
+        seen = []
+
+        class Last:
+            def __init__(self, ring, memory):
+                self.me, self.ring, self.memory = self, ring, memory
+                self.view, self.address = memoryview(memory), memory.address
+
+            def __del__(self):
+                for use in self.ring.submit, lambda: self.memory.address:
+                    try:
+                        use()
+                    except ValueError as why:
+                        seen.append(str(why))
+                seen.append(mapped(self.address))
+        gc.collect()
+        Last(sluice.Context(), sluice.Buffer.host(1 << 20, small_pages=True))
+        gc.collect()
+        self.assertEqual(seen, ["this Context is closed", "this Buffer is closed", True])
+
     def test_an_operation_keeps_the_memory(self):
         memory = sluice.Buffer.host(1 << 20, small_pages=True)
         address = memory.address
@@ -447,6 +468,48 @@ class Lives(Test):
             before = resident()
             some()
         self.assertLess(resident() - before, 8 << 20)
+
+    def test_parts_of_many_lengths_do_not_grow(self):
+        def some():
+            for length in range(10000):
+                memoryview(self.memory[:length]).release()
+        some()
+        before = resident()
+        some()
+        self.assertLess(resident() - before, 2 << 20)
+
+    def test_a_context_that_cannot_be_made_leaves_nothing(self):
+        """Its ring takes the last descriptor."""
+        limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+        free = os.dup(self.reader)
+        os.close(free)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (free + 1, limits[1]))
+        try:
+            with self.assertRaisesRegex(sluice.SystemCallError, "descriptor|open files"):
+                sluice.Context()
+            gc.collect()
+            os.close(os.dup(self.reader))
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+
+    def test_numbers_and_text_for_c_are_checked(self):
+        with tempfile.TemporaryDirectory() as where:
+            path = where + "/socket"
+            for wrong in (
+                    lambda: sluice.Batch(-1),
+                    lambda: sluice.Batch().place(sluice.Place.FAN_OUT, -1),
+                    lambda: sluice.Batch().wait(self.memory[:4], sluice.Compare.EQUAL, 0,
+                                                limit=float("inf")),
+                    lambda: self.ring.chain(-1).__enter__(),
+                    lambda: sluice.Processes(self.ring, path, -1, 2),
+                    lambda: sluice.Processes(self.ring, path, 0, 2,
+                                             patience=float("inf")),
+                    lambda: sluice.Processes(self.ring, path + "\0", 0, 2),
+                    lambda: sluice.Nic(self.ring, "a\0b"),
+                    lambda: sluice.Topology("/\0"),
+                    lambda: sluice.Device(self.ring, "0\0")):
+                with self.assertRaises(ValueError):
+                    wrong()
 
     def test_another_thread_is_refused(self):
         op = self.waiting()

@@ -3,6 +3,7 @@
 nodes a and b, and runs it in a. The other end is a process in b."""
 
 import asyncio
+import contextlib
 import subprocess
 import sys
 import time
@@ -54,6 +55,22 @@ async def receive_memory():
     print(report.sha256)
 
 
+async def receive_two():
+    with listening() as door:
+        arrival = door.accept()
+    peer = arrival.wait()       # the operation keeps the listener
+    memory = sluice.Buffer.host(2 * MIB)
+    receiver = sluice.Receiver(peer)
+    for _ in range(2):
+        offer = receiver.next()
+        while not offer.poll():
+            time.sleep(0.001)
+        report = receiver.receive(memory).wait()
+        print(offer.wait().name, report.bytes)
+    with contextlib.suppress(sluice.PeerLostError):
+        receiver.next().wait()
+
+
 async def hear_and_answer():
     peer = await listening("what both know").accept()
     memory = sluice.Buffer.host(4096)
@@ -100,6 +117,25 @@ class Streams(unittest.TestCase):
             return report.sha256
         digest = self.run_it(go())
         self.assertEqual(other.end(), (0, digest + "\n"))
+
+    def test_a_value_is_that_of_its_operation(self):
+        """Whatever the stream does later, and whether it is closed."""
+        other = Other("receive_two")
+        memory = sluice.Buffer.host(2 * MIB)
+        peer = self.nic.connect(ADDRESS_B, other.port).wait(20)
+        with sluice.Sender(peer) as sender:
+            first = sender.send("first", memory[:MIB])
+            while not first.poll():
+                time.sleep(0.001)
+            second = sender.send("second", memory)
+        self.assertEqual([(op.wait(20).name, op.wait().bytes) for op in (second, first)],
+                         [("second", 2 * MIB), ("first", MIB)])
+        del sender, peer, second, first
+        self.assertEqual(other.end(), (0, f"first {MIB}\nsecond {2 * MIB}\n"))
+
+    def test_a_chain_is_not_for_connections(self):
+        with self.ring.chain(2), self.assertRaisesRegex(sluice.UsageError, "chain"):
+            self.nic.connect("a-name", 1)
 
     def test_messages_and_a_wrong_token(self):
         other = Other("hear_and_answer")

@@ -167,6 +167,9 @@ public:
 	/// The first mistake in what was added (sizes that differ, a slice outside of
 	/// its buffer), if any. submit() and prepare() return it too.
 	result<void> check() const noexcept;
+	/// Make @p why, for which a caller cannot add the next operation, such a mistake.
+	/// An earlier one counts. Without an index(), it gets that of the next operation.
+	void refuse(error why) noexcept;
 
 	/// How the last submission ran, once it is done.
 	const batch_outcome &outcome() const noexcept;
