@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "resolve.hpp"
 
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <memory>
@@ -21,6 +22,8 @@ struct lookup::query {
 	unique_fd done;
 	int status = 0, number = 0; ///< of getaddrinfo(), and of errno for EAI_SYSTEM
 	std::vector<sockaddr_storage> found;
+	/// By the thread: @done tells the kernel, and this tells the compiler.
+	std::atomic_bool answered = false;
 
 	void ask(int flags)
 	{
@@ -56,6 +59,7 @@ lookup::lookup(context &in, std::string_view host, uint16_t port)
 		uint64_t one = 1;
 
 		q->ask(0);
+		q->answered.store(true, std::memory_order_release);
 		[[maybe_unused]] auto n = ::write(q->done.get(), &one, sizeof(one));
 	}).detach();
 }
@@ -65,8 +69,10 @@ result<std::vector<sockaddr_storage>> lookup::take()
 	if (!told_.done())
 		return fail(errc::timeout, query_->host,
 			    "its address is not found in time");
-	if (query_->done)
+	if (query_->done) {
 		SLUICE_CHECK(told_.wait());
+		query_->answered.wait(false, std::memory_order_acquire);
+	}
 	if (query_->status == EAI_SYSTEM)
 		return fail_errno(query_->host, "its address cannot be looked up",
 				  query_->number);
