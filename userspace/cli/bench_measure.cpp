@@ -66,11 +66,14 @@ result<void> touch(device *gpu, const buffer &all)
 		std::memset(all.data(), 0x5a, all.size());
 		return {};
 	}
-	batch fill;
+	for (size_t at = 0, n = 0; at < all.size(); at += n) {
+		batch fill(1);
 
-	fill.fill(all, pattern);
-	if (auto filled = gpu->submit(fill).wait(); !filled)
-		return std::unexpected(filled.error());
+		n = std::min<uint64_t>(all.size() - at, gpu->limits().bytes);
+		fill.fill(all.part(at, n), pattern);
+		if (auto filled = gpu->submit(fill).wait(); !filled)
+			return std::unexpected(filled.error());
+	}
 	return {};
 }
 

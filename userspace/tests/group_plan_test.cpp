@@ -358,6 +358,24 @@ TEST(GroupChoice, IsAllowed)
 							1, uint64_t{1} << shift})));
 }
 
+TEST(GroupSteps, AreOneBatch)
+{
+	buffer memory = some_memory();
+	std::vector<step> steps(
+		2, {{memory.part(0, 10), memory.part(20, 10)}, memory.part(40, 10)});
+
+	steps.push_back({{memory.part(60, 5)}, memory.part(80, 5), true});
+	EXPECT_EQ(bytes_of(steps), 50u);
+	EXPECT_TRUE(fits({.operations = 4, .bytes = 50}, steps));
+	EXPECT_EQ(fits({.operations = 3, .bytes = 50}, steps).error().message(),
+		  "collective: 3 operations of one rank, a batch has at most 2: send() "
+		  "fewer messages");
+	EXPECT_EQ(
+		fits({.operations = 4, .bytes = 49}, steps).error().message(),
+		"collective: one rank moves 50 bytes, a batch at most 49: send() parts "
+		"of the blocks");
+}
+
 TEST(GroupEngines, ArePickedRoundAndRound)
 {
 	EXPECT_EQ(pick_engines(0xf, 0, 1, 0), 0x1u);

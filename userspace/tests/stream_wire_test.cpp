@@ -337,6 +337,14 @@ TEST(Scattered, IsOne)
 	EXPECT_EQ(seen, (decltype(seen){{0, 7}}));
 	look(14, 1);
 	EXPECT_EQ(seen, (decltype(seen){{0, 1}}));
+	EXPECT_EQ(all.reach(0, 15, 1), 5u);
+	EXPECT_EQ(all.reach(4, 11, 1), 1u);
+	EXPECT_EQ(all.reach(4, 11, 3), 8u);
+	EXPECT_EQ(all.reach(4, 7, 3), 7u);
+	EXPECT_EQ(all.reach(0, 15, 3), 12u);
+	EXPECT_EQ(all.reach(0, 15, 4), 15u);
+	EXPECT_EQ(all.reach(12, 3, 1), 3u);
+	EXPECT_EQ(all.reach(12, 3, 9), 3u);
 	all.each(6, 1, [&](const slice &part, uint64_t) {
 		EXPECT_EQ(part.address(), b.address() + 101);
 	});

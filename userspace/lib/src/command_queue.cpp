@@ -147,7 +147,8 @@ result<void> command_queue::ask_for_engines()
 		return fail(errc::unsupported, node_.name(),
 			    "an SDMA engine that "
 			    "only a kernel with batches can use");
-	limits_.operations = 2048;
+	// half as many parts of scattered memory may each be a buffer of its own
+	limits_.operations = 2000;
 	limits_.broadcast = 8;
 	limits_.engines = ip.available_rings;
 	limits_.fences = most_fences;

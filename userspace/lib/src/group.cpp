@@ -77,6 +77,7 @@ result<prepared_batch> prepare_rank(device &gpu, std::span<const detail::step> s
 	const buffer *word = with.word;
 	batch all(steps.size() + 1);
 
+	SLUICE_CHECK(detail::fits(gpu.limits(), steps));
 	SLUICE_CHECK(attach_all(gpu, steps));
 	all.fault_in();
 	if (word) {
@@ -134,8 +135,7 @@ uint64_t bytes_of(const detail::plan &what)
 	uint64_t all = 0;
 
 	for (const auto &steps : what.ranks)
-		for (const detail::step &one : steps)
-			all += one.from.size() * one.to.size() * (one.swaps ? 2 : 1);
+		all += detail::bytes_of(steps);
 	return all;
 }
 

@@ -618,6 +618,34 @@ result<host_plan> plan_scatter(const host_place &at, unsigned root,
 	return plan_rooted({pattern::scatter, at, root, from, to, staging});
 }
 
+uint64_t bytes_of(std::span<const step> steps) noexcept
+{
+	uint64_t all = 0;
+
+	for (const step &one : steps)
+		all += one.from.size() * one.to.size() * (one.swaps ? 2 : 1);
+	return all;
+}
+
+result<void> fits(const batch_limits &most, std::span<const step> steps)
+{
+	const uint64_t bytes = bytes_of(steps);
+
+	// one is the wait of a prelaunched collective
+	if (steps.size() >= most.operations)
+		return fail(
+			errc::usage, "collective",
+			std::format("{} operations of one rank, a batch has at most "
+				    "{}: send() fewer messages",
+				    steps.size(), most.operations - 1));
+	if (bytes > most.bytes)
+		return fail(errc::usage, "collective",
+			    std::format("one rank moves {} bytes, a batch at most {}: "
+					"send() parts of the blocks",
+					bytes, most.bytes));
+	return {};
+}
+
 unsigned engines_wanted(variant how, std::span<const step> steps) noexcept
 {
 	return how == variant::b2b ? 1u : static_cast<unsigned>(steps.size());

@@ -105,6 +105,12 @@ result<host_plan> plan_scatter(const host_place &at, unsigned root,
 			       std::span<const slice> to, const slice &from,
 			       const slice &staging);
 
+/// Bytes that @p steps move; each destination counts, swaps twice.
+uint64_t bytes_of(std::span<const step> steps) noexcept;
+
+/// Is that one batch? Else errc::usage.
+result<void> fits(const batch_limits &most, std::span<const step> steps);
+
 /// How many engines of a GPU @p steps need.
 unsigned engines_wanted(variant how, std::span<const step> steps) noexcept;
 

@@ -42,6 +42,20 @@ public:
 		}
 	}
 
+	/// How many of @p length bytes from @p offset on are in the first @p parts parts
+	/// there, of which there is 1 at least.
+	uint64_t reach(uint64_t offset, uint64_t length, size_t parts) const
+	{
+		auto after = std::ranges::upper_bound(starts_, offset);
+		auto left = static_cast<size_t>(starts_.end() - after);
+
+		return parts > left
+			       ? length
+			       : std::min(length,
+					  after[static_cast<ptrdiff_t>(parts - 1)] -
+						  offset);
+	}
+
 private:
 	std::vector<slice> parts_;
 	std::vector<uint64_t> starts_; ///< of each part, in the whole

@@ -143,6 +143,29 @@ protected:
 	result<void> take_memory(const scattered &memory);
 	/// Run the copies of a piece.
 	task<result<void>> run_copies(piece_memory &piece);
+	/// Run the copies that @p add(part, at) adds for each part of @p length bytes of
+	/// memory, two at most, @p at being where the part begins in these bytes. As
+	/// many at once as a batch may have.
+	template <class Add>
+	task<result<void>> copy_parts(piece_memory &piece, const scattered &memory,
+				      uint64_t offset, uint64_t length, Add add)
+	{
+		const batch_limits &most = options_.gpu->limits();
+
+		for (uint64_t done = 0, n = 0; done < length; done += n) {
+			n = memory.reach(offset + done,
+					 std::min(length - done, most.bytes / 2),
+					 most.operations / 2);
+			piece.copies.clear();
+			memory.each(offset + done, n,
+				    [&](const slice &part, uint64_t at) {
+				add(part, done + at);
+			});
+			if (auto copied = co_await run_copies(piece); !copied)
+				co_return copied;
+		}
+		co_return {};
+	}
 	/// Copy from the memory that files use to the memory that the card uses, or
 	/// back.
 	task<result<void>> to_wire(piece_memory &piece, size_t length);

@@ -83,6 +83,8 @@ private:
 	task<void> worker(unsigned slot) override;
 	task<result<void>> carry(unsigned slot, uint64_t index);
 	task<result<void>> grant(unsigned slot, uint64_t index);
+	/// Do engines store the pieces?
+	bool scatters() const { return sink_.file < 0 && options_.gpu; }
 	task<result<void>> scatter(piece_memory &piece, uint64_t offset, size_t length);
 	task<result<void>> check(unsigned slot, uint64_t index);
 	task<result<void>> store(unsigned slot, uint64_t index);
@@ -347,11 +349,10 @@ task<result<void>> receiving::scatter(piece_memory &piece, uint64_t offset,
 		});
 		co_return {};
 	}
-	piece.copies.clear();
-	memory_.each(offset, length, [&](const slice &part, uint64_t at) {
+	auto add = [&](const slice &part, uint64_t at) {
 		piece.copies.copy(part, piece.wire.part(at, part.size()));
-	});
-	co_return co_await run_copies(piece);
+	};
+	co_return co_await copy_parts(piece, memory_, offset, length, add);
 }
 
 task<result<void>> receiving::check(unsigned slot, uint64_t index)
@@ -489,7 +490,10 @@ task<result<void>> receiving::carry(unsigned slot, uint64_t index)
 	report_.check += watch.lap("recv.check", index);
 	if (auto stored = co_await store(slot, index); !stored)
 		co_return stored;
-	report_.storage += watch.lap("recv.storage", index);
+	if (scatters())
+		report_.engine += watch.lap("recv.engine", index);
+	else
+		report_.storage += watch.lap("recv.storage", index);
 	in_flight_--;
 	report_.bytes += length;
 	report_.pieces++;

@@ -36,6 +36,8 @@ private:
 	task<result<void>> carry(unsigned slot, uint64_t index);
 	task<result<size_t>> fetch(unsigned slot, uint64_t index);
 	task<result<size_t>> fetch_in_order(unsigned slot, uint64_t index);
+	/// Do engines fetch the pieces?
+	bool gathers() const { return source_.file < 0 && options_.gpu; }
 	task<result<void>> gather(piece_memory &piece, uint64_t offset, size_t length);
 	task<result<void>> examine(unsigned slot, uint64_t index, size_t length,
 				   wire::piece_message &m);
@@ -230,13 +232,12 @@ task<result<void>> sending::gather(piece_memory &piece, uint64_t offset, size_t 
 		});
 		co_return {};
 	}
-	piece.copies.clear();
-	memory_.each(offset, length, [&](const slice &part, uint64_t at) {
+	auto add = [&](const slice &part, uint64_t at) {
 		piece.copies.copy(piece.wire.part(at, part.size()), part);
 		if (seen)
 			piece.copies.copy(piece.host.part(at, part.size()), part);
-	});
-	co_return co_await run_copies(piece);
+	};
+	co_return co_await copy_parts(piece, memory_, offset, length, add);
 }
 
 // CRCs at once; the digest is of all pieces in order.
@@ -308,7 +309,8 @@ task<result<void>> sending::carry(unsigned slot, uint64_t index)
 	stopwatch watch;
 
 	auto length = co_await fetch(slot, index);
-	report_.storage += watch.lap("send.storage", index);
+	if (!gathers())
+		report_.storage += watch.lap("send.storage", index);
 	if (!length || !*length)
 		co_return length ? result<void>() : std::unexpected(length.error());
 	if (source_.file >= 0)

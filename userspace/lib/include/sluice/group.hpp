@@ -74,8 +74,9 @@ struct collective_options {
 	/// Let the engines hold a run until collective::release(), which is a store to
 	/// memory.
 	bool prelaunch = false;
-	/// How long they hold it at most; then the ranks are errc::timeout. 0: as long
-	/// as all GPUs allow (batch_limits::wait).
+	/// How long they hold it at least; then the ranks are errc::timeout. At a low
+	/// clock of the GPU it is up to 25 times as long. 0: as long as all GPUs allow
+	/// (batch_limits::wait).
 	clock::duration hold{};
 };
 
@@ -85,9 +86,13 @@ struct message {
 	slice target, source; ///< of the same size
 };
 
-/// A collective in flight. Destroying it cancels it, and waits until no GPU accesses
-/// its memory any more. The wait is bounded: batches end, also those that were not
-/// released. Other processes have the patience of processes::meet(), counted from when
+/// A collective in flight. Destroying it cancels it, and waits until no GPU of this
+/// process accesses its memory any more. The wait is bounded: batches end, also those
+/// that were not released.
+///
+/// The GPUs of other processes write to this process's memory until wait() says that
+/// their ranks are done. If it was not called, or said errc::timeout or errc::peer_lost,
+/// they may still write. Others have the patience of processes::meet(), counted from when
 /// this process's rank is seen to be done. After that, the run is over here, and their
 /// ranks are errc::timeout; they may continue.
 class [[nodiscard]] collective_run {
@@ -149,7 +154,8 @@ public:
 
 	/// Let a prelaunched run begin. A store to host memory; no system call. Data
 	/// that the CPU or a network card writes to video memory must be there before
-	/// run(): the driver flushes the host data path at that point, and not here.
+	/// run(): the driver flushes the host data path of each GPU that has something
+	/// to do at that point, and not here. See group for other GPUs.
 	void release() noexcept;
 
 	/// Its variant; never automatic.
@@ -182,6 +188,14 @@ private:
 /// Memory is of any kind: video memory, host memory, or SVM memory. It is attached to the
 /// GPUs that use it. SVM memory that is in a GPU is written there by GPUs that xGMI
 /// links to it, and is out of reach of others (errc::usage or errc::busy at run()).
+///
+/// The driver flushes the host data path of a GPU for the batches of that GPU only. If
+/// the CPU or a card has written to video memory that another rank swaps or overwrites
+/// by xGMI, wait for a batch on its own GPU first, whatever that does.
+///
+/// What a rank does is one batch: errc::usage if that moves more than batch_limits::bytes
+/// or has more than batch_limits::operations. Larger blocks can be moved in parts, by
+/// send().
 ///
 /// errc::usage: memory has a wrong size, is outside its buffer, or overlaps other
 /// memory of the operation in a way not mentioned below; or the operation lacks the

@@ -53,7 +53,8 @@ public:
 	/// Give video memory to all, and get theirs, by rank; this process's is
 	/// @p mine. It lives as long as any process has it. All must call this, at the
 	/// same point in the order of calls. If one cannot give or take, all fail, and
-	/// none gets anything.
+	/// none gets anything. (One that comes after the others' patience has ended may
+	/// get theirs.)
 	/// @param gpu reaches the memory that this process gets
 	/// errc::unsupported if @p mine is not video memory.
 	result<std::vector<buffer>> exchange(device &gpu, const buffer &mine);
