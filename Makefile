@@ -116,7 +116,7 @@ lint: $(if $(TIDY),userspace,buildroot) ## look for mistakes in scripts and in t
 	@$(ENTER) scripts/check/lint $(if $(TIDY),--tidy)
 
 sanitize: SUITE = $(foreach kind,address thread,\
-	$(addsuffix -$(kind),userspace library collectives-faults))
+	$(addsuffix -$(kind),userspace library library-rdma collectives-faults))
 sanitize: test ## run the library's tests with the sanitizers of addresses and of threads
 
 fuzz: buildroot ## fuzz what reads others' bytes, SECONDS= for each target (default 600)

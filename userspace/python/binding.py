@@ -12,7 +12,7 @@ import sys
 import cffi
 
 # Besides the C API: DLPack's structures (https://dmlc.github.io/dlpack), the release of
-# what a consumer took, bytes that keep their memory, and the functions of a transport.
+# what a consumer took, what the collector does not see, and the functions of a transport.
 DLPACK = """
 struct dl_tensor {
     void *data;
@@ -39,7 +39,7 @@ struct dl_versioned {
 DECLARED = DLPACK + """
 void sluice_py_end_tensor(void *self);
 void sluice_py_end_capsule(void *capsule);
-void *sluice_py_bytes(void *data, intptr_t length, void *keep);
+void *sluice_py_hide(void *data, intptr_t length, void *it);
 extern "Python" void sluice_py_let_go(void *tensor);
 extern "Python" int sluice_py_all_gather(void *, const struct sluice_slice *);
 extern "Python" int sluice_py_all_to_all(void *, const struct sluice_slice *,
@@ -81,60 +81,65 @@ static void sluice_py_end_capsule(void *capsule)
         sluice_py_end_tensor(PyCapsule_GetPointer(it, "dltensor_versioned"));
 }
 
-/* Bytes, and the object that keeps them. The collector does not look into it: it would
- * end a handle of cffi before it ends a view of the same cycle. */
-struct bytes {
+/* An object that the collector does not see, and bytes that it keeps, if any. In a cycle
+ * that the collector ends, it would end handles of cffi before what uses them. */
+struct hidden {
     PyObject_HEAD
     void *data;
     Py_ssize_t length;
-    PyObject *keep;
+    PyObject *it;
 };
 
 static int get_bytes(PyObject *self, Py_buffer *to, int flags)
 {
-    struct bytes *it = (struct bytes *)self;
+    struct hidden *h = (struct hidden *)self;
 
-    return PyBuffer_FillInfo(to, self, it->data, it->length, 0, flags);
+    return PyBuffer_FillInfo(to, self, h->data, h->length, 0, flags);
 }
 
-static void free_bytes(PyObject *self)
+static void free_hidden(PyObject *self)
 {
     PyTypeObject *type = Py_TYPE(self);
     freefunc end = (freefunc)PyType_GetSlot(type, Py_tp_free);
 
-    Py_XDECREF(((struct bytes *)self)->keep);
+    Py_XDECREF(((struct hidden *)self)->it);
     end(self);
     Py_DECREF(type);
 }
 
-static PyType_Slot bytes_slots[] = {
+static PyMemberDef hidden_members[] = {
+    {"it", Py_T_OBJECT_EX, offsetof(struct hidden, it), Py_READONLY, NULL},
+    {NULL, 0, 0, 0, NULL},
+};
+static PyType_Slot hidden_slots[] = {
     {Py_bf_getbuffer, (void *)get_bytes},
-    {Py_tp_dealloc, (void *)free_bytes},
+    {Py_tp_dealloc, (void *)free_hidden},
+    {Py_tp_members, hidden_members},
     {0, NULL},
 };
-static PyType_Spec bytes_spec = {
-    "sluice._binding.bytes", sizeof(struct bytes), 0,
-    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, bytes_slots,
+static PyType_Spec hidden_spec = {
+    "sluice._binding.hidden", sizeof(struct hidden), 0,
+    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, hidden_slots,
 };
 
 /* A new reference, or NULL and an exception. For ctypes.PYFUNCTYPE. */
-static void *sluice_py_bytes(void *data, intptr_t length, void *keep)
+static void *sluice_py_hide(void *data, intptr_t length, void *it)
 {
     static PyObject *type;
-    struct bytes *it;
+    struct hidden *h;
     allocfunc allocate;
 
-    if (!type && !(type = PyType_FromSpec(&bytes_spec)))
+    if (!type && !(type = PyType_FromSpec(&hidden_spec)))
         return NULL;
     allocate = (allocfunc)PyType_GetSlot((PyTypeObject *)type, Py_tp_alloc);
-    it = (struct bytes *)allocate((PyTypeObject *)type, 0);
-    if (!it)
+    h = (struct hidden *)allocate((PyTypeObject *)type, 0);
+    if (!h)
         return NULL;
-    it->data = data;
-    it->length = length;
-    it->keep = (PyObject *)keep;
-    Py_INCREF(it->keep);
-    return it;
+    h->data = data;
+    h->length = length;
+    h->it = (PyObject *)it;
+    Py_INCREF(h->it);
+    return h;
 }
 """
 

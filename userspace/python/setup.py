@@ -23,5 +23,6 @@ header = pathlib.Path(*includes, "sluice.h").read_text()
 setuptools.setup(ext_modules=[binding.builder(
     header, include_dirs=includes, extra_link_args=pkg_config("--libs"),
     define_macros=[("Py_LIMITED_API", "0x030c0000")],
-    extra_compile_args=["-include", "alloca.h", "-include", "string.h"],
+    extra_compile_args=["-include", "alloca.h", "-include", "stddef.h",
+                        "-include", "string.h"],
     py_limited_api=True).distutils_extension()])

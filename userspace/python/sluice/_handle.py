@@ -2,7 +2,9 @@
 """Handles of the C API: which threads may use them, and how they are freed.
 
 A handle is a cdata whose destructor frees it. A call into C holds a reference to it, so it
-cannot be freed during the call. The C API lets handles be freed in any order.
+cannot be freed during the call. The C API lets handles be freed in any order. The
+collector does not see them: it would free all handles of a cycle, and then call __del__ of
+objects that use them.
 
 A context's ring belongs to the thread that opened it. Python's collector may free an
 object in any thread: a handle of another thread is left to its home, and is freed when
@@ -13,6 +15,7 @@ import array
 import asyncio
 import collections
 import contextlib
+import ctypes
 import itertools
 import math
 import operator
@@ -74,9 +77,21 @@ def home_of_thread() -> "Home":
     return home
 
 
+# What has the attribute `it`, which the collector does not see, and the bytes at an address,
+# of a length: for memoryview().
+hidden_bytes = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_ssize_t,
+                                 ctypes.py_object)(
+    int(ffi.cast("uintptr_t", ffi.addressof(lib, "sluice_py_hide"))))
+
+
+def hidden(it: object) -> Any:
+    """What has the attribute `it`, which the collector does not see."""
+    return hidden_bytes(None, 0, it)
+
+
 def adopt(raw: Any, free: Callable[[Any], None]) -> Any:
-    """A handle that any thread may use and free."""
-    return ffi.gc(raw, partial(_end_here, _process, free))
+    """A hidden handle that any thread may use and free."""
+    return hidden(ffi.gc(raw, partial(_end_here, _process, free)))
 
 
 def _end_here(process: int, free: Callable[[Any], None], raw: Any) -> None:
@@ -104,8 +119,8 @@ class Home:
         return self._process == _process
 
     def adopt(self, raw: Any, free: Callable[[Any], None], keep: object = None) -> Any:
-        """A handle that is freed by @free, and keeps @keep."""
-        return ffi.gc(raw, partial(self._end, free, keep))
+        """A hidden handle that is freed by @free, and keeps @keep."""
+        return hidden(ffi.gc(raw, partial(self._end, free, keep)))
 
     def _end(self, free: Callable[[Any], None], keep: object, raw: Any) -> None:
         if self._process != _process:
@@ -327,28 +342,23 @@ class Handle:
     """An object of the C API. It ends by close(), by `with`, or with its last
     reference; objects that need it go on working."""
 
-    __slots__ = ("__weakref__", "_cdata")
-    _cdata: Any
+    __slots__ = ("__weakref__", "_hidden")
+    _hidden: Any
 
     @property
     def _raw(self) -> Any:
-        if self._cdata is None:
+        if self._hidden is None:
             raise ValueError(f"this {type(self).__name__} is closed")
-        return self._cdata
+        return self._hidden.it
 
     @property
     def closed(self) -> bool:
         """Whether it has ended."""
-        return self._cdata is None
+        return self._hidden is None
 
     def close(self) -> None:
         """Release it. A second call does nothing."""
-        self._cdata = None
-
-    # The collector ends this before the handle, which it made later. So what else is in a
-    # cycle finds it closed, and not a handle that was freed.
-    def __del__(self) -> None:
-        self._cdata = None
+        self._hidden = None
 
     def __enter__(self) -> Self:
         return self
@@ -372,7 +382,7 @@ class Bound(Handle):
              keep: object = None) -> None:
         """Make it the handle @raw of @home, freed by @free. It keeps @keep."""
         self._home = home
-        self._cdata = home.adopt(raw, free, keep)
+        self._hidden = home.adopt(raw, free, keep)
 
 
 class OnRing(Bound):
@@ -449,9 +459,9 @@ def nanoseconds(seconds: float | None) -> int | None:
     return math.ceil(seconds * 1e9)
 
 
-def c_string(value: str | os.PathLike[str]) -> bytes:
+def c_string(value: str | bytes) -> bytes:
     """Text or a path for C, where a null character would end it."""
-    it = os.fsencode(value)
+    it = value if isinstance(value, bytes) else value.encode()
     if b"\0" in it:
         raise ValueError(f"a null character in {value!r}")
     return it

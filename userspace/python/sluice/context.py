@@ -7,7 +7,7 @@ from collections.abc import Callable, Generator, Iterator
 from typing import Any
 
 from ._binding import ffi, lib
-from ._handle import (File, OnRing, Ring, deadline, fileno, made, options,
+from ._handle import (File, OnRing, Ring, deadline, fileno, hidden, made, options,
                       unsigned)
 from .errors import checked, text
 from .memory import Memory, slice_of
@@ -26,13 +26,14 @@ class Operation[T](OnRing):
     Context.left_behind.
     """
 
-    __slots__ = ("_failed", "_take", "_taken", "_value")
+    __slots__ = ("_early", "_failed", "_take", "_taken", "_value")
 
     def __init__(self, ring: Ring, raw: Any, take: Callable[[int], T],
-                 keep: object = None) -> None:
+                 keep: object = None, early: bool = False) -> None:
         """From a handle of the C API: not for users."""
         self._own(ring, raw, lib.sluice_operation_free, keep)
-        self._take = take
+        self._take: Callable[[int], T] | None = take
+        self._early = early     # take the value as soon as it is there
         self._taken = False
         self._value: T
         self._failed: Exception | None = None   # to take it
@@ -50,21 +51,27 @@ class Operation[T](OnRing):
             return True
         if checked(ask(self._raw)) != 1:
             return False
-        self._settle()
+        if self._early:
+            self._settle()
         return True
 
     def _settle(self) -> None:
-        """Take its value at once, as a stream may then do something else. An error stays
-        with the handle."""
+        """Take its value, if it has one. An error stays with the handle."""
         value = ffi.new("uint64_t *")
-        if lib.sluice_operation_wait(self._raw, 0, value):
+        take = self._take
+        if lib.sluice_operation_wait(self._raw, 0, value) or take is None:
             return
         try:
-            self._value = self._take(value[0])
+            self._value = take(value[0])
         except (OSError, ValueError) as why:
-            self._failed = why
+            self._failed = why.with_traceback(None)
         self._taken = True
         self.close()        # other operations may need its place
+
+    def close(self) -> None:
+        """Release it. A second call does nothing."""
+        super().close()
+        self._take = None   # it may keep a stream or a listener
 
     def wait(self, timeout: float | None = None) -> T:
         """Wait until it is done, and return its value; a second call returns the same.
@@ -81,7 +88,7 @@ class Operation[T](OnRing):
             checked(lib.sluice_operation_wait(self._raw, 0, ffi.NULL))
             self._settle()
         if self._failed:
-            raise self._failed
+            raise self._failed.with_traceback(None)
         return self._value
 
     def cancel(self) -> None:
@@ -113,9 +120,10 @@ class Operation[T](OnRing):
 
 
 def start[T](ring: Ring, take: Callable[[int], T], keep: object,
-             function: Callable[..., int], *args: Any) -> Operation[T]:
-    """Start an operation by a function of the C API. @take makes its value."""
-    return Operation(ring, made("operation", function, *args), take, keep)
+             function: Callable[..., int], *args: Any, early: bool = False) -> Operation[T]:
+    """Start an operation by a function of the C API. @take makes its value, as soon as it
+    is done if that is @early: what it is made from may change then."""
+    return Operation(ring, made("operation", function, *args), take, keep, early)
 
 
 def same(value: int) -> int:
@@ -144,7 +152,7 @@ class Context(OnRing):
             raise ValueError("operations must be between 1 and 65536")
         wanted = options("context_options", operations=operations)
         self._home = Ring(made("context", lib.sluice_context_open, wanted))
-        self._cdata = True      # the handle is the ring's
+        self._hidden = hidden(True)     # the handle is the ring's
 
     @property
     def _raw(self) -> Any:
@@ -242,8 +250,9 @@ class Context(OnRing):
             yield
         finally:
             self._home.chaining = False
-            checked(lib.sluice_chain_end(raw))
-            self._home.enter()
+            if self._home.raw is not None:      # else the collector has ended it
+                checked(lib.sluice_chain_end(raw))
+                self._home.enter()
 
 
 def version() -> str:

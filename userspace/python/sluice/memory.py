@@ -10,7 +10,7 @@ from types import CapsuleType
 from typing import Any, Self
 
 from ._binding import ffi, lib
-from ._handle import Handle, adopt, made, options, unsigned
+from ._handle import Handle, adopt, hidden_bytes, made, options, unsigned
 from .errors import checked
 
 
@@ -50,7 +50,7 @@ class _Seen:
             raise BufferError(str(why)) from why
 
     def __buffer__(self, flags: int) -> memoryview:
-        return memoryview(_bytes_at(*self._mapped()))
+        return memoryview(hidden_bytes(*self._mapped()))
 
     # Required: without it numpy.frombuffer() keeps only this object, which may be closed,
     # and not the view of it.
@@ -90,7 +90,7 @@ class Buffer(Handle, _Seen):
 
     def __init__(self, raw: Any) -> None:
         """From a handle of the C API: not for users."""
-        self._cdata = adopt(raw, lib.sluice_buffer_free)
+        self._hidden = adopt(raw, lib.sluice_buffer_free)
         self._size = int(lib.sluice_buffer_size(raw))
 
     @classmethod
@@ -237,12 +237,6 @@ def _map(raw: Any) -> Any:
 
 def _keep(_raw: Any, _address: Any) -> None:
     """The destructor of an object that keeps a handle, or several."""
-
-
-# Bytes at an address, of a length, which keep an object: for memoryview().
-_bytes_at = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_ssize_t,
-                              ctypes.py_object)(
-    int(ffi.cast("uintptr_t", ffi.addressof(lib, "sluice_py_bytes"))))
 
 
 # DLPack. A consumer frees what it took in any thread, by the deleter.

@@ -125,13 +125,12 @@ class Listener(OnRing):
         """Wait for a peer that proves that it knows the token; others are turned away,
         and do not end the wait. A peer may have left already: it is given if it said
         something, which can be received. DeadlineError: it left and said nothing."""
-        raw = self._raw
-        return start(self._home, partial(_accepted, self._home, raw), None,
-                     lib.sluice_listener_arrival, raw)
+        return start(self._home, partial(_accepted, self._home, self._hidden), None,
+                     lib.sluice_listener_arrival, self._raw)
 
 
 def _accepted(ring: Ring, door: Any, _: int) -> Endpoint:
-    return Endpoint(ring, made("endpoint", lib.sluice_listener_accept, door, 0))
+    return Endpoint(ring, made("endpoint", lib.sluice_listener_accept, door.it, 0))
 
 
 class Nic(OnRing):

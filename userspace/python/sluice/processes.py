@@ -35,8 +35,8 @@ class Processes(OnRing):
                  *, patience: float = 30.0) -> None:
         if patience <= 0:
             raise ValueError(f"patience of {patience} seconds: there must be some")
-        raw = made("processes", lib.sluice_processes_meet, context._raw, c_string(path),
-                   rank, ranks, nanoseconds(patience))
+        raw = made("processes", lib.sluice_processes_meet, context._raw,
+                   c_string(os.fsencode(path)), rank, ranks, nanoseconds(patience))
         self._own(context._home, raw, lib.sluice_processes_free)
 
     @property

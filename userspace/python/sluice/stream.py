@@ -144,12 +144,18 @@ class _End(OnRing):
     @property
     def report(self) -> Report:
         """The report of the last complete transfer; UsageError: there is none."""
-        return self._take_report()(0)
+        return _report(values("report", self._report_of, self._raw))
 
-    def _take_report(self) -> Callable[[int], Report]:
-        """How an operation gets it, whatever is closed meanwhile."""
-        function, raw = getattr(lib, f"sluice_{self._kind}_report"), self._raw
-        return lambda _: _report(values("report", function, raw))
+    @property
+    def _report_of(self) -> Callable[..., int]:
+        return getattr(lib, f"sluice_{self._kind}_report")  # type: ignore[no-any-return]
+
+    def _transfer(self, keep: object, function: Callable[..., int],
+                  it: Any) -> Operation[Report]:
+        """A transfer, whose report it gets whatever is closed in the meantime."""
+        report_of, stream = self._report_of, self._hidden
+        return start(self._home, lambda _: _report(values("report", report_of, stream.it)),
+                     keep, function, self._raw, it, early=True)
 
     @property
     def progress(self) -> Progress:
@@ -201,8 +207,7 @@ class Sender(_End):
         it = options("source", name=told,
                      bytes=lib.SLUICE_UNKNOWN if bytes is None else bytes)
         _parts = _set_place(it, source)  # noqa: F841: it lives during the call
-        return start(self._home, self._take_report(), source, lib.sluice_sender_send,
-                     self._raw, it)
+        return self._transfer(source, lib.sluice_sender_send, it)
 
     def finish(self) -> Operation[None]:
         """Tell the receiver that there is no more, and end the connection when its card has
@@ -227,9 +232,9 @@ class Receiver(_End):
     def next(self) -> Operation[Offer | None]:
         """Wait for the next offer. None: the sender has no more, and has left, or stayed
         for `patience`. DeadlineError if nothing is offered for that long."""
-        raw = self._raw
-        return start(self._home, lambda there: _offer(raw) if there else None, None,
-                     lib.sluice_receiver_next, raw)
+        stream = self._hidden
+        return start(self._home, lambda there: _offer(stream.it) if there else None, None,
+                     lib.sluice_receiver_next, self._raw, early=True)
 
     @property
     def offer(self) -> Offer:
@@ -247,8 +252,7 @@ class Receiver(_End):
         """
         it = options("sink", have=have)
         _parts = _set_place(it, sink)  # noqa: F841: it lives during the call
-        return start(self._home, self._take_report(), sink,
-                     lib.sluice_receiver_receive, self._raw, it)
+        return self._transfer(sink, lib.sluice_receiver_receive, it)
 
     def refuse(self, why: str) -> Operation[None]:
         """Refuse the offer, and tell the sender why. UsageError: nothing is

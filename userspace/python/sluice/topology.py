@@ -19,8 +19,8 @@ class Topology(Handle):
     __slots__ = ()
 
     def __init__(self, root: str | os.PathLike[str] = "/") -> None:
-        self._cdata = adopt(made("topology", lib.sluice_topology_read, c_string(root)),
-                            lib.sluice_topology_free)
+        raw = made("topology", lib.sluice_topology_read, c_string(os.fsencode(root)))
+        self._hidden = adopt(raw, lib.sluice_topology_free)
 
     @property
     def names(self) -> list[str]:

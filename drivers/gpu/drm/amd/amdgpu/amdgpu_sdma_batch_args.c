@@ -87,10 +87,10 @@ static int copy_longer(struct amdgpu_sdma_batch *b, const void __user *from)
 	for (i = 0; i < b->args->num_descs; i++) {
 		r = copy_struct_from_user(b->descs + i * b->stride, b->stride,
 					  from, stride);
-		if (r == -E2BIG)
+		if (r) {
 			b->args->error_index = i;
-		if (r)
 			return r;
+		}
 		from += stride;
 	}
 	return 0;

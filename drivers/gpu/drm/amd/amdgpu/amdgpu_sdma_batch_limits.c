@@ -7,7 +7,7 @@
  *
  * - it moves at most as many bytes as an engine does in T/4 at 4 GB/s, or at
  *   three quarters of the rate of the GPU's link to the host if that is slower;
- * - it has at most as many packets as an engine processes in T/8;
+ * - it has at most as many packets as an engine processes in T/4;
  * - its waits together last at most T/2 at the lowest clock of the engine.
  *   Engines count clocks. Timeouts are converted for the highest clock, and
  *   waits are shorter there by the ratio of the two clocks. Power management
@@ -67,7 +67,7 @@ static u64 max_bytes(struct amdgpu_device *adev)
 
 static u32 max_dwords(struct amdgpu_device *adev)
 {
-	u64 bytes = timeout_ns(adev) / 8 * BYTES_PER_NS;
+	u64 bytes = timeout_ns(adev) / 4 * BYTES_PER_NS;
 
 	return min(div_u64(bytes, DWORD_BYTES), AMDGPU_SDMA_MAX_DWORDS);
 }

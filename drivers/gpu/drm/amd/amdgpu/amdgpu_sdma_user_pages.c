@@ -41,8 +41,10 @@
 #include "amdgpu_sdma_batch_internal.h"
 #include "amdgpu_sdma_user_pages.h"
 
-/* Attempts of a call that gets signals, before it gives up. */
+/* Attempts of a call that gets signals, or finds its VM busy. */
 #define MAX_ATTEMPTS	32
+/* As many pages are marked in about a millisecond. */
+#define PAGES_AT_ONCE	SZ_64K
 
 /*
  * Locks that notifiers take. amdkfd's is the process's own, held while its
@@ -224,13 +226,14 @@ static bool all_valid(const struct amdgpu_sdma_batch *b, u32 lock)
 /* Marks a slice of the pages; false if some are left. */
 static bool mark_dirty(const struct amdgpu_sdma_batch *b, u32 lock)
 {
+	unsigned long room = PAGES_AT_ONCE;
 	u32 i;
 
 	for (i = 0; i < b->num_bo_vas; i++) {
 		struct amdgpu_bo *bo = b->bo_vas[i]->base.bo;
 
 		if (is_user_pointer(bo) && lock_of(bo) == lock &&
-		    !amdgpu_ttm_tt_dirty_user_pages(bo))
+		    !amdgpu_ttm_tt_dirty_user_pages(bo, &room))
 			return false;
 	}
 	return true;
@@ -395,14 +398,16 @@ static int get_pages(struct user_pages *p)
 /*
  * A caller that calls again after a signal has to get all pages again. If that
  * takes longer than until the next signal, the call would never end. A worker
- * of io_uring does not call again: its signal is a cancel.
+ * of io_uring does not call again: this flag means that the command is
+ * cancelled.
  */
 static bool is_interrupted(struct amdgpu_sdma_user_pages *user)
 {
+	if (current->flags & PF_IO_WORKER &&
+	    test_thread_flag(TIF_NOTIFY_SIGNAL))
+		return true;
 	return fatal_signal_pending(current) ||
-	       (signal_pending(current) &&
-		(user->attempts > MAX_ATTEMPTS ||
-		 current->flags & PF_IO_WORKER));
+	       (signal_pending(current) && user->attempts > MAX_ATTEMPTS);
 }
 
 /**
