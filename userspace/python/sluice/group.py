@@ -132,8 +132,8 @@ class Group(OnRing):
 
     how        UsageError if the operation does not have this variant
     prelaunch  let the engines hold a run until Collective.release()
-    hold       seconds that they hold it, and up to 25 times as many at a low clock; then the
-               run raises DeadlineError. None: Limits.wait
+    hold       seconds that they hold it, and up to 25 times as many at a low clock;
+    then the run raises DeadlineError. None: Limits.wait
     UsageError: sizes that differ, memory that overlaps other than described; its index is
     the rank at fault. UnsupportedError on a kernel that cannot prepare batches.
     """
