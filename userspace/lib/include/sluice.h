@@ -775,11 +775,11 @@ SLUICE_API int sluice_group_send(sluice_group *group,
  * Begin on all GPUs, by one system call. The operation's value is the bytes that all
  * ranks have moved; its error is that of the first rank that has one, with that rank as
  * index. It is done when all ranks are: until then GPUs of other processes may write to
- * this process's memory, also if the operation is freed. Runs are not ordered: if the next one uses the
- * same memory, wait for this one first. A prelaunched collective may have one run in
- * flight: a second one ends with -EBUSY. -ESTALE if memory was unmapped. -ETIMEDOUT if
- * another process does not report the end of its part within @patience_ns of
- * sluice_processes_meet(): then the operation is done here, and may continue there.
+ * this process's memory, also if the operation is freed. Runs are not ordered: if the
+ * next one uses the same memory, wait for this one first. A prelaunched collective may
+ * have one run in flight: a second one ends with -EBUSY. -ESTALE if memory was unmapped.
+ * -ETIMEDOUT if another process does not report the end of its part within @patience_ns
+ * of sluice_processes_meet(): then the operation is done here, and may continue there.
  */
 SLUICE_API int sluice_collective_run(sluice_collective *collective,
 				     sluice_operation **operation);

@@ -60,10 +60,11 @@ result<std::vector<slice>> next_slices(const batch &b, const sluice_slice *first
 
 	if (all)
 		return all;
-	uint32_t index = each ? all.error().index() : error::no_index;
-	uint64_t later = index == error::no_index ? 0 : index;
+	uint32_t later = all.error().index();
+	if (!each || later == error::no_index)
+		later = 0;
 	return std::unexpected(
-		std::move(all.error()).at(static_cast<uint32_t>(b.size() + later)));
+		std::move(all.error()).at(static_cast<uint32_t>(b.size()) + later));
 }
 
 /// An operation with scattered memory, and with as much contiguous memory.

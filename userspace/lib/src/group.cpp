@@ -74,10 +74,10 @@ struct preparation {
 result<prepared_batch> prepare_rank(device &gpu, std::span<const detail::step> steps,
 				    const preparation &with)
 {
+	SLUICE_CHECK(detail::fits(gpu.limits(), steps));
 	const buffer *word = with.word;
 	batch all(steps.size() + 1);
 
-	SLUICE_CHECK(detail::fits(gpu.limits(), steps));
 	SLUICE_CHECK(attach_all(gpu, steps));
 	all.fault_in();
 	if (word) {

@@ -29,8 +29,7 @@ public:
 	template <class What>
 	void each(uint64_t offset, uint64_t length, What what) const
 	{
-		auto after = std::ranges::upper_bound(starts_, offset);
-		auto i = static_cast<size_t>(after - starts_.begin()) - 1;
+		size_t i = part_at(offset);
 
 		for (uint64_t at = 0; at < length; i++) {
 			uint64_t skip = offset + at - starts_[i];
@@ -46,17 +45,20 @@ public:
 	/// there, of which there is 1 at least.
 	uint64_t reach(uint64_t offset, uint64_t length, size_t parts) const
 	{
-		auto after = std::ranges::upper_bound(starts_, offset);
-		auto left = static_cast<size_t>(starts_.end() - after);
+		size_t end = part_at(offset) + parts;
 
-		return parts > left
-			       ? length
-			       : std::min(length,
-					  after[static_cast<ptrdiff_t>(parts - 1)] -
-						  offset);
+		return end < starts_.size() ? std::min(length, starts_[end] - offset)
+					    : length;
 	}
 
 private:
+	size_t part_at(uint64_t offset) const
+	{
+		auto after = std::ranges::upper_bound(starts_, offset);
+
+		return static_cast<size_t>(after - starts_.begin()) - 1;
+	}
+
 	std::vector<slice> parts_;
 	std::vector<uint64_t> starts_; ///< of each part, in the whole
 	uint64_t size_ = 0;

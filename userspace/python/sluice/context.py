@@ -9,11 +9,16 @@ from typing import Any
 from ._binding import ffi, lib
 from ._handle import (File, OnRing, Ring, deadline, fileno, hidden, made, options,
                       unsigned)
-from .errors import checked, text
+from .errors import Error, checked, text
 from .memory import Memory, slice_of
 
 # Seconds that a loop gives a cancelled operation before it blocks for it.
 _GRACE = 1.0
+
+
+def _closed(_: int) -> Any:
+    """How a closed operation would make its value."""
+    raise AssertionError
 
 
 class Operation[T](OnRing):
@@ -32,7 +37,7 @@ class Operation[T](OnRing):
                  keep: object = None, early: bool = False) -> None:
         """From a handle of the C API: not for users."""
         self._own(ring, raw, lib.sluice_operation_free, keep)
-        self._take: Callable[[int], T] | None = take
+        self._take = take
         self._early = early     # take the value as soon as it is there
         self._taken = False
         self._value: T
@@ -52,17 +57,16 @@ class Operation[T](OnRing):
         if checked(ask(self._raw)) != 1:
             return False
         if self._early:
-            self._settle()
+            with contextlib.suppress(Error):    # which stays with the handle
+                self._settle()
         return True
 
     def _settle(self) -> None:
-        """Take its value, if it has one. An error stays with the handle."""
+        """Take its value, or raise its error."""
         value = ffi.new("uint64_t *")
-        take = self._take
-        if lib.sluice_operation_wait(self._raw, 0, value) or take is None:
-            return
+        checked(lib.sluice_operation_wait(self._raw, 0, value))
         try:
-            self._value = take(value[0])
+            self._value = self._take(value[0])
         except (OSError, ValueError) as why:
             self._failed = why.with_traceback(None)
         self._taken = True
@@ -71,7 +75,7 @@ class Operation[T](OnRing):
     def close(self) -> None:
         """Release it. A second call does nothing."""
         super().close()
-        self._take = None   # it may keep a stream or a listener
+        self._take = _closed    # the other one may keep a stream or a listener
 
     def wait(self, timeout: float | None = None) -> T:
         """Wait until it is done, and return its value; a second call returns the same.
@@ -85,7 +89,6 @@ class Operation[T](OnRing):
 
     def _result(self) -> T:
         if not self._taken:
-            checked(lib.sluice_operation_wait(self._raw, 0, ffi.NULL))
             self._settle()
         if self._failed:
             raise self._failed.with_traceback(None)
