@@ -14,6 +14,12 @@
 
 namespace sluice::cli {
 
+/// For CLI::Option::check(): an empty name is a variable that its user has not set.
+inline std::string not_empty(const std::string &text)
+{
+	return text.empty() ? "it is empty" : "";
+}
+
 /// Settings that apply to all commands.
 struct settings {
 	bool json = false;

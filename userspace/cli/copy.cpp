@@ -268,21 +268,36 @@ private:
 	bool made_ = false;
 };
 
-result<sha256_digest> digest_of(int file, const std::string &name)
+/// Of the first @p size bytes: the file may grow.
+result<sha256_digest> digest_of(int file, const std::string &name, uint64_t size)
 {
 	std::vector<std::byte> some(1 << 20);
 	sha256 sum;
 
-	for (off_t at = 0;;) {
-		ssize_t n = ::pread(file, some.data(), some.size(), at);
+	for (uint64_t at = 0; at < size;) {
+		ssize_t n = ::pread(file, some.data(),
+				    std::min<uint64_t>(some.size(), size - at),
+				    static_cast<off_t>(at));
 
 		if (n < 0)
 			return fail_errno(name, "read", errno, errc::input);
 		if (n == 0)
-			return sum.digest();
+			return fail(
+				errc::input, name,
+				std::format("it ended at {} of {} bytes", at, size));
 		sum.add(std::span(some).first(static_cast<size_t>(n)));
-		at += n;
+		at += static_cast<uint64_t>(n);
 	}
+	return sum.digest();
+}
+
+/// Whether all of a file's content is in its first @p size bytes. Files of /proc and the
+/// like have a size of 0, and content.
+bool has_size(int file, uint64_t size)
+{
+	char first;
+
+	return size || ::pread(file, &first, 1, 0) <= 0;
 }
 
 class copy_command : public command {
@@ -303,7 +318,9 @@ private:
 void copy_command::add_options(CLI::App &to)
 {
 	to.add_option("FROM", options_.from, "a file")->required();
-	to.add_option("TO", options_.to, "a file or a directory")->required();
+	to.add_option("TO", options_.to, "a file or a directory")
+		->required()
+		->check(not_empty);
 	to.add_option("--gpu", options_.gpu,
 		      "through this GPU's memory: 0000:03:00.0, or 0")
 		->type_name("GPU");
@@ -332,7 +349,9 @@ result<sha256_digest> copy_command::copy_through(context &ring, copier &all, int
 	}
 	if (auto copied = copying.run(ring); !copied)
 		return std::unexpected(copied.error());
-	auto there = digest_of(to, options_.to), here = digest_of(from, options_.from);
+	const uint64_t size = all.progress().size;
+	auto there = digest_of(to, options_.to, size);
+	auto here = digest_of(from, options_.from, size);
 	if (there && here && *there != *here)
 		return fail(errc::corrupt, options_.to, "it differs from FROM");
 	return here ? there : here;
@@ -372,16 +391,20 @@ result<exit_status> copy_command::run(const settings &with)
 	if (!o.piece || o.piece % page_size || o.piece > 1 << 30)
 		return fail(errc::usage, "--piece",
 			    "it must be whole pages, at most 1 GiB");
-	unique_fd from(::open(o.from.c_str(), O_RDONLY | O_CLOEXEC));
 	struct stat st{};
+	// To open a pipe would wait for its writer.
+	if (::stat(o.from.c_str(), &st) == 0 && !S_ISREG(st.st_mode))
+		return fail(errc::input, o.from, "it is no regular file");
+	unique_fd from(::open(o.from.c_str(), O_RDONLY | O_CLOEXEC));
 	if (!from || ::fstat(from.get(), &st) < 0)
 		return fail_errno(o.from, "open", errno, errc::input);
-	if (!S_ISREG(st.st_mode))
-		return fail(errc::input, o.from, "it is no regular file");
 	auto place = place_of(o.to, fs::path(o.from).filename().string(), o.overwrite);
 	if (!place)
 		return std::unexpected(place.error());
 	auto size = static_cast<uint64_t>(st.st_size);
+	if (!has_size(from.get(), size))
+		return fail(errc::input, o.from,
+			    "it has content, and says that its size is 0");
 	auto digest = copy_to(from.get(), st, *place);
 	if (!digest)
 		return std::unexpected(digest.error());

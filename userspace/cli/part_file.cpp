@@ -14,10 +14,12 @@ namespace fs = std::filesystem;
 namespace {
 
 /// The type of the file there: fs::file_type::not_found is not an error.
-result<fs::file_type> type_of(const std::string &path)
+/// @param look fs::status, which follows a link, or fs::symlink_status
+result<fs::file_type> type_of(const std::string &path,
+			      fs::file_status look(const fs::path &, std::error_code &))
 {
 	std::error_code why;
-	auto status = fs::status(path, why);
+	auto status = look(path, why);
 
 	if (status.type() == fs::file_type::none)
 		return fail_errno(path, "cannot be looked at", why.value(),
@@ -69,14 +71,18 @@ result<std::string> place_of(const std::string &to, const std::string &name,
 			     bool overwrite)
 {
 	std::string path = to;
-	auto type = type_of(path);
+	auto type = type_of(path, fs::status);
 
-	if (type && *type == fs::file_type::directory) {
+	if (type && *type == fs::file_type::directory)
 		path += "/" + name;
-		type = type_of(path);
-	}
+	// A link itself would be replaced, and not what it leads to.
+	if (type)
+		type = type_of(path, fs::symlink_status);
 	if (!type)
 		return std::unexpected(type.error());
+	if (*type == fs::file_type::symlink)
+		return fail(errc::output, path,
+			    "it is a symbolic link; name what it leads to");
 	if (*type != fs::file_type::not_found && *type != fs::file_type::regular)
 		return fail(errc::output, path, "it is there, and is no regular file");
 	if (!overwrite && *type != fs::file_type::not_found)
@@ -136,7 +142,8 @@ result<void> put_in_place(int file, const std::string &part, const std::string &
 		return fail_errno(part, "chmod", errno, errc::output);
 	int err = ::renameat2(AT_FDCWD, part.c_str(), AT_FDCWD, path.c_str(), flags);
 
-	// Not all file systems support this flag.
+	// Linux itself refuses a name that is taken; of one that is not, some file systems
+	// do not know the flag.
 	if (err < 0 && flags && errno == EINVAL)
 		err = ::rename(part.c_str(), path.c_str());
 	if (err < 0)

@@ -13,8 +13,8 @@
 namespace sluice::cli {
 
 /// The path for @p name if a user says @p to: in @p to if that is a directory, else @p to
-/// itself. errc::output if the path cannot be looked at, is not a regular file, or exists
-/// already and may not be replaced.
+/// itself. errc::output if the path cannot be looked at, is not a regular file (a symbolic
+/// link is none), or exists already and may not be replaced.
 result<std::string> place_of(const std::string &to, const std::string &name,
 			     bool overwrite);
 

@@ -30,13 +30,22 @@ int report(const error &what, const settings &with, std::ostream &err)
 	return static_cast<int>(status);
 }
 
+/// What the program returns once all is printed.
+int ended(result<exit_status> status, const settings &with, std::ostream &err)
+{
+	if (status && !with.out->flush())
+		status = fail(errc::output, "standard output", "cannot be written");
+	return status ? static_cast<int>(*status) : report(status.error(), with, err);
+}
+
 /// Handle the parser's own exceptions: help, the version, or a mistake.
 int answer(const CLI::App &app, const CLI::ParseError &what, const settings &with,
 	   std::ostream &err)
 {
-	if (what.get_exit_code() == 0)
-		return app.exit(what, *with.out, err);
-	return report(error(errc::usage, "arguments", what.what()), with, err);
+	if (what.get_exit_code() != 0)
+		return report(error(errc::usage, "arguments", what.what()), with, err);
+	app.exit(what, *with.out, err);
+	return ended(exit_status::ok, with, err);
 }
 
 /// An exception that a library throws is a failure like any other.
@@ -67,10 +76,7 @@ int run_program(int argc, const char *const *argv, std::ostream &out, std::ostre
 		return report(error(errc::usage, "arguments",
 				    "name a command:" + line.names()),
 			      common, err);
-	auto status = run(*chosen, common);
-	if (status && !out.flush())
-		status = fail(errc::output, "standard output", "cannot be written");
-	return status ? static_cast<int>(*status) : report(status.error(), common, err);
+	return ended(run(*chosen, common), common, err);
 }
 
 } // namespace sluice::cli

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include <fcntl.h>
+#include <set>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -15,7 +16,9 @@ namespace {
 /// A broken transfer is resumed from what it left.
 class target {
 public:
-	static result<target> open(const recv_options &o, const stream_offer &offer);
+	/// @param placed what this run has received, which no other file may replace
+	static result<target> open(const recv_options &o, const stream_offer &offer,
+				   const std::set<std::string> &placed);
 
 	stream_sink sink() const
 	{
@@ -26,6 +29,8 @@ public:
 			.confirm = true};
 	}
 	result<void> keep(context &in, uint64_t size, bool overwrite);
+	/// Empty: standard output.
+	const std::string &path() const { return path_; }
 	/// Leave the part that can be resumed.
 	void leave(uint64_t size) const;
 	/// Leave a file that does not respond as it is, and open: closing it would hang.
@@ -47,12 +52,16 @@ uint64_t without_holes(int file)
 	return hole < 0 ? 0 : static_cast<uint64_t>(hole);
 }
 
-result<target> target::open(const recv_options &o, const stream_offer &offer)
+result<target> target::open(const recv_options &o, const stream_offer &offer,
+			    const std::set<std::string> &placed)
 {
 	target t;
 
 	if (o.to == "-") {
 		t.fd_ = unique_fd(::fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3));
+		if (!t.fd_)
+			return fail_errno("standard output", "dup", errno,
+					  errc::output);
 		return t;
 	}
 	auto place = place_of(o.to, offer.name, o.overwrite);
@@ -60,8 +69,13 @@ result<target> target::open(const recv_options &o, const stream_offer &offer)
 		return std::unexpected(place.error());
 	t.path_ = *place;
 	t.part_ = t.path_ + ".part";
+	if (placed.contains(t.path_) || placed.contains(t.part_))
+		return fail(errc::output, offer.name,
+			    "it would replace a file that came before it");
 	t.directory_ = directory_of(t.path_);
-	auto file = open_part(t.part_, rights_at(t.path_, 0666));
+	// Another run must be able to go on with it, also if this replaces a file that
+	// may not be written to.
+	auto file = open_part(t.part_, rights_at(t.path_, 0666) | S_IRUSR | S_IWUSR);
 	if (!file)
 		return std::unexpected(file.error());
 	t.fd_ = std::move(*file);
@@ -101,9 +115,9 @@ void target::leave(uint64_t size) const
 }
 
 result<stream_report> take(session &s, receiver &from, const stream_offer &offer,
-			   const recv_options &o)
+			   const recv_options &o, std::set<std::string> &placed)
 {
-	auto to = target::open(o, offer);
+	auto to = target::open(o, offer, placed);
 
 	if (!to) {
 		(void)from.refuse(std::string(to.error().message())).run(s.context);
@@ -124,6 +138,7 @@ result<stream_report> take(session &s, receiver &from, const stream_offer &offer
 		(void)from.give_up(kept.error()).run(s.context);
 		return std::unexpected(kept.error());
 	}
+	placed.insert(to->path());
 	if (auto told = from.confirm().run(s.context); !told)
 		return std::unexpected(told.error());
 	return report;
@@ -144,6 +159,7 @@ void recv_command::add_options(CLI::App &to)
 {
 	to.add_option("TO", options_.to,
 		      "a directory, a file, or - for standard output")
+		->check(not_empty)
 		->capture_default_str();
 	to.add_option("--listen", options_.listen,
 		      "listen on this address; default: all")
@@ -179,6 +195,7 @@ result<exit_status> recv_command::run(const settings &with)
 result<exit_status> recv_command::receive_all(session &s, reports &told, endpoint &peer)
 {
 	auto in = receiver::make(s.context, peer, s.card, s.stream_of());
+	std::set<std::string> placed;
 
 	if (!in)
 		return std::unexpected(in.error());
@@ -188,7 +205,7 @@ result<exit_status> recv_command::receive_all(session &s, reports &told, endpoin
 			return told.failed(offer.error());
 		if (!*offer)
 			return told.end();
-		auto report = take(s, *in, **offer, options_);
+		auto report = take(s, *in, **offer, options_, placed);
 		if (!report)
 			return told.failed(report.error());
 		told.add(*report);

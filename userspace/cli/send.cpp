@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "sluice/unique_fd.hpp"
+#include "stream_wire.hpp"
 #include "transfer.hpp"
 
 namespace sluice::cli {
@@ -14,6 +15,7 @@ namespace {
 
 struct opened_file {
 	unique_fd fd;
+	bool reopens = false; ///< it need not be open until it is sent
 	stream_source source;
 };
 
@@ -25,7 +27,8 @@ void leave_open(std::vector<opened_file> &files)
 		f.fd.release();
 }
 
-// Standard input is duplicated, so that all files are closed alike.
+// Standard input is duplicated, so that all files are closed alike. Files of /proc and the
+// like have a size of 0 and content: one without a size is read to its end.
 result<opened_file> open_source(const std::string &path)
 {
 	opened_file f;
@@ -39,9 +42,12 @@ result<opened_file> open_source(const std::string &path)
 		return fail(errc::input, path, "it is a directory; name its files");
 	f.source.name =
 		path == "-" ? "stdin" : std::filesystem::path(path).filename().string();
+	if (!wire::is_name(f.source.name))
+		return std::unexpected(wire::is_no_name(f.source.name));
 	f.source.file = f.fd.get();
+	f.reopens = S_ISREG(st.st_mode) && path != "-";
 	// Standard input may be in the middle of a file: it is read from there.
-	const bool whole = S_ISREG(st.st_mode) &&
+	const bool whole = S_ISREG(st.st_mode) && st.st_size > 0 &&
 			   (path != "-" || ::lseek(f.fd.get(), 0, SEEK_CUR) == 0);
 	f.source.size =
 		whole ? static_cast<uint64_t>(st.st_size) : stream_source::unknown;
@@ -85,6 +91,8 @@ result<exit_status> send_command::run(const settings &with)
 		auto f = open_source(path);
 		if (!f)
 			return std::unexpected(f.error());
+		if (f->reopens)
+			f->fd = {};
 		files.push_back(std::move(*f));
 	}
 	auto s = session::open(options_);
@@ -106,7 +114,14 @@ result<exit_status> send_command::send_all(session &s, reports &told,
 	auto out = sender::make(s.context, *to, s.card, s.stream_of());
 	if (!out)
 		return std::unexpected(out.error());
-	for (opened_file &f : files) {
+	for (size_t i = 0; i < files.size(); i++) {
+		opened_file &f = files[i];
+		if (!f.fd) {
+			auto again = open_source(options_.files[i]);
+			if (!again)
+				return told.failed(again.error());
+			f = std::move(*again);
+		}
 		auto name = f.source.name;
 		auto report = run_task(s, out->send(std::move(f.source)), name,
 				       out->progress(), options_.quiet);
@@ -115,6 +130,7 @@ result<exit_status> send_command::send_all(session &s, reports &told,
 		if (!report)
 			return told.failed(report.error());
 		told.add(*report);
+		f.fd = {};
 	}
 	if (auto done = out->finish().run(s.context); !done)
 		return told.failed(done.error());

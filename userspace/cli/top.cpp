@@ -149,7 +149,8 @@ void top::show(const settings &with, const usage_rates &of) const
 	*with.out << top_text(of) << std::flush;
 }
 
-// With --json there is one document, for one interval.
+// With --json there is one document, for one interval. A signal ends a list without an end
+// well.
 result<exit_status> top::run(const settings &with)
 {
 	unsigned left = once_ || with.json ? 1 : count_;
@@ -162,14 +163,16 @@ result<exit_status> top::run(const settings &with)
 	unique_fd asked(::signalfd(-1, &set, SFD_CLOEXEC));
 	pollfd end{asked.get(), POLLIN, 0};
 	usage before = read_usage(with.root);
-	while (::poll(&end, 1, static_cast<int>(interval_ * 1000)) == 0) {
+	while (*with.out && ::poll(&end, 1, static_cast<int>(interval_ * 1000)) == 0) {
 		usage now = read_usage(with.root);
 
 		show(with, rates_between(before, now));
 		before = std::move(now);
 		if (left && --left == 0)
-			break;
+			return exit_status::ok;
 	}
+	if (left && *with.out)
+		return fail(errc::cancelled, "top", "a signal ended it");
 	return exit_status::ok;
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include <algorithm>
+#include <atomic>
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
@@ -10,6 +11,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <thread>
 #include <unistd.h>
 
 #include <gtest/gtest.h>
@@ -217,6 +219,37 @@ TEST_F(CommandLineTest, OutputThatIsLostIsAnError)
 	EXPECT_EQ(run_program(4, words, broken, err), 9);
 }
 
+TEST_F(CommandLineTest, TextThatGoesNowhereIsAnError)
+{
+	std::ostream broken(nullptr);
+
+	for (const char *word : {"--help", "--version"}) {
+		const char *words[] = {"sluice", word};
+
+		EXPECT_EQ(run_program(2, words, broken, err), 9) << word;
+	}
+	// A list without an end ends if nobody reads it.
+	const char *words[] = {"sluice", "top", "--interval", "0.01"};
+	EXPECT_EQ(run_program(4, words, broken, err), 9);
+}
+
+TEST_F(CommandLineTest, ASignalLeavesTopWithoutItsDocument)
+{
+	sigset_t set, before;
+	int number = 0;
+
+	::sigemptyset(&set);
+	::sigaddset(&set, SIGTERM);
+	::pthread_sigmask(SIG_BLOCK, &set, &before);
+	::raise(SIGTERM);
+	EXPECT_EQ(run({"top", "--json"}), 16);
+	::sigwait(&set, &number);
+	::raise(SIGTERM);
+	EXPECT_EQ(run({"top"}), 0);
+	::sigwait(&set, &number);
+	::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
 namespace {
 
 /// A directory with the file "from".
@@ -377,6 +410,88 @@ TEST_F(CopyTest, OnlyFilesAreReplaced)
 		       path("to").c_str()}),
 		  9);
 	EXPECT_TRUE(std::filesystem::is_fifo(path("to")));
+}
+
+// The link would be, and not what it leads to.
+TEST_F(CopyTest, LinksAreNotReplaced)
+{
+	write("other", "somebody's");
+	std::filesystem::create_symlink("other", path("to"));
+	std::filesystem::create_symlink("none", path("dangling"));
+	for (const char *name : {"to", "dangling"}) {
+		EXPECT_EQ(run({"copy", "--quiet", "--overwrite", path("from").c_str(),
+			       path(name).c_str()}),
+			  9);
+		EXPECT_NE(err.str().find("symbolic link"), std::string::npos)
+			<< err.str();
+		EXPECT_TRUE(std::filesystem::is_symlink(path(name)));
+	}
+	EXPECT_EQ(text_of("other"), "somebody's");
+	// A link to a directory is as good as the directory.
+	std::filesystem::create_directory(path("v3"));
+	std::filesystem::create_symlink("v3", path("current"));
+	EXPECT_EQ(copy("current"), 0) << err.str();
+	EXPECT_EQ(text_of("v3/from"), "what is copied");
+}
+
+TEST_F(CopyTest, AnEmptyNameIsAnError)
+{
+	EXPECT_EQ(run({"copy", path("from").c_str(), ""}), 2);
+	EXPECT_EQ(run({"recv", ""}), 2);
+}
+
+TEST_F(CopyTest, OfAFileThatGrowsItsSizeIsCopied)
+{
+	std::atomic<bool> copied = false;
+
+	write("from", std::string(8 << 20, 'x').c_str());
+	std::thread grows([&] {
+		std::ofstream more(path("from"), std::ios::app);
+
+		while (!copied)
+			more << 'y' << std::flush;
+	});
+	EXPECT_EQ(copy("to"), 0) << err.str();
+	copied = true;
+	grows.join();
+	EXPECT_EQ(text_of("from").compare(0, text_of("to").size(), text_of("to")), 0);
+	EXPECT_GE(text_of("to").size(), 8u << 20);
+}
+
+TEST_F(CopyTest, WhatHasNoSizeIsNotCopied)
+{
+	EXPECT_EQ(run({"copy", "/proc/version", path("to").c_str()}), 3);
+	EXPECT_NE(err.str().find("its size is 0"), std::string::npos) << err.str();
+	ASSERT_EQ(::mkfifo(path("pipe").c_str(), 0600), 0);
+	EXPECT_EQ(run({"copy", path("pipe").c_str(), path("to").c_str()}), 3);
+	EXPECT_FALSE(std::filesystem::exists(path("to")));
+}
+
+// Both are found before a device is looked for.
+TEST_F(CopyTest, WhatIsSentHasANameAndNeedNotBeOpen)
+{
+	std::vector<std::string> many;
+	std::vector<const char *> words{"send", "--to", "nobody"};
+	rlimit was{}, small{};
+
+	write("a\nb", "");
+	EXPECT_EQ(run({"send", path("from").c_str(), path("a\nb").c_str(), "--to",
+		       "nobody"}),
+		  2);
+	for (int i = 0; i < 100; i++) {
+		many.push_back(path(std::to_string(i).c_str()));
+		std::ofstream(many.back()) << i;
+	}
+	for (const std::string &name : many)
+		words.push_back(name.c_str());
+	::getrlimit(RLIMIT_NOFILE, &was);
+	small = was;
+	small.rlim_cur = 64;
+	::setrlimit(RLIMIT_NOFILE, &small);
+	run(words);
+	::setrlimit(RLIMIT_NOFILE, &was);
+	EXPECT_EQ(err.str().find("Too many open files"), std::string::npos)
+		<< err.str();
 }
 
 TEST_F(CopyTest, AFullDiskIsThatOfAFile)

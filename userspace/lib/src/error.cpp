@@ -52,8 +52,12 @@ std::unexpected<error> fail_errno(std::string_view where, std::string_view what,
 	const char *why = ::strerror_r(number, local, sizeof(local));
 	auto end = std::format_to_n(text, sizeof(text), "{}: {}", what, why);
 
-	return fail(number == ECANCELED ? errc::cancelled : code, where,
-		    {text, static_cast<size_t>(end.out - text)}, number);
+	// These say nothing of the file or the device.
+	if (number == ECANCELED)
+		code = errc::cancelled;
+	else if (number == EMFILE || number == ENFILE)
+		code = errc::system;
+	return fail(code, where, {text, static_cast<size_t>(end.out - text)}, number);
 }
 
 } // namespace sluice

@@ -378,10 +378,7 @@ task<result<stream_report>> sending::send(stream_source source)
 	if (source_.file < 0)
 		source_.size = memory_.size();
 	if (!wire::is_name(source_.name))
-		co_return fail(errc::usage, "stream",
-			       std::format("\"{}\" is no name: 1 to {} bytes of UTF-8 "
-					   "without \"/\" and control characters",
-					   source_.name, wire::longest_name));
+		co_return wire::is_no_name(source_.name);
 	if (auto begun = begin(source_.name, source_.size); !begun)
 		co_return std::unexpected(begun.error());
 	if (auto usable = take_memory(memory_); !usable)

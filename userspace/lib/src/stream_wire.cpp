@@ -152,6 +152,15 @@ bool is_name(std::string_view text) noexcept
 	       text != ".." && text.find('/') == text.npos && is_readable(text);
 }
 
+std::unexpected<error> is_no_name(std::string_view text)
+{
+	return fail(
+		errc::usage, "stream",
+		std::format("\"{}\" is no name: 1 to {} bytes of UTF-8 without \"/\" "
+			    "and control characters",
+			    text, longest_name));
+}
+
 bytes &bytes::raw(std::span<const std::byte> from) noexcept
 {
 	size_t n = std::min(from.size(), data_.size() - size_);

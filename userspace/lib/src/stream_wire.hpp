@@ -22,6 +22,8 @@ inline constexpr size_t longest_name = 255;
 
 /// Is it a valid name of a source: a file's name, in readable UTF-8?
 bool is_name(std::string_view text) noexcept;
+/// The error to return if it is not.
+std::unexpected<error> is_no_name(std::string_view text);
 
 enum class type : uint8_t {
 	open = 1, ///< sender: a source is offered
