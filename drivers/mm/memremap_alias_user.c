@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Users that map device private memory by its alias, and keep the mapping
+ * Users that map device private memory by its alias
  *
  * A peer loses its mapping of a page when the page is invalidated. The owner of
  * the memory causes that by evicting its pages, except when it is about to
@@ -23,13 +23,12 @@ static DEFINE_MUTEX(alias_users_lock);
 static LIST_HEAD(alias_users);
 
 /**
- * dev_pagemap_alias_user_add() - be told to let go of what is mapped
+ * dev_pagemap_alias_user_add() - be told to end all access
  * @user: initialized; not called before this begins, nor after
  *	dev_pagemap_alias_user_del() returned
  *
- * For a user that sets &struct hmm_range.dma_dev or &struct hmm_range.alias_cpu
- * and uses what the walk reported after it has dropped the lock that its MMU
- * notifier takes, without asking again whether the alias is published.
+ * For each user that sets &struct hmm_range.dma_dev or
+ * &struct hmm_range.alias_cpu, before its first walk.
  *
  * Context: May sleep. Not under a lock that @user->end_access() takes.
  */

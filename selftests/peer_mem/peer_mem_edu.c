@@ -335,6 +335,44 @@ TEST_F(edu, revoked)
 	EXPECT_LT(self->before.revoked, peer_info(self->mem).revoked);
 }
 
+struct slow_write {
+	struct _test_data_edu *self;
+	int err;
+};
+
+static void *write_slowly(void *data)
+{
+	struct slow_write *write = data;
+
+	write->err = xfer(write->self, write->self->buf, PAGE, PEER_EDU_WRITE);
+	return NULL;
+}
+
+/* The engine waits for 100 ms before it writes: an owner waits for that. */
+TEST_F(edu, access_ends_before_a_reset)
+{
+	struct slow_write write = { .self = self };
+	char now[PAGE];
+	uint64_t where;
+	pthread_t thread;
+
+	if (!self->topo->reachable)
+		SKIP(return, "the device does not reach the memory");
+	buf_in(_metadata, self);
+	where = peer_where(self->mem, self->buf) & PEER_MEM_OFFSET_MASK;
+	memcpy(self->out, self->huge_want, PAGE);
+	ASSERT_EQ(0, xfer(self, self->out, PAGE, 0));
+	ASSERT_EQ(0, pthread_create(&thread, NULL, write_slowly, &write));
+	while (peer_info(self->mem).mapped == self->before.mapped)
+		usleep(1000);
+	ASSERT_EQ(0, peer_end(self->mem));
+	ASSERT_EQ(0, peer_rw(self->mem, PEER_MEM_PEEK, where, now, PAGE));
+	EXPECT_EQ(0, memcmp(now, self->huge_want, PAGE));
+	ASSERT_EQ(0, pthread_join(thread, NULL));
+	EXPECT_EQ(0, write.err);
+	EXPECT_EQ(self->topo->route, self->last.route[0]);
+}
+
 TEST_F(edu, read_only_memory)
 {
 	buf_in(_metadata, self);

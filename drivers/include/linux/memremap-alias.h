@@ -33,11 +33,13 @@ static inline u64 dev_pagemap_alias_offset(const struct range *range,
 }
 
 /**
- * struct dev_pagemap_alias_user - a user that keeps mappings made by an alias
+ * struct dev_pagemap_alias_user - a user that accesses memory by its alias
  * @link: entry in the list of all users
  * @end_access: let go of all device private pages that are mapped by their
  *	alias, of any owner. When it returns, the device has ended its accesses
- *	and begins no others until it has walked the page table again.
+ *	and begins no others until it has walked the page table again. A user
+ *	that keeps no mapping after it has dropped the lock that its MMU
+ *	notifier takes need only take that lock here, and drop it.
  *
  *	Runs when a device is about to be reset, in a thread that memory reclaim
  *	may wait for, and so may threads that hold fences. So it takes no locks

@@ -205,6 +205,15 @@ static bool peer_edu_invalidate(struct mmu_interval_notifier *notifier,
 	return true;
 }
 
+/* For the owner of device private memory: wait for a transfer that has begun. */
+static void peer_edu_end_access(struct dev_pagemap_alias_user *user)
+{
+	struct peer_edu *edu = container_of(user, struct peer_edu, alias_user);
+
+	mutex_lock(&edu->map_lock);
+	mutex_unlock(&edu->map_lock);
+}
+
 static const struct mmu_interval_notifier_ops peer_edu_notifier_ops = {
 	.invalidate = peer_edu_invalidate,
 };
@@ -416,6 +425,13 @@ static int peer_edu_setup(struct peer_edu *edu)
 	return 0;
 }
 
+static void peer_edu_alias_user_del(void *data)
+{
+	struct peer_edu *edu = data;
+
+	dev_pagemap_alias_user_del(&edu->alias_user);
+}
+
 static void peer_edu_free_id(void *data)
 {
 	struct peer_edu *edu = data;
@@ -455,6 +471,12 @@ static int peer_edu_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 	INIT_LIST_HEAD(&edu->regions);
 	edu->pdev = pdev;
 	err = devm_add_action_or_reset(&pdev->dev, peer_edu_put, edu);
+	if (err)
+		return err;
+	edu->alias_user.end_access = peer_edu_end_access;
+	dev_pagemap_alias_user_add(&edu->alias_user);
+	err = devm_add_action_or_reset(&pdev->dev, peer_edu_alias_user_del,
+				       edu);
 	if (err)
 		return err;
 	err = peer_edu_setup(edu);

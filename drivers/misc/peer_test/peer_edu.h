@@ -7,6 +7,7 @@
 
 #include <linux/kref.h>
 #include <linux/list.h>
+#include <linux/memremap-alias.h>
 #include <linux/miscdevice.h>
 #include <linux/mutex.h>
 #include <linux/types.h>
@@ -26,6 +27,7 @@ struct peer_edu_region;
  * @gone:	the driver is unbound
  * @dead:	the engine got stuck
  * @regions:	regions that PEER_EDU_MAP has made, of all files
+ * @alias_user:	told when PEER_EDU_XFER must end its access
  * @pdev:	not valid once @gone is set
  * @misc:	the character device
  * @name:	its name
@@ -39,6 +41,7 @@ struct peer_edu {
 	bool gone;
 	bool dead;
 	struct list_head regions;
+	struct dev_pagemap_alias_user alias_user;
 	struct pci_dev *pdev;
 	struct miscdevice misc;
 	char name[16];

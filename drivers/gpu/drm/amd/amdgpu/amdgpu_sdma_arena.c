@@ -26,6 +26,7 @@
 
 #include "amdgpu.h"
 #include "amdgpu_sdma_arena.h"
+#include "amdgpu_sdma_batch.h"
 #include "amdgpu_sdma_batch_internal.h"
 #include "amdgpu_sdma_batch_stats.h"
 #include "amdgpu_sdma_plan.h"

@@ -6,6 +6,8 @@
 #include <drm/gpu_scheduler.h>
 
 struct amdgpu_ctx;
+struct amdgpu_device;
+struct amdgpu_vm;
 struct dma_fence;
 struct drm_device;
 struct drm_file;
@@ -31,6 +33,10 @@ long amdgpu_sdma_batch_ctx_flush(struct amdgpu_ctx *ctx, long timeout);
 bool amdgpu_sdma_batch_ctx_guilty(struct amdgpu_ctx *ctx);
 void amdgpu_sdma_batch_ctx_set_priority(struct amdgpu_ctx *ctx,
 					enum drm_sched_priority priority);
+
+/* amdgpu_sdma_batch_vm.c */
+int amdgpu_sdma_batch_validate_vm(struct amdgpu_device *adev,
+				  struct amdgpu_vm *vm);
 
 /* amdgpu_ctx.c: the priority to pass to amdgpu_sdma_batch_ctx_set_priority() */
 enum drm_sched_priority amdgpu_ctx_sched_priority(struct amdgpu_ctx *ctx);

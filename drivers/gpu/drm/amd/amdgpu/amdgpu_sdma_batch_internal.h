@@ -147,8 +147,6 @@ int amdgpu_sdma_batch_use(struct amdgpu_sdma_batch *b,
 int amdgpu_sdma_batch_charge_lookup(struct amdgpu_sdma_batch *b);
 struct amdgpu_bo_va_mapping *
 amdgpu_sdma_batch_mapping(const struct amdgpu_sdma_batch *b, u64 va);
-int amdgpu_sdma_batch_validate_vm(struct amdgpu_device *adev,
-				  struct amdgpu_vm *vm);
 int amdgpu_sdma_batch_validate(struct amdgpu_sdma_batch *b);
 int amdgpu_sdma_batch_check_adds(struct amdgpu_sdma_batch *b);
 int amdgpu_sdma_batch_wait_for(struct amdgpu_sdma_batch *b,

@@ -13,6 +13,7 @@
 #include "amdgpu_amdkfd.h"
 #include "amdgpu_dma_buf.h"
 #include "amdgpu_gmc.h"
+#include "amdgpu_sdma_batch.h"
 #include "amdgpu_sdma_batch_ctx.h"
 #include "amdgpu_sdma_batch_internal.h"
 #include "amdgpu_sdma_prepared.h"

@@ -95,7 +95,7 @@ static int uring_cancel(struct io_uring_cmd *cmd, unsigned int issue_flags)
 
 	/*
 	 * Not in the list: it was called, and its task work will complete the
-	 * command; or it is about to be added, and the canceller asks again.
+	 * command; or it is about to be added: see uring_wait().
 	 */
 	if (!dma_fence_remove_callback(fence, &wait->cb))
 		return -EALREADY;
@@ -104,25 +104,38 @@ static int uring_cancel(struct io_uring_cmd *cmd, unsigned int issue_flags)
 	return 0;
 }
 
+/*
+ * Has a worker been told to give up? It may have been too late for the batch,
+ * and too early for the callback, and a linked timeout tells once.
+ */
+static bool is_cancelled(unsigned int issue_flags)
+{
+	return issue_flags & IO_URING_F_IOWQ &&
+	       test_thread_flag(TIF_NOTIFY_SIGNAL);
+}
+
 /* Completes the command when @fence, whose reference it takes, is signaled. */
 static int uring_wait(struct io_uring_cmd *cmd, struct dma_fence *fence,
 		      unsigned int issue_flags)
 {
 	struct uring_wait *wait = to_wait(cmd);
-	int result;
 
 	wait->fence = fence;
 	INIT_LIST_HEAD(&wait->cb.node);
 	/*
-	 * Before the callback is added: after that, the command may be gone. A
-	 * cancellation in between finds an empty list and does nothing.
+	 * Before the callback is added: after that, the command may be gone,
+	 * except in a worker, which has a reference to it. A cancellation in
+	 * between finds an empty list and does nothing.
 	 */
 	io_uring_cmd_mark_cancel_one(cmd, issue_flags);
-	if (!dma_fence_add_callback(fence, &wait->cb, uring_fence_signaled))
-		return -EIOCBQUEUED;
-	/* Signaled already: nothing else completes the command. */
-	result = fence_result(fence);
-	io_uring_cmd_done(cmd, result, issue_flags);
+	dma_fence_get(fence);
+	if (dma_fence_add_callback(fence, &wait->cb, uring_fence_signaled)) {
+		/* Signaled already: nothing else completes the command. */
+		io_uring_cmd_done(cmd, fence_result(fence), issue_flags);
+		dma_fence_put(fence);
+	} else if (is_cancelled(issue_flags)) {
+		uring_cancel(cmd, issue_flags);
+	}
 	dma_fence_put(fence);
 	return -EIOCBQUEUED;
 }

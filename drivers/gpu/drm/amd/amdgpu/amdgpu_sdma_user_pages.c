@@ -245,27 +245,37 @@ static void unlock_pages(struct amdgpu_sdma_batch *b, u32 lock)
 		mutex_unlock(notifier_lock(b, lock));
 }
 
-/*
- * A user pointer may have any number of pages, and notifiers of other processes
- * wait for the lock: so it is released between two slices. A page that was
- * marked stays dirty as long as it is valid.
- */
 static int lock_pages(struct amdgpu_sdma_batch *b, u32 lock)
 {
 	if (!(b->notifier_locks & lock))
 		return 0;
-	for (;;) {
-		mutex_lock(notifier_lock(b, lock));
-		if (!all_valid(b, lock))
-			break;
-		if (mark_dirty(b, lock))
-			return 0;
-		unlock_pages(b, lock);
-		cond_resched();
-	}
+	mutex_lock(notifier_lock(b, lock));
+	if (all_valid(b, lock))
+		return 0;
 	unlock_pages(b, lock);
 	b->user->again = true;
 	return -EAGAIN;
+}
+
+/*
+ * A user pointer may have any number of pages, and notifiers of other processes
+ * wait for the lock: so it is released between two slices. A page that was
+ * marked stays dirty as long as it is valid, and so until all locks are taken.
+ */
+static int mark_pages(struct amdgpu_sdma_batch *b, u32 lock)
+{
+	bool done = !(b->notifier_locks & lock);
+	int r;
+
+	while (!done) {
+		r = lock_pages(b, lock);
+		if (r)
+			return r;
+		done = mark_dirty(b, lock);
+		unlock_pages(b, lock);
+		cond_resched();
+	}
+	return 0;
 }
 
 /**
@@ -281,7 +291,11 @@ int amdgpu_sdma_user_pages_lock(struct amdgpu_sdma_batch *b)
 {
 	int r;
 
-	r = lock_pages(b, KFD_LOCK);
+	r = mark_pages(b, KFD_LOCK);
+	if (!r)
+		r = mark_pages(b, GEM_LOCK);
+	if (!r)
+		r = lock_pages(b, KFD_LOCK);
 	if (r)
 		return r;
 	r = amdgpu_sdma_svm_lock(b);

@@ -15,6 +15,7 @@
 #include <drm/drm_exec.h>
 
 #include "amdgpu_hmm.h"
+#include "amdgpu_sdma_batch.h"
 #include "amdgpu_xgmi.h"
 #include "kfd_priv.h"
 #include "kfd_svm.h"
@@ -337,8 +338,7 @@ static int reserve_page_tables(struct opening *o, struct drm_exec *exec)
 			break;
 	}
 	if (!r)
-		r = amdgpu_vm_validate(adev_of(o), vm, NULL,
-				       svm_range_bo_validate, NULL);
+		r = amdgpu_sdma_batch_validate_vm(adev_of(o), vm);
 	if (r)
 		drm_exec_fini(exec);
 	o->generation = amdgpu_vm_generation(adev_of(o), vm);
