@@ -9,7 +9,7 @@ try:
     from . import _binding as _binding  # noqa: F401: to see whether it loads
 except ImportError as why:
     if "libsluice" in str(why):
-        raise ImportError(f"{why}: install libsluice, see docs/install.md") from why
+        raise ImportError(f"{why}: install libsluice0 (Debian), or build it") from why
     raise
 
 from .context import Context, Operation, version
