@@ -248,11 +248,7 @@ result<stream_report> kv_command::receive(session &s, cache &to)
 	auto sink = kv_sink(options_.layout, to.memory(), ids);
 	if (!sink)
 		return std::unexpected(sink.error());
-	auto door = listener::open(s.context, s.card, options_.listen, options_.port,
-				   s.endpoint);
-	if (!door)
-		return std::unexpected(door.error());
-	auto peer = door->accept(after(std::chrono::seconds(options_.timeout_s)));
+	auto peer = accept_one(s, options_, options_.listen);
 	if (!peer)
 		return std::unexpected(peer.error());
 	auto in = receiver::make(s.context, *peer, s.card, s.stream_of());

@@ -182,11 +182,7 @@ result<exit_status> recv_command::run(const settings &with)
 	auto s = session::open(options_);
 	if (!s)
 		return std::unexpected(s.error());
-	auto door = listener::open(s->context, s->card, options_.listen, options_.port,
-				   s->endpoint);
-	if (!door)
-		return std::unexpected(door.error());
-	auto peer = door->accept(after(std::chrono::seconds(options_.timeout_s)));
+	auto peer = accept_one(*s, options_, options_.listen);
 	if (!peer)
 		return std::unexpected(peer.error());
 	return receive_all(*s, told, *peer);

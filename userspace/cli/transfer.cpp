@@ -120,6 +120,16 @@ nlohmann::ordered_json json_of(const stream_report &r)
 
 } // namespace
 
+result<endpoint> accept_one(session &s, const transfer_options &o,
+			    const std::string &address)
+{
+	auto door = listener::open(s.context, s.card, address, o.port, s.endpoint);
+
+	if (!door)
+		return std::unexpected(door.error());
+	return door->accept(after(std::chrono::seconds(o.timeout_s)));
+}
+
 result<session> session::open(const transfer_options &o)
 {
 	auto path = required(o.require);

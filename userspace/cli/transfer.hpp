@@ -66,6 +66,11 @@ private:
 	}
 };
 
+/// The first peer that connects to @p address (empty: all that the card has). No other can
+/// connect after it: nobody would answer it, and strangers would take memory.
+result<endpoint> accept_one(session &s, const transfer_options &o,
+			    const std::string &address);
+
 /// Run @p t to its end, and show its progress on a terminal.
 template <class T>
 T run_task(session &s, task<T> &&t, const std::string &name,

@@ -522,6 +522,36 @@ static void accept_begun(void)
 	sluice_buffer_free(memory);
 }
 
+/* A connection ends when it is closed, though an operation is under way. */
+
+static void close_while_receiving(void)
+{
+	unsigned char *bytes;
+	sluice_buffer *memory = make(4096, &bytes);
+	struct sluice_slice to = {memory, 0, 100};
+	sluice_operation *op;
+
+	listen_with(NULL);
+	CHECK(!bad && !sluice_endpoint_receive(peer, &to, &op));
+	sluice_endpoint_close(peer);
+	peer = NULL;
+	FAILS(finish(0, op, NULL), ECANCELED, "closed");
+	sluice_buffer_free(memory);
+}
+
+static void be_left(void)
+{
+	unsigned char *bytes;
+	sluice_buffer *memory = make(4096, &bytes);
+	struct sluice_slice to = {memory, 0, 100};
+	sluice_operation *op;
+
+	CHECK(!connect_with(NULL));
+	CHECK(!sluice_endpoint_receive(peer, &to, &op));
+	FAILS(finish(0, op, NULL), ECONNRESET, "");
+	sluice_buffer_free(memory);
+}
+
 /* Messages, until one of the two leaves. */
 
 static void say_something(void)
@@ -725,6 +755,10 @@ static void begun(void)
 {
 	both(connect_begun, accept_begun);
 }
+static void closed(void)
+{
+	both(be_left, close_while_receiving);
+}
 static void messages(void)
 {
 	both(say_something, hear_it);
@@ -743,7 +777,8 @@ static void resumed(void)
 static const struct test tests[] = {
 	TEST(memory_to_memory), TEST(blocks_to_blocks), TEST(gpu_to_gpu),
 	TEST(refused),		TEST(token_is_wrong),	TEST(begun),
-	TEST(messages),		TEST(cancelled),	TEST(resumed),
+	TEST(closed),		TEST(messages),		TEST(cancelled),
+	TEST(resumed),
 };
 
 static int nothing_before(void)

@@ -5,6 +5,7 @@
 #include <arpa/inet.h>
 #include <csignal>
 #include <cstdlib>
+#include <memory>
 #include <poll.h>
 #include <unistd.h>
 
@@ -32,8 +33,12 @@ void need(bool ok, const char *where)
 
 class raw_client {
 public:
+	static constexpr unsigned slots = 8;
+
 	/// @param window the most messages that it takes
-	raw_client(uint16_t port, std::string_view secret, uint16_t window = 4)
+	/// @param receives what it posts for them
+	raw_client(uint16_t port, std::string_view secret, uint16_t window = 4,
+		   unsigned receives = slots)
 		: secret_(secret), window_(window)
 	{
 		channel_ = rdma_create_event_channel();
@@ -48,10 +53,11 @@ public:
 		expect(RDMA_CM_EVENT_ADDR_RESOLVED);
 		need(!rdma_resolve_route(id_, 2000), "route");
 		expect(RDMA_CM_EVENT_ROUTE_RESOLVED);
-		make_queues();
+		make_queues(receives);
 	}
 
-	void connect(bool sane = true)
+	/// @param retries how often our card is to send what this one is not ready for
+	void connect(bool sane = true, uint8_t retries = 7)
 	{
 		asked_.messages = window_;
 		need(wire::fill(asked_.number), "nonce");
@@ -61,7 +67,8 @@ public:
 		p.private_data = data.data();
 		p.private_data_len = sane ? data.size() : 5;
 		p.responder_resources = p.initiator_depth = 1;
-		p.retry_count = p.rnr_retry_count = 7;
+		p.retry_count = 7;
+		p.rnr_retry_count = retries;
 		need(!rdma_connect(id_, &p), "connect");
 		expect(sane ? RDMA_CM_EVENT_ESTABLISHED : RDMA_CM_EVENT_REJECTED);
 	}
@@ -162,9 +169,9 @@ private:
 		status_ = wc.status;
 	}
 
-	static constexpr unsigned slots = 8, slot_size = 2048;
+	static constexpr unsigned slot_size = 2048;
 
-	void make_queues()
+	void make_queues(unsigned receives)
 	{
 		ibv_qp_init_attr wanted{};
 
@@ -178,7 +185,7 @@ private:
 		region_ = ibv_reg_mr(id_->pd, memory_, sizeof(memory_),
 				     IBV_ACCESS_LOCAL_WRITE);
 		need(region_, "memory");
-		for (unsigned i = 0; i < slots; i++)
+		for (unsigned i = 0; i < receives; i++)
 			post_receive(i);
 	}
 
@@ -243,6 +250,30 @@ int write_unproved(raw_client &c, const words &args)
 	return c.status() == IBV_WC_SUCCESS ? exit_wrong : 0;
 }
 
+// Talks, and is not ready for what it is told.
+int take_nothing(raw_client &c)
+{
+	c.connect(true, 0);
+	c.prove();
+	c.await_welcome();
+	for (int i = 0; i < 4 && !c.ends(700); i++)
+		c.send(kind::data, 1);
+	return ended(c);
+}
+
+// More strangers than a listener lets into the handshake.
+int be_a_crowd(uint16_t port)
+{
+	std::vector<std::unique_ptr<raw_client>> all;
+
+	for (int i = 0; i < 140; i++) {
+		all.push_back(std::make_unique<raw_client>(port, token));
+		all.back()->connect();
+	}
+	::raise(SIGSTOP);
+	return 0;
+}
+
 int after_proof(raw_client &c, std::string_view what)
 {
 	c.connect();
@@ -277,9 +308,15 @@ int after_proof(raw_client &c, std::string_view what)
 int be(const words &args)
 {
 	const std::string &what = args.at(2);
-	raw_client c(static_cast<uint16_t>(std::stoi(args.at(1))), token,
-		     what == "no-credits" ? 1 : 4);
+	const auto port = static_cast<uint16_t>(std::stoi(args.at(1)));
 
+	if (what == "crowd")
+		return be_a_crowd(port);
+	raw_client c(port, token, what == "no-credits" ? 1 : 4,
+		     what == "no-receives" ? 1 : raw_client::slots);
+
+	if (what == "no-receives")
+		return take_nothing(c);
 	if (what == "unproved-write")
 		return write_unproved(c, args);
 	if (what == "no-greeting")

@@ -629,6 +629,36 @@ TEST_F(RdmaTest, StrangersAreTurnedAway)
 	EXPECT_EQ(mute2.wait(*ring), 0);
 }
 
+// Nor do they take the place of one that has proved itself, and left.
+TEST_F(RdmaTest, ACrowdOfStrangersKeepsNobodyOut)
+{
+	listen();
+	process polite({"say-and-leave", port(), "1"});
+	EXPECT_EQ(polite.wait(*ring), 0);
+	process crowd({"hostile", port(), "crowd"});
+	ASSERT_TRUE(crowd.stops(ring.get())) << "one of them was told to come later";
+	std::byte said{};
+	EXPECT_EQ(accept().receive({&said, 1}).wait(), 1u);
+	works();
+}
+
+// It talks all the time, so it is not silent.
+TEST_F(RdmaTest, APeerThatTakesNothingIsLost)
+{
+	listen({.messages = 4, .silence = 1s});
+	process other({"hostile", port(), "no-receives"});
+	auto with = accept();
+	std::byte any{};
+	auto said = with.send({&any, 1}).wait_until(after(20s));
+
+	ASSERT_FALSE(said);
+	EXPECT_EQ(said.error().code(), errc::peer_lost) << said.error().message();
+	EXPECT_NE(said.error().message().find("takes nothing"), std::string_view::npos)
+		<< said.error().message();
+	EXPECT_EQ(other.wait(*ring), 0);
+	works();
+}
+
 TEST_F(RdmaTest, NoRightsBeforeTheProof)
 {
 	auto memory = *buffer::host(page_size);
@@ -784,6 +814,15 @@ TEST_F(RdmaTest, WhatAPeerSaidBeforeItLeftIsReceived)
 		EXPECT_EQ(end.error().code(), errc::peer_lost);
 	}
 	EXPECT_FALSE(door->take());
+	// One that does not fit is a mistake, whatever the end was.
+	process other({"say-and-leave", port(), "1"});
+	EXPECT_EQ(other.wait(*ring), 0);
+	auto with = accept();
+	while (with.alive())
+		(void)ring->run_once(after(100ms));
+	auto end = with.receive({}).wait();
+	ASSERT_FALSE(end);
+	EXPECT_EQ(end.error().code(), errc::protocol) << end.error().message();
 }
 
 // The listener has 128 places.

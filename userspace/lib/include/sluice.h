@@ -2,7 +2,7 @@
 /*
  * libsluice for C: move buffers between files, the memory of GPUs and other machines.
  *
- * docs/c-api.md is an overview; the C++ headers in sluice/ declare what this calls.
+ * libsluice(3) is an overview; the C++ headers in sluice/ declare what this calls.
  *
  * Return values. Functions that return int return 0 or a negative errno.
  * sluice_last_error() tells more: the name of what failed, and what to do. Results are
@@ -47,8 +47,8 @@
  * longer than the library knows if the rest is 0. Text in them ends with a 0 byte, and
  * is truncated if it is too long.
  *
- * The ABI: symbols and structures do not change within libsluice.so.0; new ones may be
- * added.
+ * The ABI: within libsluice.so.0, symbols do not change, nor do structures without a
+ * `size`; new ones may be added.
  */
 #ifndef SLUICE_H
 #define SLUICE_H
@@ -1026,7 +1026,7 @@ SLUICE_API int sluice_endpoint_begin(sluice_nic *nic, const char *host, uint16_t
 SLUICE_API int sluice_endpoint_take(sluice_operation *operation,
 				    sluice_endpoint **endpoint);
 
-/* Ends the connection, unless a stream still uses it. */
+/* Ends the connection, unless a stream still uses it: its operations are -ECANCELED. */
 SLUICE_API void sluice_endpoint_close(sluice_endpoint *endpoint);
 
 /* "10.0.0.1:7471"; valid as long as the endpoint. "" for NULL. */
@@ -1248,6 +1248,7 @@ SLUICE_API int sluice_receiver_receive(sluice_receiver *receiver,
 SLUICE_API int sluice_receiver_refuse(sluice_receiver *receiver, const char *why,
 				      sluice_operation **operation);
 
+/* As sluice_sender_report() and sluice_sender_progress(). */
 SLUICE_API int sluice_receiver_report(const sluice_receiver *receiver,
 				      struct sluice_report *report);
 SLUICE_API int sluice_receiver_progress(const sluice_receiver *receiver,

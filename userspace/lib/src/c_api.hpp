@@ -43,6 +43,15 @@ struct peer {
 	std::shared_ptr<card> by;
 	endpoint it;
 	std::string name; ///< with its 0 byte
+	unsigned streams = 0;
+	bool closed = false; ///< by the user
+
+	/// Operations do not need the connection: they end with it.
+	void end_if_unused()
+	{
+		if (closed && !streams)
+			endpoint ended(std::move(it));
+	}
 };
 
 /// Keep an error as the thread's last one. Returns the number to return for it.

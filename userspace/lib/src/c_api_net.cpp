@@ -192,6 +192,10 @@ int sluice_endpoint_take(sluice_operation *op, sluice_endpoint **to)
 
 void sluice_endpoint_close(sluice_endpoint *with)
 {
+	if (!with)
+		return;
+	with->it->closed = true;
+	with->it->end_if_unused();
 	delete with;
 }
 
@@ -258,6 +262,10 @@ int sluice_listener_open(sluice_nic *by, const char *host, uint16_t port,
 
 void sluice_listener_close(sluice_listener *door)
 {
+	if (!door)
+		return;
+	// Operations keep the inside, and need no listener: they end with it.
+	listener closed(std::move(door->it->it));
 	delete door;
 }
 

@@ -8,9 +8,25 @@ using namespace sluice::c;
 
 namespace {
 
+/// Keeps the connection, though the user closes it.
+class used_peer {
+public:
+	used_peer(std::shared_ptr<peer> it) : it_(std::move(it)) { it_->streams++; }
+	used_peer(const used_peer &) = delete;
+	~used_peer()
+	{
+		it_->streams--;
+		it_->end_if_unused();
+	}
+	peer *operator->() const noexcept { return it_.get(); }
+
+private:
+	std::shared_ptr<peer> it_;
+};
+
 /// One end of a stream, and what it uses. Destroyed in reverse order.
 template <class End> struct stream {
-	std::shared_ptr<peer> with;
+	used_peer with;
 	std::shared_ptr<gpu> on;
 	std::optional<End> end; ///< gone after a failure
 	bool busy = false;

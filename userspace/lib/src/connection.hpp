@@ -196,6 +196,7 @@ private:
 	wire::answer answer_;
 	deadline until_ = never;
 	deadline heard_{}, ticked_{}, pinged_{};
+	deadline progress_{}; ///< of what is posted
 
 	flow flow_;
 	std::vector<uint16_t> free_slots_; ///< for sends

@@ -15,8 +15,9 @@ namespace detail {
 
 namespace {
 
-// Peers in the handshake or waiting to be accepted. More are told to retry.
-constexpr size_t most_arriving = 128;
+// Peers in the handshake: more of them throw out those that came first. And peers that wait
+// to be accepted: if they are still there, more are told to retry.
+constexpr size_t most_arriving = 128, most_ready = 128;
 
 // A peer that does not prove itself keeps its place for this long.
 constexpr clock::duration longest_handshake = std::chrono::seconds(5);
@@ -25,6 +26,11 @@ constexpr clock::duration longest_handshake = std::chrono::seconds(5);
 bool can_be_taken(const connection &one)
 {
 	return one.over() ? one.has_arrived() : one.now() == connection::state::up;
+}
+
+bool has_left(const std::unique_ptr<connection> &one)
+{
+	return one->over();
 }
 
 /// Was it passed on, or is nothing left of it?
@@ -82,7 +88,8 @@ public:
 private:
 	result<void> bind(const sockaddr_storage &to);
 	void refuse(rdma_cm_id &id, wire::refusal why) noexcept;
-	bool has_room() noexcept;
+	bool make_room() noexcept;
+	void is_ready(std::unique_ptr<connection> one) noexcept;
 	void stop(op_state &op) noexcept;
 
 	std::shared_ptr<card> card_;
@@ -142,17 +149,25 @@ void door::refuse(rdma_cm_id &id, wire::refusal why) noexcept
 	rdma_reject(&id, data.data(), data.size());
 }
 
-// A peer that has left makes room for one that has not.
-bool door::has_room() noexcept
+// Anybody gets a place in the handshake, which takes no time if both sides are honest: a
+// stranger makes room for others, and never takes the place of a peer that proved itself.
+bool door::make_room() noexcept
 {
-	if (arriving_.size() + ready_.size() < most_arriving)
-		return true;
-	auto left = std::ranges::find_if(ready_, [](auto &one) { return one->over(); });
-
-	if (left == ready_.end())
+	if (ready_.size() >= most_ready && std::ranges::none_of(ready_, has_left))
 		return false;
-	ready_.erase(left);
+	if (arriving_.size() >= most_arriving)
+		arriving_.erase(arriving_.begin());
 	return true;
+}
+
+// A peer that has left makes room for one that has proved itself, too.
+void door::is_ready(std::unique_ptr<connection> one) noexcept
+{
+	auto left = std::ranges::find_if(ready_, has_left);
+
+	if (ready_.size() >= most_ready && left != ready_.end())
+		ready_.erase(left);
+	ready_.push_back(std::move(one));
 }
 
 void door::on_cm(const cm_event &event) noexcept
@@ -169,7 +184,7 @@ void door::on_cm(const cm_event &event) noexcept
 		return refuse(*id, wire::refusal::wrong_card);
 	if (!greeting)
 		return refuse(*id, wire::refusal::misunderstood);
-	if (!has_room())
+	if (!make_room())
 		return refuse(*id, wire::refusal::busy);
 	auto made = std::make_unique<connection>(card_, options_);
 	auto limit = std::min(options_.silence, longest_handshake);
@@ -195,7 +210,7 @@ void door::settle() noexcept
 
 	for (auto &one : arriving_)
 		if (can_be_taken(*one)) {
-			ready_.push_back(std::move(one));
+			is_ready(std::move(one));
 			come++;
 		}
 	std::erase_if(arriving_, gone);

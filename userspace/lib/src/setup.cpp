@@ -23,6 +23,9 @@ constexpr unsigned least_sends = 64;
 constexpr int nobody_listens = 8;
 constexpr int by_consumer = 28;
 
+// A listener that answers has this time, or the silence time, to say welcome.
+constexpr clock::duration least_welcome = std::chrono::seconds(5);
+
 constexpr std::string_view left_early = "it left before the connection was made";
 
 std::string number_text(const sockaddr &address, uint16_t port)
@@ -36,6 +39,15 @@ std::string number_text(const sockaddr &address, uint16_t port)
 		return "peer";
 	return v6 ? std::format("[{}]:{}", host, port)
 		  : std::format("{}:{}", host, port);
+}
+
+// Cards answer "not ready" while they fault in a page: 7 means to retry without end. A
+// peer that is silent, or takes nothing, for too long is lost all the same.
+constexpr uint8_t retries = 7;
+
+uint8_t clamped(unsigned wanted, unsigned most)
+{
+	return static_cast<uint8_t>(std::min(wanted, most));
 }
 
 unsigned receives_of(const endpoint_options &options)
@@ -310,11 +322,21 @@ result<void> connection::move_to(ibv_qp_state to)
 						       errno, errc::device)
 					  : not_made("rdma_init_qp_attr");
 	attributes.qp_access_flags = 0;
-	// rdma_cm does not know yet what the listener will answer.
-	if (to == IBV_QPS_RTR && !active_)
-		attributes.max_dest_rd_atomic = read_resources_;
-	if (to == IBV_QPS_RTS && !active_)
-		attributes.max_rd_atomic = read_depth_;
+	// rdma_cm has what the peer says. On the side of the listener, it does not know yet
+	// what that will answer.
+	if (to == IBV_QPS_RTR)
+		attributes.max_dest_rd_atomic = read_resources_ =
+			active_ ? clamped(attributes.max_dest_rd_atomic,
+					  card_->read_resources)
+				: read_resources_;
+	if (to == IBV_QPS_RTS) {
+		attributes.max_rd_atomic = read_depth_ =
+			active_ ? clamped(attributes.max_rd_atomic,
+					  card_->info.max_read_atomic)
+				: read_depth_;
+		attributes.retry_cnt = retries;
+		attributes.rnr_retry = retries;
+	}
 	if (int err = ibv_modify_qp(qp_.get(), &attributes, mask))
 		return fail_errno(peer_, "ibv_modify_qp", err, errc::device);
 	return {};
@@ -330,8 +352,6 @@ result<void> connection::grant_rights()
 	return {};
 }
 
-// Cards answer "not ready" while they fault in a page: 7 means to retry without end. A
-// peer that is silent for too long is lost all the same.
 static rdma_conn_param parameters(std::span<const std::byte> data, uint8_t resources,
 				  uint8_t depth, uint32_t queue_pair) noexcept
 {
@@ -340,8 +360,8 @@ static rdma_conn_param parameters(std::span<const std::byte> data, uint8_t resou
 		.responder_resources = resources,
 		.initiator_depth = depth,
 		.flow_control = 1,
-		.retry_count = 7,
-		.rnr_retry_count = 7,
+		.retry_count = retries,
+		.rnr_retry_count = retries,
 		.srq = 0,
 		.qp_num = queue_pair};
 }
@@ -384,6 +404,8 @@ result<void> connection::answered(const cm_event &event)
 	connected_ = true;
 	flow_.begin(answer_.messages);
 	state_ = state::proving;
+	until_ = std::min(until_, after(std::max(options_.silence, least_welcome)));
+	card_->tick_by(until_);
 	std::memcpy(send_slot(sends_) + wire::header::size, ours->data(), ours->size());
 	send_control(wire::kind::proof, sizeof(*ours));
 	post();
@@ -397,10 +419,8 @@ result<void> connection::adopt(cm_id_ptr id, const rdma_conn_param &asked,
 	id_->context = static_cast<card_user *>(this);
 	until_ = until;
 	peer_ = text_of(*rdma_get_peer_addr(id_.get()));
-	read_resources_ = static_cast<uint8_t>(
-		std::min<unsigned>(asked.responder_resources, card_->read_resources));
-	read_depth_ = static_cast<uint8_t>(
-		std::min<unsigned>(asked.initiator_depth, card_->info.max_read_atomic));
+	read_resources_ = clamped(asked.responder_resources, card_->read_resources);
+	read_depth_ = clamped(asked.initiator_depth, card_->info.max_read_atomic);
 	SLUICE_CHECK(make_queues());
 	return accept(greeting);
 }
@@ -439,9 +459,12 @@ deadline connection::on_tick(deadline now) noexcept
 	if (state_ == state::proving || state_ == state::up)
 		take_completions();
 	if (state_ != state::up) {
-		if (now >= until_)
-			fail(errc::timeout, "it did not prove itself in time");
-		return until_;
+		if (now < until_)
+			return until_;
+		unanswered_ = active_ && state_ == state::proving;
+		fail(errc::timeout, active_ ? "it did not answer in time"
+					    : "it did not prove itself in time");
+		return never;
 	}
 	auto period = options_.silence / 6;
 	bool late = now - ticked_ > options_.silence / 3;
@@ -453,12 +476,16 @@ deadline connection::on_tick(deadline now) noexcept
 	// It was not asked while this process did not look: it gets time to answer.
 	if (late && flow_.may_ping())
 		heard_ = std::max(heard_, now - options_.silence / 3);
+	if (late)
+		progress_ = std::max(progress_, now - options_.silence);
 	if (now - heard_ >= options_.silence && (!late || asked))
 		fail(errc::peer_lost,
 		     std::format("no sign of life for {} ms",
 				 std::chrono::duration_cast<std::chrono::milliseconds>(
 					 now - heard_)
 					 .count()));
+	else if (!posted_.empty() && now - progress_ >= 2 * options_.silence)
+		fail(errc::peer_lost, "it takes nothing more");
 	else if (now - heard_ >= options_.silence / 3 && flow_.may_ping())
 		ping(now);
 	schedule();

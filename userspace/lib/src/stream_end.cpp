@@ -378,8 +378,8 @@ task<result<void>> stream_end::digest_of(int file, uint64_t size, sha256 &sum)
 	uint64_t told = 0;
 
 	for (uint64_t at = 0; at < size;) {
-		size_t want =
-			std::min({size - at, through.size(), told + busy_each - at});
+		size_t want = std::min<uint64_t>(
+			{size - at, through.size(), told + busy_each - at});
 		auto n = co_await read_all(file, through.part(0, want), at);
 
 		if (!n)

@@ -119,6 +119,9 @@ operation connection::transfer(bool write, const slice &local, const registratio
 		return in_.no_part_of_a_chain(what);
 	if (auto why = wrong(local, covered, there, offset, card_->most_bytes))
 		return in_.failed({errc::usage, write ? "write" : "read", *why});
+	if (!write && !read_depth_)
+		return in_.failed(
+			{errc::unsupported, peer_, "its card answers no reads"});
 	if (over())
 		return in_.failed(*cause_);
 	op_state *op = in_.take();
@@ -275,6 +278,8 @@ void connection::add(work w, kind what) noexcept
 		full_ = ++transfers_ == options_.depth;
 		bytes_posted_ += w.length;
 	}
+	if (posted_.empty())
+		progress_ = clock::now();
 	describe(requests_[n], parts_[n], w);
 	if (n)
 		requests_[n - 1].next = &requests_[n];
@@ -397,6 +402,7 @@ void connection::sent(const ibv_wc &wc) noexcept
 	if (posted_.empty() || wc.wr_id - posted_.front().number >= posted_.size())
 		return fail(errc::device,
 			    "our card completes a request that it did not have");
+	progress_ = clock::now();
 	well.status = IBV_WC_SUCCESS;
 	while (posted_.front().number != wc.wr_id)
 		gone(posted_.pop(), well);
@@ -430,6 +436,8 @@ void connection::gone(const work &w, const ibv_wc &how) noexcept
 // with the same cause.
 void connection::broken(const work &w, const ibv_wc &wc) noexcept
 {
+	// The listener died before it said welcome: another one may come.
+	unanswered_ = active_ && state_ == state::proving;
 	switch (wc.status) {
 	case IBV_WC_WR_FLUSH_ERR:
 		card_->take_device_events();
@@ -470,6 +478,7 @@ void connection::receive_broken(const ibv_wc &wc) noexcept
 					wire::most_bytes));
 	case IBV_WC_REM_INV_REQ_ERR:
 	case IBV_WC_REM_ACCESS_ERR:
+	case IBV_WC_LOC_ACCESS_ERR: // by the specification, for immediate data
 	case IBV_WC_REM_OP_ERR:
 		return fail(errc::protocol,
 			    std::format("our card refused what it sent: {}",
@@ -570,10 +579,13 @@ void connection::deliver(op_state &op, std::span<std::byte> to,
 					message.length};
 
 	if (from.size() > to.size()) {
-		fail(errc::protocol,
-		     std::format("a message of {} bytes where {} are expected",
-				 from.size(), to.size()));
-		in_.finish(op, std::unexpected(*cause_));
+		// The connection may have ended for another reason.
+		const error why(
+			errc::protocol, peer_,
+			std::format("a message of {} bytes where {} are expected",
+				    from.size(), to.size()));
+		fail(why);
+		in_.finish(op, std::unexpected(why));
 		return schedule();
 	}
 	std::ranges::copy(from, to.begin());

@@ -58,7 +58,8 @@ struct endpoint_options {
 	/// Without a sign of life for that long, the peer is lost. Signs are sent and
 	/// received when the context waits or is polled. least_silence or more, and
 	/// twice the time that 48 MiB take (for each connection): signs of life queue
-	/// after data.
+	/// after data. A peer that lives, and whose card takes nothing for twice that
+	/// long, is lost, too.
 	clock::duration silence = std::chrono::seconds(10);
 };
 
@@ -92,11 +93,13 @@ public:
 	/// Write @p from, which @p local covers, to @p offset of @p to. Done when it
 	/// is in the peer's memory. errc::usage if it does not fit; errc::denied if the
 	/// peer revoked its memory, or errc::peer_lost if the end of the connection
-	/// overtakes the refusal of its card. A cancelled write may have written a
-	/// part; operations started after it continue.
+	/// overtakes the refusal of its card; errc::peer_error if its card refuses for
+	/// another reason. A cancelled write may have written a part; operations
+	/// started after it continue.
 	operation write(const slice &from, const registration &local,
 			const remote_memory &to, uint64_t offset);
-	/// Read into @p to. Errors are those of write().
+	/// Read into @p to. Errors are those of write(), and errc::unsupported if the
+	/// peer's card answers no reads.
 	operation read(const slice &to, const registration &local,
 		       const remote_memory &from, uint64_t offset);
 
@@ -116,6 +119,8 @@ private:
 /// Where peers connect to.
 class listener {
 public:
+	/// Up to 128 peers may be in the handshake and as many wait to be accepted;
+	/// each has memory for messages, which the card may pin.
 	/// @param host the address to listen on; empty: all that @p card has
 	/// @param port 0: any; see port()
 	/// errc::device if the address is not one of the card, or cannot be bound, e.g.
