@@ -802,9 +802,11 @@ TEST_F(PairTest, ALargeWriteIsNoSilence)
 		from->write(memory, *local,
 			    {memory.address(), memory.size(), local->remote_key()}, 0);
 	auto end = written.wait_until(after(120s * slow));
-	ASSERT_TRUE(end) << end.error().message();
+	auto there = to->alive();
+	ASSERT_TRUE(end) << end.error().message() << "\n"
+			 << (there ? "" : there.error().message());
 	EXPECT_EQ(*end, size);
-	EXPECT_TRUE(to->alive());
+	EXPECT_TRUE(there);
 }
 
 // No event of the card would end the operation that waits.
