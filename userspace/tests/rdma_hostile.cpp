@@ -262,11 +262,11 @@ int take_nothing(raw_client &c)
 }
 
 // More strangers than a listener lets into the handshake.
-int be_a_crowd(uint16_t port)
+int be_a_crowd(uint16_t port, int count)
 {
 	std::vector<std::unique_ptr<raw_client>> all;
 
-	for (int i = 0; i < 140; i++) {
+	for (int i = 0; i < count; i++) {
 		all.push_back(std::make_unique<raw_client>(port, token));
 		all.back()->connect();
 	}
@@ -311,7 +311,7 @@ int be(const words &args)
 	const auto port = static_cast<uint16_t>(std::stoi(args.at(1)));
 
 	if (what == "crowd")
-		return be_a_crowd(port);
+		return be_a_crowd(port, std::stoi(args.at(3)));
 	raw_client c(port, token, what == "no-credits" ? 1 : 4,
 		     what == "no-receives" ? 1 : raw_client::slots);
 

@@ -632,10 +632,10 @@ TEST_F(RdmaTest, StrangersAreTurnedAway)
 // Nor do they take the place of one that has proved itself, and left.
 TEST_F(RdmaTest, ACrowdOfStrangersKeepsNobodyOut)
 {
-	listen();
+	listen({.handshakes = 4});
 	process polite({"say-and-leave", port(), "1"});
 	EXPECT_EQ(polite.wait(*ring), 0);
-	process crowd({"hostile", port(), "crowd"});
+	process crowd({"hostile", port(), "crowd", "8"});
 	ASSERT_TRUE(crowd.stops(ring.get())) << "one of them was told to come later";
 	std::byte said{};
 	EXPECT_EQ(accept().receive({&said, 1}).wait(), 1u);

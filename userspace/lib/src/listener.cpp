@@ -15,9 +15,8 @@ namespace detail {
 
 namespace {
 
-// Peers in the handshake: more of them throw out those that came first. And peers that wait
-// to be accepted: if they are still there, more are told to retry.
-constexpr size_t most_arriving = 128, most_ready = 128;
+// Peers that wait to be accepted. If they are still there, more are told to retry.
+constexpr size_t most_ready = 128;
 
 // A peer that does not prove itself keeps its place for this long.
 constexpr clock::duration longest_handshake = std::chrono::seconds(5);
@@ -123,7 +122,7 @@ result<void> door::bind(const sockaddr_storage &to)
 	if (id_->verbs && !card_->reaches(*id_))
 		return sluice::fail(errc::device, text_of(*address),
 				    "it is an address of another card");
-	if (rdma_listen(id_.get(), most_arriving))
+	if (rdma_listen(id_.get(), most_handshakes))
 		return fail_errno(text_of(*address), "cannot listen", errno,
 				  errc::device);
 	return {};
@@ -155,7 +154,7 @@ bool door::make_room() noexcept
 {
 	if (ready_.size() >= most_ready && std::ranges::none_of(ready_, has_left))
 		return false;
-	if (arriving_.size() >= most_arriving)
+	if (arriving_.size() >= options_.handshakes)
 		arriving_.erase(arriving_.begin());
 	return true;
 }

@@ -81,6 +81,10 @@ result<void> check_options(const endpoint_options &options, const card &by)
 		return sluice::fail(
 			errc::usage, "endpoint",
 			std::format("depth must be between 1 and {}", most_depth));
+	if (options.handshakes < 1 || options.handshakes > most_handshakes)
+		return sluice::fail(errc::usage, "endpoint",
+				    std::format("handshakes must be between 1 and {}",
+						most_handshakes));
 	if (options.silence < least_silence)
 		return sluice::fail(errc::usage, "endpoint",
 				    "silence must be 30 ms at least");

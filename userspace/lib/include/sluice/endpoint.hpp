@@ -36,6 +36,7 @@ inline constexpr size_t max_message = 1024;
 // Limits of options.
 inline constexpr unsigned most_messages = 1024;
 inline constexpr unsigned most_depth = 4096;
+inline constexpr unsigned most_handshakes = 128;
 inline constexpr size_t most_token = 1024;
 inline constexpr clock::duration least_silence = std::chrono::milliseconds(30);
 
@@ -61,6 +62,10 @@ struct endpoint_options {
 	/// after data. A peer that lives, and whose card takes nothing for twice that
 	/// long, is lost, too.
 	clock::duration silence = std::chrono::seconds(10);
+	/// Of a listener: peers that have not proved themselves yet; one more throws
+	/// out the one that began first. Each has memory for messages, which the card
+	/// may pin. 1 to 128.
+	unsigned handshakes = most_handshakes;
 };
 
 class endpoint {
@@ -119,8 +124,6 @@ private:
 /// Where peers connect to.
 class listener {
 public:
-	/// Up to 128 peers may be in the handshake and as many wait to be accepted;
-	/// each has memory for messages, which the card may pin.
 	/// @param host the address to listen on; empty: all that @p card has
 	/// @param port 0: any; see port()
 	/// errc::device if the address is not one of the card, or cannot be bound, e.g.
