@@ -295,9 +295,11 @@ result<sha256_digest> digest_of(int file, const std::string &name, uint64_t size
 /// like have a size of 0, and content.
 bool has_size(int file, uint64_t size)
 {
+	struct stat now{};
 	char first;
 
-	return size || ::pread(file, &first, 1, 0) <= 0;
+	return size || ::pread(file, &first, 1, 0) <= 0 ||
+	       (::fstat(file, &now) == 0 && now.st_size > 0); // it has just grown
 }
 
 class copy_command : public command {

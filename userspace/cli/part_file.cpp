@@ -142,8 +142,8 @@ result<void> put_in_place(int file, const std::string &part, const std::string &
 		return fail_errno(part, "chmod", errno, errc::output);
 	int err = ::renameat2(AT_FDCWD, part.c_str(), AT_FDCWD, path.c_str(), flags);
 
-	// Linux itself refuses a name that is taken; of one that is not, some file systems
-	// do not know the flag.
+	// Some file systems do not know the flag. Linux itself has seen that nothing has
+	// the name, so only another process could take it now.
 	if (err < 0 && flags && errno == EINVAL)
 		err = ::rename(part.c_str(), path.c_str());
 	if (err < 0)

@@ -2,6 +2,7 @@
 #include <fcntl.h>
 #include <filesystem>
 #include <format>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -15,7 +16,6 @@ namespace {
 
 struct opened_file {
 	unique_fd fd;
-	bool reopens = false; ///< it need not be open until it is sent
 	stream_source source;
 };
 
@@ -45,13 +45,23 @@ result<opened_file> open_source(const std::string &path)
 	if (!wire::is_name(f.source.name))
 		return std::unexpected(wire::is_no_name(f.source.name));
 	f.source.file = f.fd.get();
-	f.reopens = S_ISREG(st.st_mode) && path != "-";
 	// Standard input may be in the middle of a file: it is read from there.
 	const bool whole = S_ISREG(st.st_mode) && st.st_size > 0 &&
 			   (path != "-" || ::lseek(f.fd.get(), 0, SEEK_CUR) == 0);
 	f.source.size =
 		whole ? static_cast<uint64_t>(st.st_size) : stream_source::unknown;
 	return f;
+}
+
+// The usual limit is 1024, and far more may be had for the asking.
+void open_as_many_as_allowed()
+{
+	rlimit files{};
+
+	if (::getrlimit(RLIMIT_NOFILE, &files) < 0)
+		return;
+	files.rlim_cur = files.rlim_max;
+	::setrlimit(RLIMIT_NOFILE, &files);
 }
 
 class send_command : public command {
@@ -86,13 +96,13 @@ result<exit_status> send_command::run(const settings &with)
 
 	if (auto can = told.begin(); !can)
 		return std::unexpected(can.error());
-	// A missing file is reported before a peer has to wait.
+	// All files are opened before a peer has to wait: what is missing is told at once,
+	// and what is removed meanwhile is sent.
+	open_as_many_as_allowed();
 	for (const std::string &path : options_.files) {
 		auto f = open_source(path);
 		if (!f)
 			return std::unexpected(f.error());
-		if (f->reopens)
-			f->fd = {};
 		files.push_back(std::move(*f));
 	}
 	auto s = session::open(options_);
@@ -114,14 +124,7 @@ result<exit_status> send_command::send_all(session &s, reports &told,
 	auto out = sender::make(s.context, *to, s.card, s.stream_of());
 	if (!out)
 		return std::unexpected(out.error());
-	for (size_t i = 0; i < files.size(); i++) {
-		opened_file &f = files[i];
-		if (!f.fd) {
-			auto again = open_source(options_.files[i]);
-			if (!again)
-				return told.failed(again.error());
-			f = std::move(*again);
-		}
+	for (opened_file &f : files) {
 		auto name = f.source.name;
 		auto report = run_task(s, out->send(std::move(f.source)), name,
 				       out->progress(), options_.quiet);
@@ -130,7 +133,6 @@ result<exit_status> send_command::send_all(session &s, reports &told,
 		if (!report)
 			return told.failed(report.error());
 		told.add(*report);
-		f.fd = {};
 	}
 	if (auto done = out->finish().run(s.context); !done)
 		return told.failed(done.error());

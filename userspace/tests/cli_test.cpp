@@ -468,7 +468,7 @@ TEST_F(CopyTest, WhatHasNoSizeIsNotCopied)
 }
 
 // Both are found before a device is looked for.
-TEST_F(CopyTest, WhatIsSentHasANameAndNeedNotBeOpen)
+TEST_F(CopyTest, WhatIsSentHasANameAndMayBeMany)
 {
 	std::vector<std::string> many;
 	std::vector<const char *> words{"send", "--to", "nobody"};
@@ -484,7 +484,8 @@ TEST_F(CopyTest, WhatIsSentHasANameAndNeedNotBeOpen)
 	}
 	for (const std::string &name : many)
 		words.push_back(name.c_str());
-	::getrlimit(RLIMIT_NOFILE, &was);
+	ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &was), 0);
+	ASSERT_GT(was.rlim_max, 200u);
 	small = was;
 	small.rlim_cur = 64;
 	::setrlimit(RLIMIT_NOFILE, &small);

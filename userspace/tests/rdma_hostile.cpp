@@ -251,12 +251,12 @@ int write_unproved(raw_client &c, const words &args)
 }
 
 // Talks, and is not ready for what it is told.
-int take_nothing(raw_client &c)
+int take_nothing(raw_client &c, int pause_ms)
 {
 	c.connect(true, 0);
 	c.prove();
 	c.await_welcome();
-	for (int i = 0; i < 4 && !c.ends(700); i++)
+	for (int i = 0; i < 128 && !c.ends(pause_ms); i++)
 		c.send(kind::data, 1);
 	return ended(c);
 }
@@ -316,7 +316,7 @@ int be(const words &args)
 		     what == "no-receives" ? 1 : raw_client::slots);
 
 	if (what == "no-receives")
-		return take_nothing(c);
+		return take_nothing(c, std::stoi(args.at(3)));
 	if (what == "unproved-write")
 		return write_unproved(c, args);
 	if (what == "no-greeting")

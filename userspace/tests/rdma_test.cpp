@@ -645,11 +645,12 @@ TEST_F(RdmaTest, ACrowdOfStrangersKeepsNobodyOut)
 // It talks all the time, so it is not silent.
 TEST_F(RdmaTest, APeerThatTakesNothingIsLost)
 {
-	listen({.messages = 4, .silence = 1s});
-	process other({"hostile", port(), "no-receives"});
+	const int slow = is_slow() ? 5 : 1;
+	listen({.messages = 128, .silence = 2s * slow});
+	process other({"hostile", port(), "no-receives", std::to_string(100 * slow)});
 	auto with = accept();
 	std::byte any{};
-	auto said = with.send({&any, 1}).wait_until(after(20s));
+	auto said = with.send({&any, 1}).wait_until(after(20s * slow));
 
 	ASSERT_FALSE(said);
 	EXPECT_EQ(said.error().code(), errc::peer_lost) << said.error().message();

@@ -1026,7 +1026,10 @@ SLUICE_API int sluice_endpoint_begin(sluice_nic *nic, const char *host, uint16_t
 SLUICE_API int sluice_endpoint_take(sluice_operation *operation,
 				    sluice_endpoint **endpoint);
 
-/* Ends the connection, unless a stream still uses it: its operations are -ECANCELED. */
+/*
+ * Ends the connection, and operations under way with -ECANCELED. If a stream uses it, it
+ * ends with the last stream.
+ */
 SLUICE_API void sluice_endpoint_close(sluice_endpoint *endpoint);
 
 /* "10.0.0.1:7471"; valid as long as the endpoint. "" for NULL. */

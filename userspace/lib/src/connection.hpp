@@ -196,7 +196,8 @@ private:
 	wire::answer answer_;
 	deadline until_ = never;
 	deadline heard_{}, ticked_{}, pinged_{};
-	deadline progress_{}; ///< of what is posted
+	deadline progress_{};  ///< of what is posted
+	bool excused_ = false; ///< since then, as this process did not look
 
 	flow flow_;
 	std::vector<uint16_t> free_slots_; ///< for sends

@@ -154,8 +154,14 @@ bool door::make_room() noexcept
 {
 	if (ready_.size() >= most_ready && std::ranges::none_of(ready_, has_left))
 		return false;
-	if (arriving_.size() >= options_.handshakes)
-		arriving_.erase(arriving_.begin());
+	if (arriving_.size() < options_.handshakes)
+		return true;
+	auto stranger = std::ranges::find_if(arriving_, [](auto &one) {
+		one->has_message(); // its proof may be there
+		return !can_be_taken(*one);
+	});
+	if (stranger != arriving_.end())
+		arriving_.erase(stranger);
 	return true;
 }
 

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <format>
 #include <netdb.h>
+#include <utility>
 
 #include "try.hpp"
 
@@ -480,7 +481,7 @@ deadline connection::on_tick(deadline now) noexcept
 	// It was not asked while this process did not look: it gets time to answer.
 	if (late && flow_.may_ping())
 		heard_ = std::max(heard_, now - options_.silence / 3);
-	if (late)
+	if (late && !std::exchange(excused_, true))
 		progress_ = std::max(progress_, now - options_.silence);
 	if (now - heard_ >= options_.silence && (!late || asked))
 		fail(errc::peer_lost,

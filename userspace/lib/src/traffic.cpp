@@ -403,6 +403,7 @@ void connection::sent(const ibv_wc &wc) noexcept
 		return fail(errc::device,
 			    "our card completes a request that it did not have");
 	progress_ = clock::now();
+	excused_ = false;
 	well.status = IBV_WC_SUCCESS;
 	while (posted_.front().number != wc.wr_id)
 		gone(posted_.pop(), well);
@@ -436,14 +437,14 @@ void connection::gone(const work &w, const ibv_wc &how) noexcept
 // with the same cause.
 void connection::broken(const work &w, const ibv_wc &wc) noexcept
 {
-	// The listener died before it said welcome: another one may come.
-	unanswered_ = active_ && state_ == state::proving;
 	switch (wc.status) {
 	case IBV_WC_WR_FLUSH_ERR:
 		card_->take_device_events();
 		return fail(errc::peer_lost, "our card broke the connection");
 	case IBV_WC_RETRY_EXC_ERR:
 	case IBV_WC_RESP_TIMEOUT_ERR:
+		// If the listener died before it said welcome, another one may come.
+		unanswered_ = active_ && state_ == state::proving;
 		return fail(errc::peer_lost, "its card does not answer any more");
 	case IBV_WC_REM_ACCESS_ERR:
 		return fail(

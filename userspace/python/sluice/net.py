@@ -69,8 +69,9 @@ def _endpoint_options(token: str | bytes | None, messages: int | None, depth: in
 
 
 class Endpoint(OnRing):
-    """A connection to a peer, made by Nic.connect() or Listener.accept(). A stream keeps
-    it. If closed, its other operations are cancelled."""
+    """A connection to a peer, made by Nic.connect() or Listener.accept(). If it is
+    closed or dropped, it ends, and operations under way are cancelled; if a stream uses it,
+    it ends with the last stream."""
 
     __slots__ = ()
 
@@ -94,7 +95,7 @@ class Endpoint(OnRing):
         UsageError, BusyError (no more may be in flight).
         """
         with ffi.from_buffer(message) as data:
-            return start(self._home, nothing, self._hidden, lib.sluice_endpoint_send, self._raw,
+            return start(self._home, nothing, None, lib.sluice_endpoint_send, self._raw,
                          data, len(data))
 
     def receive(self, to: Memory) -> Operation[int]:
@@ -103,7 +104,7 @@ class Endpoint(OnRing):
         UnsupportedError if the CPU does not reach it. The operation's errors are
         ProtocolError if the message is longer, or what ended the connection.
         """
-        return start(self._home, same, self._hidden, lib.sluice_endpoint_receive, self._raw,
+        return start(self._home, same, None, lib.sluice_endpoint_receive, self._raw,
                      slice_of(to))
 
 

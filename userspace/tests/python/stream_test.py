@@ -156,6 +156,19 @@ class Streams(unittest.TestCase):
         self.assertEqual(self.run_it(go()), b"heard hello")
         other.end()
 
+    def test_closing_an_endpoint_ends_its_operations(self):
+        other = Other("hear_and_answer")
+
+        async def go():
+            peer = await self.nic.connect(ADDRESS_B, other.port, token="what both know")
+            waits = peer.receive(sluice.Buffer.host(4096))
+            peer.close()
+            with self.assertRaises(sluice.OperationCancelledError):
+                await waits
+        self.run_it(go())
+        other.process.kill()
+        other.end()
+
     def test_what_is_refused(self):
         other = Other("refuse")
 

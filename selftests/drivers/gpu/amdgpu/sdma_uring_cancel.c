@@ -223,33 +223,70 @@ TEST_F(uring, async_cancel)
 }
 
 /* A timeout that is linked to the command cancels it. */
+/* A command, user data 0, and the timeout that it is linked to. */
+static void put_limited(struct io_uring *ring, struct gpu *gpu,
+			struct drm_amdgpu_sdma_batch *batch,
+			struct __kernel_timespec *limit)
+{
+	struct io_uring_sqe *sqe = put_batch(ring, gpu, batch);
+
+	sqe->flags |= IOSQE_IO_LINK;
+	sqe->user_data = 0;
+	sqe = io_uring_get_sqe(ring);
+	io_uring_prep_link_timeout(sqe, limit, 0);
+	sqe->user_data = 1;
+}
+
 TEST_F(uring, link_timeout)
 {
-	struct __kernel_timespec limit = { };
+	struct __kernel_timespec limit = { .tv_nsec = 20000000 };
 	struct drm_amdgpu_sdma_desc d = wait_eq(NEVER_VA, 1, wait_ns(&self->gpu, LONG_WAIT));
 	struct drm_amdgpu_sdma_batch batch = batch_of(&self->gpu, &d, 1);
-	struct io_uring_sqe *sqe;
 	int results[2];
 
-	/*
-	 * A worker submits, which takes some time: the timeout fires before
-	 * that, meanwhile, and afterwards.
-	 */
-	for (limit.tv_nsec = 1000; limit.tv_nsec < 50000000;
-	     limit.tv_nsec += limit.tv_nsec / 2) {
-		sqe = put_batch(&self->ring, &self->gpu, &batch);
-		sqe->flags |= IOSQE_IO_LINK | IOSQE_ASYNC;
-		sqe->user_data = 0;
-		sqe = io_uring_get_sqe(&self->ring);
-		io_uring_prep_link_timeout(sqe, &limit, 0);
-		sqe->user_data = 1;
+	put_limited(&self->ring, &self->gpu, &batch, &limit);
+	ASSERT_EQ(2, io_uring_submit(&self->ring));
+	ASSERT_EQ(0, next_results(&self->ring, 2, results));
+	EXPECT_EQ(-ECANCELED, results[0]);
+	EXPECT_EQ(-ETIME, results[1]);
+}
+
+/*
+ * The timeout fires while a worker waits for room, or submits, which takes some
+ * time for so many operations. In a worker, io_uring does not know whether it
+ * has cancelled the command.
+ */
+TEST_F(uring, link_timeout_in_worker)
+{
+	enum { NUM = 20000, LIMIT_US = 30000, ROUNDS = 20 };
+	const struct drm_amdgpu_sdma_desc fill = fill_desc(VRAM_VA + PART, 4, 1);
+	struct drm_amdgpu_sdma_desc *d = calloc(NUM, sizeof(*d));
+	struct drm_amdgpu_sdma_batch batch = batch_of(&self->gpu, d, NUM);
+	struct drm_amdgpu_sdma_batch full = batch_of(&self->gpu, &fill, 1), rest;
+	struct __kernel_timespec limit = { .tv_nsec = LIMIT_US * 1000 };
+	int i, results[2];
+	struct hold hold;
+
+	ASSERT_NE(NULL, d);
+	d[0] = wait_eq(NEVER_VA, 1, wait_ns(&self->gpu, LONG_WAIT));
+	for (i = 1; i < NUM; i++)
+		d[i] = fill_desc(VRAM_VA + PART + 4 * i, 4, 1);
+	for (i = 0; i < ROUNDS; i++) {
+		if (hold_open(&self->gpu, &hold))
+			SKIP(return, "no sw_sync to hold batches back with");
+		ASSERT_LT(0, hold_many(&self->gpu, &hold, &full));
+		put_limited(&self->ring, &self->gpu, &batch, &limit);
 		ASSERT_EQ(2, io_uring_submit(&self->ring));
+		usleep(LIMIT_US * i / ROUNDS);
+		hold_release(&hold);
 		ASSERT_EQ(0, next_results(&self->ring, 2, results));
-		EXPECT_EQ(-ECANCELED, results[0]);
-		EXPECT_EQ(-ETIME, results[1]) {
-			TH_LOG("after %lld ns", (long long)limit.tv_nsec);
+		EXPECT_EQ(-ECANCELED, results[0]) {
+			TH_LOG("with room after %d us", LIMIT_US * i / ROUNDS);
 		}
+		rest = full;
+		ASSERT_EQ(0, batch_run(&self->gpu, &rest));
 	}
+	free(d);
 }
 
 /*
