@@ -241,22 +241,24 @@ static void storm_check(struct __test_metadata *_metadata, struct storm *s)
 	}
 }
 
-/* Runs batches until there were enough batches and strikes. */
+/*
+ * Runs batches until there were enough, enough that ended well, and strikes. On
+ * a slow machine most batches are lost in one of the resets.
+ */
 static void storm_run(struct __test_metadata *_metadata, struct storm *s,
 		      unsigned int rounds, unsigned int times, bool resets)
 {
 	unsigned int round;
 
 	ASSERT_EQ(0, storm_begin(s));
-	for (round = 1; !s->error && (round <= rounds || strikes(s) < times);
-	     round++)
+	for (round = 1; !s->error && (round <= rounds || strikes(s) < times ||
+				      s->batches <= rounds / 4); round++)
 		storm_batch(_metadata, s, round, resets);
 	storm_end(s);
 	storm_check(_metadata, s);
 	TH_LOG("%u of %u batches, %u changes, %u strikes", s->batches,
 	       round - 1, s->changes, s->strikes);
 	EXPECT_EQ(0, s->error);
-	EXPECT_LT(rounds / 4, s->batches);
 }
 
 TEST_F_TIMEOUT(svm, storm, 280)
