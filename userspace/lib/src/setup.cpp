@@ -327,21 +327,16 @@ result<void> connection::move_to(ibv_qp_state to)
 						       errno, errc::device)
 					  : not_made("rdma_init_qp_attr");
 	attributes.qp_access_flags = 0;
-	// rdma_cm has what the peer says. On the side of the listener, it does not know yet
-	// what that will answer.
-	if (to == IBV_QPS_RTR)
-		attributes.max_dest_rd_atomic = read_resources_ =
-			active_ ? clamped(attributes.max_dest_rd_atomic,
-					  card_->read_resources)
-				: read_resources_;
-	if (to == IBV_QPS_RTS) {
-		attributes.max_rd_atomic = read_depth_ =
-			active_ ? clamped(attributes.max_rd_atomic,
-					  card_->info.max_read_atomic)
-				: read_depth_;
-		attributes.retry_cnt = retries;
-		attributes.rnr_retry = retries;
-	}
+	// rdma_cm has what the peer says; to a listener, which answers, that is adopt()'s.
+	if (active_ && to == IBV_QPS_RTR)
+		read_resources_ =
+			clamped(attributes.max_dest_rd_atomic, card_->read_resources);
+	if (active_ && to == IBV_QPS_RTS)
+		read_depth_ =
+			clamped(attributes.max_rd_atomic, card_->info.max_read_atomic);
+	attributes.max_dest_rd_atomic = read_resources_;
+	attributes.max_rd_atomic = read_depth_;
+	attributes.retry_cnt = attributes.rnr_retry = retries;
 	if (int err = ibv_modify_qp(qp_.get(), &attributes, mask))
 		return fail_errno(peer_, "ibv_modify_qp", err, errc::device);
 	return {};

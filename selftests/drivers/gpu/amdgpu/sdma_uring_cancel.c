@@ -256,9 +256,9 @@ TEST_F(uring, link_timeout)
  * time for so many operations. In a worker, io_uring does not know whether it
  * has cancelled the command.
  */
-TEST_F(uring, link_timeout_in_worker)
+TEST_F_TIMEOUT(uring, link_timeout_in_worker, 280)
 {
-	enum { NUM = 20000, LIMIT_US = 30000, ROUNDS = 20 };
+	enum { NUM = 20000, LIMIT_US = 30000, ROUNDS = 10 };
 	const struct drm_amdgpu_sdma_desc fill = fill_desc(VRAM_VA + PART, 4, 1);
 	struct drm_amdgpu_sdma_desc *d = calloc(NUM, sizeof(*d));
 	struct drm_amdgpu_sdma_batch batch = batch_of(&self->gpu, d, NUM);
