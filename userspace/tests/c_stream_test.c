@@ -168,6 +168,18 @@ static int receive(const struct sluice_sink *sink, uint64_t *value)
 	return finish(err, op, value);
 }
 
+/* Begin to receive a message; the operation keeps the memory for it. */
+static int receive_message(sluice_operation **op)
+{
+	unsigned char *bytes;
+	sluice_buffer *memory = make(4096, &bytes);
+	struct sluice_slice to = {memory, 0, 100};
+	int err = sluice_endpoint_receive(peer, &to, op);
+
+	sluice_buffer_free(memory);
+	return err;
+}
+
 /* Scattered memory goes into memory that is scattered differently. */
 
 static void send_memory(void)
@@ -455,9 +467,6 @@ static void guess_and_know(void)
 static void turn_one_away(void)
 {
 	struct sluice_endpoint_options o = token("what both know");
-	unsigned char *bytes;
-	sluice_buffer *memory = make(4096, &bytes);
-	struct sluice_slice to = {memory, 0, 100};
 	sluice_listener *door;
 	sluice_operation *op;
 
@@ -469,8 +478,7 @@ static void turn_one_away(void)
 	give_port(door);
 	CHECK(!sluice_listener_accept(door, sluice_after(20 * seconds), &peer));
 	sluice_listener_close(door);
-	CHECK(!sluice_endpoint_receive(peer, &to, &op) && !finish(0, op, NULL));
-	sluice_buffer_free(memory);
+	CHECK(!receive_message(&op) && !finish(0, op, NULL));
 }
 
 /* Connecting and accepting as operations. */
@@ -505,9 +513,6 @@ static void connect_begun(void)
 
 static void accept_begun(void)
 {
-	unsigned char *bytes;
-	sluice_buffer *memory = make(4096, &bytes);
-	struct sluice_slice to = {memory, 0, 100};
 	sluice_listener *door;
 	sluice_operation *op;
 
@@ -518,38 +523,29 @@ static void accept_begun(void)
 	CHECK(!finish_at(0, op, NULL, sluice_after(20 * seconds)));
 	CHECK(!sluice_listener_accept(door, 0, &peer));
 	sluice_listener_close(door);
-	CHECK(!sluice_endpoint_receive(peer, &to, &op) && !finish(0, op, NULL));
-	sluice_buffer_free(memory);
+	CHECK(!receive_message(&op) && !finish(0, op, NULL));
 }
 
 /* A connection ends when it is closed, though an operation is under way. */
 
 static void close_while_receiving(void)
 {
-	unsigned char *bytes;
-	sluice_buffer *memory = make(4096, &bytes);
-	struct sluice_slice to = {memory, 0, 100};
 	sluice_operation *op;
 
 	listen_with(NULL);
-	CHECK(!bad && !sluice_endpoint_receive(peer, &to, &op));
+	CHECK(!bad && !receive_message(&op));
 	sluice_endpoint_close(peer);
 	peer = NULL;
 	FAILS(finish(0, op, NULL), ECANCELED, "closed");
-	sluice_buffer_free(memory);
 }
 
 static void be_left(void)
 {
-	unsigned char *bytes;
-	sluice_buffer *memory = make(4096, &bytes);
-	struct sluice_slice to = {memory, 0, 100};
 	sluice_operation *op;
 
 	CHECK(!connect_with(NULL));
-	CHECK(!sluice_endpoint_receive(peer, &to, &op));
+	CHECK(!receive_message(&op));
 	FAILS(finish(0, op, NULL), ECONNRESET, "");
-	sluice_buffer_free(memory);
 }
 
 /* Messages, until one of the two leaves. */

@@ -222,7 +222,6 @@ TEST_F(uring, async_cancel)
 	EXPECT_NE(0, io_uring_peek_cqe(ring, &cqe));
 }
 
-/* A timeout that is linked to the command cancels it. */
 /* A command, user data 0, and the timeout that it is linked to. */
 static void put_limited(struct io_uring *ring, struct gpu *gpu,
 			struct drm_amdgpu_sdma_batch *batch,
@@ -237,6 +236,7 @@ static void put_limited(struct io_uring *ring, struct gpu *gpu,
 	sqe->user_data = 1;
 }
 
+/* A timeout that is linked to the command cancels it. */
 TEST_F(uring, link_timeout)
 {
 	struct __kernel_timespec limit = { .tv_nsec = 20000000 };
