@@ -151,7 +151,10 @@ public:
 
 		if (!ended_ && ::poll(&fd, 1, ms) == 1 &&
 		    !rdma_get_cm_event(channel_, &event))
-			ended_ = event->event == RDMA_CM_EVENT_DISCONNECTED;
+			// We are rejected if the other side closes before its kernel has
+			// seen the handshake end.
+			ended_ = event->event == RDMA_CM_EVENT_DISCONNECTED ||
+				 event->event == RDMA_CM_EVENT_REJECTED;
 		return ended_;
 	}
 

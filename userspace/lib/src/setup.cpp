@@ -199,7 +199,8 @@ void connection::on_cm(const cm_event &event) noexcept
 	case RDMA_CM_EVENT_ADDR_RESOLVED:
 	case RDMA_CM_EVENT_ROUTE_RESOLVED:
 	case RDMA_CM_EVENT_CONNECT_RESPONSE: return note(next_step(event));
-	case RDMA_CM_EVENT_REJECTED: return refused(event);
+	// A peer rejects us if it closes before its kernel has seen the handshake end.
+	case RDMA_CM_EVENT_REJECTED: return connected_ ? left() : refused(event);
 	case RDMA_CM_EVENT_ADDR_ERROR:
 	case RDMA_CM_EVENT_ROUTE_ERROR:
 	case RDMA_CM_EVENT_UNREACHABLE:
