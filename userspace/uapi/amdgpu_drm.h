@@ -2029,7 +2029,8 @@ struct drm_amdgpu_info_sdma_batch {
 	__u64 max_bytes;
 	/**
 	 * @max_queued_bytes: bytes that a file may have in flight on one
-	 * engine; a batch that would exceed this waits in the call
+	 * engine, where packets, rows and waits count as what an engine would
+	 * move meanwhile; a batch that would exceed this waits in the call
 	 */
 	__u64 max_queued_bytes;
 	/** @max_packet_bytes: largest copy that is one packet */

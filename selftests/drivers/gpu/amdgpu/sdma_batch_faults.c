@@ -177,6 +177,35 @@ TEST_F_TIMEOUT(faults, hang, 120)
 	EXPECT_FALSE(copied(self, 1));
 }
 
+/* Another batch of the context is in the ring: the first one hung all the same. */
+TEST_F_TIMEOUT(faults, hang_before_another, 120)
+{
+	const struct drm_amdgpu_sdma_desc d[] = { part(1), part(2) };
+	struct drm_amdgpu_sdma_batch first = batch_of(&self->gpu, d, 1);
+	struct drm_amdgpu_sdma_batch second = batch_of(&self->gpu, d + 1, 1);
+	const uint32_t bad = self->gpu.ctx;
+	uint32_t ends[2];
+	int i;
+
+	first.engine_mask = nth_engine(self->gpu.info.engine_mask, 0);
+	second.engine_mask = first.engine_mask;
+	ASSERT_EQ(0, batch_run(&self->gpu, &first));
+	ASSERT_EQ(0, batch_run(&self->gpu, &second));
+	for (i = 0; i < 2; i++)
+		ASSERT_EQ(0, syncobj_new(&self->gpu, &ends[i]));
+	ASSERT_EQ(0, emulator_all(self->port, "engine all hang"));
+	ASSERT_EQ(0, batch_submit_to(&self->gpu, &first, ends[0], 0));
+	ASSERT_EQ(0, batch_submit_to(&self->gpu, &second, ends[1], 0));
+	for (i = 0; i < 2; i++)
+		EXPECT_EQ(0, syncobj_wait(&self->gpu, ends[i], 0, WAIT_SECONDS));
+	EXPECT_EQ(-ETIME, syncobj_status(&self->gpu, ends[0]));
+	EXPECT_EQ(-ECANCELED, syncobj_status(&self->gpu, ends[1]));
+	EXPECT_EQ(0, works_again(self));
+	EXPECT_TRUE(charged(&self->gpu, bad) & AMDGPU_CTX_QUERY2_FLAGS_GUILTY);
+	first.ctx_id = bad;
+	EXPECT_EQ(-ETIME, batch_run(&self->gpu, &first));
+}
+
 TEST_F_TIMEOUT(faults, hang_of_fan_out, 120)
 {
 	struct drm_amdgpu_sdma_desc d[8];

@@ -20,7 +20,7 @@
 
 /*
  * A file that always has as many fills in flight on one engine as it may:
- * @depth of them are max_queued_bytes.
+ * @depth of them, with their packets, are max_queued_bytes.
  */
 struct flood {
 	struct gpu gpu;
@@ -34,7 +34,7 @@ struct flood {
 
 static int flood_once(struct flood *f)
 {
-	const uint64_t size = f->gpu.info.max_queued_bytes / f->depth;
+	const uint64_t size = f->gpu.info.max_queued_bytes / f->depth - MIB;
 	struct drm_amdgpu_sdma_desc d = fill_desc(LARGE_VA, size, 1);
 	struct drm_amdgpu_sdma_batch batch = batch_of(&f->gpu, &d, 1);
 
@@ -67,7 +67,7 @@ static int flood_start(struct flood *f, uint32_t engine, unsigned int depth)
 
 	f->engine = engine;
 	f->depth = depth;
-	size = f->gpu.info.max_queued_bytes / depth;
+	size = f->gpu.info.max_queued_bytes / depth - MIB;
 	if (!ret)
 		ret = buffer_new(&f->gpu, &f->buffer, LARGE,
 				 AMDGPU_GEM_DOMAIN_GTT);

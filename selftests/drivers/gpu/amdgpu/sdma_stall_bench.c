@@ -88,7 +88,7 @@ static void flood_start(struct flood *f, uint32_t engine, bool waits)
 
 	memset(f, 0, sizeof(*f));
 	check("open", gpu_open(&f->gpu, 0));
-	size = f->gpu.info.max_queued_bytes / DEPTH;
+	size = f->gpu.info.max_queued_bytes / DEPTH - MIB;
 	f->engine = engine;
 	f->d = waits ? wait_eq(LARGE_VA, 0xffffffff, wait_ns(&f->gpu, 950)) :
 		       fill_desc(LARGE_VA, size, 1);
@@ -175,7 +175,7 @@ static int under(struct bench *b, int rounds, struct flood *f,
 
 static int under_copies(struct bench *b, int rounds, uint32_t engine)
 {
-	const uint64_t size = b->gpu.info.max_queued_bytes / DEPTH;
+	const uint64_t size = b->gpu.info.max_queued_bytes / DEPTH - MIB;
 	struct flood f;
 
 	check("trace", queue_begin(TRACE));

@@ -230,6 +230,7 @@ int amdgpu_sdma_batch_charge(struct amdgpu_sdma_batch *b,
 	charge.jobs = b->num_engines;
 	charge.max_work = l->max_work;
 	charge.nonblock = b->nonblock;
+	charge.hangs = b->bctx->hangs;
 	charge.longest_wait = 0;
 	if (b->plan.waits)
 		charge.longest_wait = amdgpu_sdma_batch_longest_wait(l,
@@ -260,10 +261,7 @@ int amdgpu_sdma_batch_alloc_job(struct amdgpu_sdma_batch *b, u32 ibs)
 	struct amdgpu_job *job;
 	int r;
 
-	/* A process that shares the file was killed, and the context with it. */
-	if (READ_ONCE(e->entity.stopped))
-		return -ECANCELED;
-	r = drm_sched_entity_error(&e->entity);
+	r = amdgpu_sdma_batch_engine_error(b->bctx, e);
 	if (r)
 		return r;
 	r = amdgpu_job_alloc(b->adev, vm, &e->entity, vm, ibs,
@@ -314,6 +312,22 @@ static void trace_batch(struct amdgpu_sdma_batch *b,
 	for (i = 0; i < b->num_jobs; i++)
 		trace_amdgpu_sdma_batch_job(fence, b->engines[i]->instance,
 					    &b->jobs[i]->base.s_fence->finished);
+}
+
+/*
+ * The notifier of a GEM user pointer waits for the fences of the VM, after it
+ * has taken a lock of the device. So they come first, and the lock is released
+ * before the buffers' fences are added: there may be many. Those of the VM are
+ * added again then, which changes nothing.
+ */
+static void fence_vm(struct amdgpu_sdma_batch *b)
+{
+	struct dma_resv *resv = b->fpriv->vm.root.bo->tbo.base.resv;
+	unsigned int i;
+
+	for (i = 0; i < b->num_jobs; i++)
+		dma_resv_add_fence(resv, &b->jobs[i]->base.s_fence->finished,
+				   DMA_RESV_USAGE_WRITE);
 }
 
 static void arm_batch_jobs(struct amdgpu_sdma_batch *b)
@@ -370,6 +384,8 @@ struct dma_fence *amdgpu_sdma_batch_commit(struct amdgpu_sdma_batch *b)
 	arm_batch_jobs(b);
 	fence = b->joined ? b->joined : &b->jobs[0]->base.s_fence->finished;
 	dma_fence_get(fence);
+	fence_vm(b);
+	amdgpu_sdma_user_pages_unlock_device(b);
 	amdgpu_sdma_batch_fence_bos(b);
 	signal_outs(b, fence);
 	trace_batch(b, fence);
@@ -408,7 +424,8 @@ static int copy_and_plan(struct amdgpu_sdma_batch *b)
 
 static u64 share_work(const struct amdgpu_sdma_batch *b, u32 share)
 {
-	return amdgpu_sdma_batch_work(&b->plan, share, b->share_bytes[share]);
+	return amdgpu_sdma_batch_work(amdgpu_sdma_batch_limits(b->adev),
+				      &b->plan, share, b->share_bytes[share]);
 }
 
 /* The call waits for earlier batches here, while it holds no reservation. */

@@ -10,6 +10,7 @@
 #include "amdgpu_ctx.h"
 #include "amdgpu_sdma_batch.h"
 #include "amdgpu_sdma_batch_ctx.h"
+#include "amdgpu_sdma_batch_stats.h"
 #include "amdgpu_sdma_plan.h"
 
 #define CREATE_TRACE_POINTS
@@ -50,6 +51,7 @@ static void batch_ctx_free(struct amdgpu_sdma_batch_ctx *bctx)
 
 	for (i = 0; i < bctx->num; i++)
 		drm_sched_entity_destroy(&bctx->engines[i].entity);
+	amdgpu_sdma_hangs_put(bctx->hangs);
 	kfree(bctx);
 }
 
@@ -68,6 +70,11 @@ batch_ctx_create(struct drm_sched_entity *entity,
 	bctx = kzalloc(struct_size(bctx, engines, num), GFP_KERNEL_ACCOUNT);
 	if (!bctx)
 		return ERR_PTR(-ENOMEM);
+	bctx->hangs = amdgpu_sdma_hangs_create();
+	if (!bctx->hangs) {
+		kfree(bctx);
+		return ERR_PTR(-ENOMEM);
+	}
 	for (i = 0; i < num; i++) {
 		if (!usable(list[i]))
 			continue;
@@ -160,10 +167,32 @@ bool amdgpu_sdma_batch_ctx_guilty(struct amdgpu_ctx *ctx)
 	struct amdgpu_sdma_batch_ctx *bctx = READ_ONCE(ctx->sdma_batch);
 	u32 i;
 
-	for (i = 0; bctx && i < bctx->num; i++)
+	if (!bctx)
+		return false;
+	/* A job that hangs has its error before it ends, which a reset does. */
+	for (i = 0; i < bctx->num; i++)
 		if (drm_sched_entity_error(&bctx->engines[i].entity) == -ETIME)
 			return true;
-	return false;
+	return READ_ONCE(bctx->hangs->engines);
+}
+
+/**
+ * amdgpu_sdma_batch_engine_error - why a context can use an engine no more
+ * @bctx: context
+ * @e: one of its engines
+ *
+ * Returns: 0, -ETIME after a hang, -ECANCELED if the process was killed, or the
+ * error of the last job.
+ */
+int amdgpu_sdma_batch_engine_error(struct amdgpu_sdma_batch_ctx *bctx,
+				   struct amdgpu_sdma_batch_engine *e)
+{
+	/* A process that shares the file was killed, and the context with it. */
+	if (READ_ONCE(e->entity.stopped))
+		return -ECANCELED;
+	if (test_bit(e->instance, &bctx->hangs->engines))
+		return -ETIME;
+	return drm_sched_entity_error(&e->entity);
 }
 
 /* Under the lock that batch_ctx_publish() takes, so no engines are missed. */

@@ -8,6 +8,7 @@ struct amdgpu_ctx;
 struct amdgpu_device;
 struct amdgpu_fpriv;
 struct amdgpu_job;
+struct amdgpu_sdma_hangs;
 
 /**
  * struct amdgpu_sdma_batch_engine - an engine from the view of one context
@@ -25,17 +26,21 @@ struct amdgpu_sdma_batch_engine {
  * struct amdgpu_sdma_batch_ctx - a context's engines
  * @num: number of @engines
  * @instances: mask of the instances in @engines
+ * @hangs: engines that its batches have hung
  * @next: where the next fan-out begins
  * @engines: engines of the file's partition
  */
 struct amdgpu_sdma_batch_ctx {
 	u32 num;
 	u32 instances;
+	struct amdgpu_sdma_hangs *hangs;
 	atomic_t next;
 	struct amdgpu_sdma_batch_engine engines[] __counted_by(num);
 };
 
 struct amdgpu_sdma_batch_ctx *amdgpu_sdma_batch_ctx_get(struct amdgpu_ctx *ctx);
+int amdgpu_sdma_batch_engine_error(struct amdgpu_sdma_batch_ctx *bctx,
+				   struct amdgpu_sdma_batch_engine *e);
 struct dma_fence *
 amdgpu_sdma_batch_fence_create(struct amdgpu_job *const *jobs, unsigned int num,
 			       const u32 *slots, unsigned int num_slots);

@@ -52,6 +52,8 @@ struct amdgpu_sdma_batch_out {
  * @lookups: mappings looked up so far
  * @bo_vas: buffers that descriptors name, each once, all locked
  * @num_bo_vas: number of @bo_vas
+ * @num_user: how many of @bo_vas, the first, are user pointers; 0 before
+ *	amdgpu_sdma_user_pages_use()
  * @max_bo_vas: room in @bo_vas
  * @chunk: memory for packets
  * @scratch: GPU address of memory for swaps, if the plan needs it
@@ -99,6 +101,7 @@ struct amdgpu_sdma_batch {
 	u32 lookups;
 	struct amdgpu_bo_va **bo_vas;
 	u32 num_bo_vas;
+	u32 num_user;
 	u32 max_bo_vas;
 	struct amdgpu_sdma_chunk *chunk;
 	u64 scratch;

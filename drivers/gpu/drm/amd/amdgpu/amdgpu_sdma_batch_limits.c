@@ -6,17 +6,19 @@
  * a part of the ring's timeout, T, which is 2 s by default:
  *
  * - it moves at most as many bytes as an engine does in T/4 at 4 GB/s, or at
- *   three quarters of the rate of the GPU's link to the host if that is slower;
- * - it has at most as many packets as an engine processes in T/4;
+ *   three quarters of its share of the GPU's link to the host if that is
+ *   slower: all engines may copy from or to the host at once;
+ * - it has at most as many packets, and rows, as an engine processes in T/4;
  * - its waits together last at most T/2 at the lowest clock of the engine.
  *   Engines count clocks. Timeouts are converted for the highest clock, and
  *   waits are shorter there by the ratio of the two clocks. Power management
  *   reports the clocks; where it does not, 100 and 2500 MHz are assumed.
  *
- * What one file has in flight for an engine takes no more than T/2 at 4 GB/s,
- * with waits at the highest clock, unless it is a single batch.
+ * What one file has in flight for an engine takes no more than T/2 at the same
+ * rate, with waits at the highest clock, unless it is a single batch.
  */
 
+#include <kunit/visibility.h>
 #include <linux/math64.h>
 
 #include <drm/amdgpu_drm.h>
@@ -31,13 +33,13 @@
 #include "amd_pcie.h"
 #include "kfd_svm.h"
 
-/* Minimum rate of an engine, in bytes for each nanosecond. */
-#define BYTES_PER_NS	4ULL
+/* Rate of an engine, in megabytes a second, if the link does not limit it. */
+#define MAX_RATE	4000
 /* Clocks of an engine if they are not reported. */
 #define LOW_MHZ		100
 #define HIGH_MHZ	2500
-/* A dword of packets takes an engine at most as long as this many bytes. */
-#define DWORD_BYTES	512
+/* Time that a dword of packets takes at most, and a row of a rectangle. */
+#define DWORD_NS	128
 /* Engines that face the host if the others face the fabric: see KFD. */
 #define HOST_ENGINES	2
 
@@ -55,21 +57,32 @@ static u64 link_rate(struct amdgpu_device *adev)
 	return 3 * amdgpu_amdkfd_get_pcie_bandwidth_mbytes(adev, false) / 4;
 }
 
-static u64 max_bytes(struct amdgpu_device *adev)
+/**
+ * amdgpu_sdma_batch_rate - the minimum rate of an engine
+ * @link: rate of the GPU's link to the host in megabytes a second, or 0 if it
+ *	is not known
+ * @engines: how many share the link
+ *
+ * Returns: megabytes a second, that is, bytes in a microsecond; not 0.
+ */
+u32 amdgpu_sdma_batch_rate(u64 link, u32 engines)
 {
-	u64 ns = timeout_ns(adev) / 4, bytes = ns * BYTES_PER_NS;
-	u64 rate = link_rate(adev);
+	if (!link)
+		return MAX_RATE;
+	return clamp(div_u64(link, engines), 1, MAX_RATE);
+}
+EXPORT_SYMBOL_IF_KUNIT(amdgpu_sdma_batch_rate);
 
-	if (rate)
-		bytes = min(bytes, div_u64(ns, 1000) * rate);
-	return min(bytes, AMDGPU_SDMA_MAX_BYTES);
+/* What an engine moves in a time, at that rate. */
+static u64 bytes_in(u32 rate, u64 ns)
+{
+	return div_u64(ns, 1000) * rate;
 }
 
 static u32 max_dwords(struct amdgpu_device *adev)
 {
-	u64 bytes = timeout_ns(adev) / 4 * BYTES_PER_NS;
-
-	return min(div_u64(bytes, DWORD_BYTES), AMDGPU_SDMA_MAX_DWORDS);
+	return min(div_u64(timeout_ns(adev), 4 * DWORD_NS),
+		   AMDGPU_SDMA_MAX_DWORDS);
 }
 
 /* Clocks in MHz; power management has them in units of 10 kHz. */
@@ -97,12 +110,14 @@ static void find_clocks(struct amdgpu_device *adev,
 void amdgpu_sdma_batch_limits_init(struct amdgpu_device *adev)
 {
 	struct amdgpu_sdma_batch_limits *l = amdgpu_sdma_batch_limits(adev);
+	u32 engines = max(adev->sdma.num_instances, 1);
 	u64 ns = timeout_ns(adev);
 
 	find_clocks(adev, l);
-	l->max_bytes = max_bytes(adev);
+	l->rate = amdgpu_sdma_batch_rate(link_rate(adev), engines);
+	l->max_bytes = min(bytes_in(l->rate, ns / 4), AMDGPU_SDMA_MAX_BYTES);
 	l->max_dwords = max_dwords(adev);
-	l->max_work = ns / 2 * BYTES_PER_NS;
+	l->max_work = bytes_in(l->rate, ns / 2);
 	l->max_wait_ns = amdgpu_sdma_longest_wait(l->low_mhz, l->high_mhz,
 						  ns / 2);
 }
@@ -133,52 +148,72 @@ static unsigned int times_moved(const struct drm_amdgpu_sdma_desc *d)
 	}
 }
 
-/* Bytes that a descriptor moves from one offset to another, or to its end. */
-static u64 moved_bytes(const struct amdgpu_sdma_plan *plan, u32 i, u64 from,
-		       u64 to)
+/* What a part of a batch moves. */
+struct moved {
+	u64 bytes;
+	u64 rows;
+};
+
+/* Adds what a descriptor moves from one offset to another, or to its end. */
+static void add_moved(struct moved *m, const struct amdgpu_sdma_plan *plan,
+		      u32 i, u64 from, u64 to)
 {
 	struct drm_amdgpu_sdma_desc room;
 	const struct drm_amdgpu_sdma_desc *d;
+	u64 bytes;
 
-	if (sdma_is_plain_copy(sdma_head(plan, i)))
-		return min(to, sdma_head(plan, i)->size) - from;
+	if (sdma_is_plain_copy(sdma_head(plan, i))) {
+		m->bytes += min(to, sdma_head(plan, i)->size) - from;
+		return;
+	}
 	d = sdma_desc(plan, i, &room);
-	return (min(to, sdma_bytes(d)) - from) * times_moved(d);
+	bytes = min(to, sdma_bytes(d)) - from;
+	m->bytes += bytes * times_moved(d);
+	if (!sdma_is_linear(d))
+		m->rows += DIV64_U64_ROUND_UP(bytes, d->size);
 }
 
-static u64 share_bytes(const struct amdgpu_sdma_plan *plan, u32 share)
+static struct moved share_moved(const struct amdgpu_sdma_plan *plan, u32 share)
 {
 	const struct amdgpu_sdma_cursor *end = &plan->end[share];
 	struct amdgpu_sdma_cursor at = sdma_share_begin(plan, share);
-	u64 bytes = 0;
+	struct moved m = { };
 
 	for (; at.desc < end->desc; at.desc++) {
-		bytes += moved_bytes(plan, at.desc, at.offset, U64_MAX);
+		add_moved(&m, plan, at.desc, at.offset, U64_MAX);
 		at.offset = 0;
 	}
 	if (end->offset > at.offset)
-		bytes += moved_bytes(plan, at.desc, at.offset, end->offset);
-	return bytes;
+		add_moved(&m, plan, at.desc, at.offset, end->offset);
+	return m;
 }
 
 /**
  * amdgpu_sdma_batch_work - what a share of a batch is charged
+ * @l: limits of the device
  * @plan: plan of the batch, with its descriptors
  * @share: which
  * @packet_bytes: room for its packets
  *
- * Waits count as the bytes that an engine would move meanwhile.
+ * Packets and waits count as the bytes that an engine would move meanwhile, and
+ * so does each row of a rectangle, which may be far from the one before.
  *
  * Returns: bytes.
  */
-u64 amdgpu_sdma_batch_work(const struct amdgpu_sdma_plan *plan, u32 share,
+u64 amdgpu_sdma_batch_work(const struct amdgpu_sdma_batch_limits *l,
+			   const struct amdgpu_sdma_plan *plan, u32 share,
 			   u64 packet_bytes)
 {
-	u64 moved = plan->shares > 1 ? share_bytes(plan, share) : plan->moved;
+	struct moved m = { .bytes = plan->moved, .rows = plan->rows };
+	u64 ns;
 
-	return max(moved, packet_bytes / sizeof(u32) * DWORD_BYTES) +
-	       plan->wait_ns * BYTES_PER_NS;
+	if (plan->shares > 1)
+		m = share_moved(plan, share);
+	ns = (packet_bytes / sizeof(u32) + m.rows) * DWORD_NS +
+	     amdgpu_sdma_polls_ns(plan->mhz, plan->polls);
+	return m.bytes + bytes_in(l->rate, ns);
 }
+EXPORT_SYMBOL_IF_KUNIT(amdgpu_sdma_batch_work);
 
 /**
  * amdgpu_sdma_batch_host_engines - engines that face the host

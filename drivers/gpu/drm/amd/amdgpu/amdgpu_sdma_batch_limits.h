@@ -11,6 +11,7 @@ struct drm_amdgpu_info_sdma_batch;
 
 /**
  * struct amdgpu_sdma_batch_limits - what bounds the time of batches on a device
+ * @rate: minimum rate of an engine in megabytes a second
  * @max_bytes: bytes that one batch may move
  * @max_dwords: length of one batch's packets
  * @max_work: bytes, or time that counts as bytes, that a file may have in
@@ -23,6 +24,7 @@ struct amdgpu_sdma_batch_limits {
 	u64 max_bytes;
 	u64 max_work;
 	u64 max_wait_ns;
+	u32 rate;
 	u32 max_dwords;
 	u32 low_mhz;
 	u32 high_mhz;
@@ -31,7 +33,9 @@ struct amdgpu_sdma_batch_limits {
 void amdgpu_sdma_batch_limits_init(struct amdgpu_device *adev);
 u64 amdgpu_sdma_batch_longest_wait(const struct amdgpu_sdma_batch_limits *l,
 				   const struct amdgpu_sdma_plan *plan);
-u64 amdgpu_sdma_batch_work(const struct amdgpu_sdma_plan *plan, u32 share,
+u32 amdgpu_sdma_batch_rate(u64 link, u32 engines);
+u64 amdgpu_sdma_batch_work(const struct amdgpu_sdma_batch_limits *l,
+			   const struct amdgpu_sdma_plan *plan, u32 share,
 			   u64 packet_bytes);
 u32 amdgpu_sdma_batch_host_engines(struct amdgpu_device *adev, u32 engines);
 void amdgpu_sdma_batch_info(struct amdgpu_device *adev,

@@ -84,7 +84,8 @@ struct amdgpu_sdma_batch_dev {
  * @lock: protects all but @busy; taken in interrupts
  * @notes: number of batches in flight, and of those about to be submitted
  * @queued: their work for each engine, in bytes
- * @ended: woken when there is less of both
+ * @drops: how often there was less of both
+ * @ended: one thread is woken when there is; those that wait hand it on
  * @batches: number of batches that have ended
  * @bytes: bytes of all of them
  * @busy: nanoseconds on engines
@@ -94,6 +95,7 @@ struct amdgpu_sdma_batch_file {
 	spinlock_t lock; /* see above */
 	u32 notes;
 	u64 queued[AMDGPU_SDMA_MAX_SHARES];
+	u32 drops;
 	wait_queue_head_t ended;
 	u64 batches;
 	u64 bytes;
@@ -113,6 +115,7 @@ struct note_cb {
  * struct amdgpu_sdma_batch_note - a batch in flight
  * @dev: device that runs it; a reference
  * @file: file that it belongs to; a reference
+ * @hangs: of its context; a reference, or NULL
  * @submitted: when the batch was submitted
  * @bytes: bytes that it is to write
  * @descs: number of its descriptors
@@ -131,6 +134,7 @@ struct note_cb {
 struct amdgpu_sdma_batch_note {
 	struct amdgpu_sdma_batch_dev *dev;
 	struct amdgpu_sdma_batch_file *file;
+	struct amdgpu_sdma_hangs *hangs;
 	ktime_t submitted;
 	u64 bytes;
 	u32 descs;
@@ -295,6 +299,34 @@ void amdgpu_sdma_batch_show_fdinfo(struct drm_printer *p,
 	drm_printf(p, "amd-sdma-batch-bytes:\t%llu\n", bytes);
 }
 
+struct amdgpu_sdma_hangs *amdgpu_sdma_hangs_create(void)
+{
+	struct amdgpu_sdma_hangs *hangs;
+
+	hangs = kzalloc_obj(*hangs, GFP_KERNEL_ACCOUNT);
+	if (hangs)
+		kref_init(&hangs->ref);
+	return hangs;
+}
+
+static void hangs_release(struct kref *ref)
+{
+	kfree(container_of(ref, struct amdgpu_sdma_hangs, ref));
+}
+
+struct amdgpu_sdma_hangs *amdgpu_sdma_hangs_get(struct amdgpu_sdma_hangs *hangs)
+{
+	kref_get(&hangs->ref);
+	return hangs;
+}
+
+/* May be called in an interrupt. */
+void amdgpu_sdma_hangs_put(struct amdgpu_sdma_hangs *hangs)
+{
+	if (hangs)
+		kref_put(&hangs->ref, hangs_release);
+}
+
 /* An idle engine may be given as much as one batch has. */
 static bool has_room(const struct amdgpu_sdma_batch_file *file,
 		     const struct amdgpu_sdma_batch_note *note, u64 max)
@@ -313,12 +345,14 @@ static bool has_room(const struct amdgpu_sdma_batch_file *file,
 
 /* Charges a batch to the file, if the file may have that much in flight. */
 static bool file_try_charge(struct amdgpu_sdma_batch_file *file,
-			    const struct amdgpu_sdma_batch_note *note, u64 max)
+			    const struct amdgpu_sdma_batch_note *note, u64 max,
+			    u32 *drops)
 {
 	bool ok;
 	u32 i;
 
 	spin_lock_irq(&file->lock);
+	*drops = file->drops;
 	ok = file->notes < MAX_FILE_BATCHES &&
 	     has_room(file, note, max);
 	if (ok) {
@@ -331,6 +365,39 @@ static bool file_try_charge(struct amdgpu_sdma_batch_file *file,
 }
 
 /*
+ * The end of a batch, maybe an interrupt, wakes one thread, however many there
+ * are. That thread may want another engine, or leave some room: so each wakes
+ * the next one, unless it was here since the last batch ended.
+ */
+static int file_wait(struct amdgpu_sdma_batch_file *file,
+		     const struct amdgpu_sdma_batch_note *note, u64 max)
+{
+	u32 drops, seen = 0;
+	bool first = true;
+	DEFINE_WAIT(wait);
+	int r = 0;
+
+	for (;;) {
+		prepare_to_wait_exclusive(&file->ended, &wait,
+					  TASK_INTERRUPTIBLE);
+		if (file_try_charge(file, note, max, &drops))
+			break;
+		if (signal_pending(current)) {
+			r = -ERESTARTSYS;
+			break;
+		}
+		if (first || drops != seen)
+			wake_up(&file->ended);
+		first = false;
+		seen = drops;
+		schedule();
+	}
+	finish_wait(&file->ended, &wait);
+	wake_up(&file->ended);
+	return r;
+}
+
+/*
  * Jobs and their fences are charged to no memory cgroup, and other files wait
  * for their engine: so the number of batches and their work are bounded. The
  * batches that are waited for need nothing of the caller: they end.
@@ -339,12 +406,11 @@ static int file_charge(struct amdgpu_sdma_batch_file *file,
 		       const struct amdgpu_sdma_batch_note *note, u64 max,
 		       bool nonblock)
 {
-	if (file_try_charge(file, note, max))
+	u32 drops;
+
+	if (file_try_charge(file, note, max, &drops))
 		return 0;
-	if (nonblock)
-		return -EAGAIN;
-	return wait_event_interruptible(file->ended,
-					file_try_charge(file, note, max));
+	return nonblock ? -EAGAIN : file_wait(file, note, max);
 }
 
 static void file_uncharge(struct amdgpu_sdma_batch_file *file,
@@ -359,6 +425,7 @@ static void file_uncharge(struct amdgpu_sdma_batch_file *file,
 		file->bytes += note->bytes;
 	}
 	file->notes--;
+	file->drops++;
 	for (i = 0; i < note->charged; i++)
 		file->queued[note->cbs[i].engine] -= note->cbs[i].work;
 	spin_unlock_irqrestore(&file->lock, flags);
@@ -396,6 +463,7 @@ static void note_release(struct amdgpu_sdma_batch_note *note)
 
 	for (i = 0; i < note->num; i++)
 		amdgpu_sdma_turn_put(note->cbs[i].turn);
+	amdgpu_sdma_hangs_put(note->hangs);
 	amdgpu_sdma_batch_file_put(note->file);
 	batch_dev_put(note->dev);
 	kfree(note);
@@ -418,6 +486,7 @@ static int note_fill(struct amdgpu_sdma_batch_note *note,
 		if (!job->turn)
 			return -ENOMEM;
 	}
+	note->hangs = amdgpu_sdma_hangs_get(charge->hangs);
 	note->charged = charge->jobs;
 	note->longest_wait = ns_to_ktime(charge->longest_wait);
 	return 0;
@@ -478,6 +547,7 @@ void amdgpu_sdma_batch_note_drop(struct amdgpu_sdma_batch_note *note,
 	note->cbs[note->charged] = (struct note_cb) { };
 	spin_lock_irq(&note->file->lock);
 	note->file->queued[dropped.engine] -= dropped.work;
+	note->file->drops++;
 	spin_unlock_irq(&note->file->lock);
 	wake_up(&note->file->ended);
 	amdgpu_sdma_turn_put(dropped.turn);
@@ -535,6 +605,9 @@ static void note_job_done(struct dma_fence *finished, struct dma_fence_cb *cb)
 					    note->longest_wait));
 	if (finished->error)
 		WRITE_ONCE(note->failed, true);
+	/* Not that of a wait: the fence that joins a batch's jobs has it. */
+	if (finished->error == -ETIME)
+		set_bit(ncb->engine, &note->hangs->engines);
 	if (!note->joined)
 		trace_amdgpu_sdma_batch_done(finished, finished->error);
 	/* Orders the failure stores of all jobs before the last job's reads. */

@@ -2,6 +2,7 @@
 #ifndef __AMDGPU_SDMA_BATCH_STATS_H__
 #define __AMDGPU_SDMA_BATCH_STATS_H__
 
+#include <linux/kref.h>
 #include <linux/types.h>
 
 #include "amdgpu_sdma_plan.h"
@@ -30,10 +31,28 @@ struct amdgpu_sdma_batch_limits *
 amdgpu_sdma_batch_limits(struct amdgpu_device *adev);
 
 /**
+ * struct amdgpu_sdma_hangs - which engines the batches of a context have hung
+ * @ref: one of the context, one of each batch
+ * @engines: their instances
+ *
+ * An entity only knows the error of the job that it has given to its ring last.
+ * That may be another one than the job that hung.
+ */
+struct amdgpu_sdma_hangs {
+	struct kref ref;
+	unsigned long engines;
+};
+
+struct amdgpu_sdma_hangs *amdgpu_sdma_hangs_create(void);
+struct amdgpu_sdma_hangs *amdgpu_sdma_hangs_get(struct amdgpu_sdma_hangs *hangs);
+void amdgpu_sdma_hangs_put(struct amdgpu_sdma_hangs *hangs);
+
+/**
  * struct amdgpu_sdma_batch_charge - what a batch is charged to its file
  * @jobs: maximum number of jobs
  * @engines: instance of the engine of each job
  * @work: work of each job, in bytes
+ * @hangs: of the context
  * @max_work: work that the file may have in flight for each engine
  * @longest_wait: nanoseconds of all waits together; 0 without waits
  * @nonblock: fail instead of waiting
@@ -42,6 +61,7 @@ struct amdgpu_sdma_batch_charge {
 	unsigned int jobs;
 	u32 engines[AMDGPU_SDMA_MAX_SHARES];
 	u64 work[AMDGPU_SDMA_MAX_SHARES];
+	struct amdgpu_sdma_hangs *hangs;
 	u64 max_work;
 	u64 longest_wait;
 	bool nonblock;

@@ -342,7 +342,7 @@ static u64 max_polls(const struct amdgpu_sdma_plan *plan)
 static bool is_too_large(const struct amdgpu_sdma_plan *plan)
 {
 	return plan->moved > plan->max_bytes ||
-	       plan->dwords > plan->max_dwords ||
+	       plan->dwords + plan->rows > plan->max_dwords ||
 	       plan->rows > AMDGPU_SDMA_MAX_ROWS ||
 	       (plan->waits && plan->polls > max_polls(plan));
 }
@@ -403,7 +403,7 @@ static bool is_short_copy(const struct amdgpu_sdma_plan *plan,
  */
 static u32 count_copies(struct amdgpu_sdma_plan *plan, struct hulls *h, u32 i)
 {
-	u64 left = plan->max_dwords - plan->dwords;
+	u64 left = plan->max_dwords - plan->dwords - plan->rows;
 	u64 room = plan->max_bytes - plan->moved, bytes = 0;
 	u64 end = min(plan->num, i + div_u64(left, plan->format->copy_dw));
 	const struct amdgpu_sdma_head *d = sdma_head(plan, i);

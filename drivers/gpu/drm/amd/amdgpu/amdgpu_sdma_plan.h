@@ -147,7 +147,8 @@ struct amdgpu_sdma_hull {
  * @error_index2: the descriptor that it overlaps
  * @max_bytes: bytes that the batch may move
  * @max_wait_ns: sum of the timeouts that all waits may have
- * @max_dwords: what @dwords may be, AMDGPU_SDMA_MAX_DWORDS or less
+ * @max_dwords: what @dwords and @rows may be together, AMDGPU_SDMA_MAX_DWORDS or
+ *	less
  * @mhz: fastest clock that the engine may have
  * @records: GPU address of a record for each engine, by instance, or 0
  * @prelude: number of waits before the first descriptor that is no wait

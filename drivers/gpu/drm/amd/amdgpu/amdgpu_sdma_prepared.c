@@ -113,8 +113,14 @@ void amdgpu_sdma_prepared_end(struct amdgpu_sdma_batch *b)
 /* The file's table takes the caller's reference if this succeeds. */
 static int publish_prepared(struct amdgpu_sdma_batch *b)
 {
-	return xa_alloc(amdgpu_sdma_arena_prepared(b->fpriv), &b->args->handle,
-			b->prepared, xa_limit_31b, GFP_KERNEL_ACCOUNT);
+	u32 handle; /* a failure may write to it */
+	int r;
+
+	r = xa_alloc(amdgpu_sdma_arena_prepared(b->fpriv), &handle, b->prepared,
+		     xa_limit_31b, GFP_KERNEL_ACCOUNT);
+	if (!r)
+		b->args->handle = handle;
+	return r;
 }
 
 /* With a reference for the caller, or NULL. */
@@ -312,6 +318,7 @@ static int add_job(struct amdgpu_sdma_prepared *p, struct amdgpu_sdma_stream *s,
 /* If the packets name nothing of their engine, any engine will do here. */
 static int build_prepared(struct amdgpu_sdma_batch *b)
 {
+	const struct amdgpu_sdma_batch_limits *l = amdgpu_sdma_batch_limits(b->adev);
 	struct amdgpu_sdma_prepared *p = b->prepared;
 	u64 offset = AMDGPU_SDMA_CHUNK_SLOTS;
 	void *cpu;
@@ -331,7 +338,7 @@ static int build_prepared(struct amdgpu_sdma_batch *b)
 						 cpu, offset, &s);
 		if (!r)
 			r = add_job(p, &s, b->chunk->va + offset,
-				    amdgpu_sdma_batch_work(&b->plan, share,
+				    amdgpu_sdma_batch_work(l, &b->plan, share,
 							   b->share_bytes[share]));
 		if (r)
 			return r;

@@ -45,6 +45,8 @@
 #define MAX_ATTEMPTS	32
 /* As many pages are marked in about a millisecond. */
 #define PAGES_AT_ONCE	SZ_64K
+/* As many user pointers are looked at in that time, one after the other. */
+#define MAX_GEM_POINTERS	SZ_16K
 
 /*
  * Locks that notifiers take. amdkfd's is the process's own, held while its
@@ -180,11 +182,33 @@ int amdgpu_sdma_user_pages_check(struct amdgpu_sdma_batch *b,
 	return p ? p->error : 0;
 }
 
+/*
+ * Notifiers of other processes wait while the user pointers of GEM are looked
+ * at: so other buffers are not, and there may not be any number of pointers.
+ */
+static int put_user_pointers_first(struct amdgpu_sdma_batch *b)
+{
+	u32 i, gem = 0;
+
+	b->num_user = 0;
+	for (i = 0; b->notifier_locks && i < b->num_bo_vas; i++) {
+		struct amdgpu_bo *bo = b->bo_vas[i]->base.bo;
+
+		if (!is_user_pointer(bo))
+			continue;
+		swap(b->bo_vas[i], b->bo_vas[b->num_user]);
+		b->num_user++;
+		gem += lock_of(bo) == GEM_LOCK;
+	}
+	return gem > MAX_GEM_POINTERS ? -EMSGSIZE : 0;
+}
+
 /**
  * amdgpu_sdma_user_pages_use - give the batch the memory of the process
  * @b: call, has locked the buffers and not validated them
  *
- * Returns: 0; -EAGAIN if the call starts again with pages; or another error.
+ * Returns: 0; -EAGAIN if the call starts again with pages; -EMSGSIZE if there
+ * are too many user pointers; or another error.
  */
 int amdgpu_sdma_user_pages_use(struct amdgpu_sdma_batch *b)
 {
@@ -194,7 +218,10 @@ int amdgpu_sdma_user_pages_use(struct amdgpu_sdma_batch *b)
 	r = amdgpu_sdma_svm_use(b);
 	if (r)
 		return r;
-	for (i = 0; b->notifier_locks && i < b->num_bo_vas; i++) {
+	r = put_user_pointers_first(b);
+	if (r)
+		return r;
+	for (i = 0; i < b->num_user; i++) {
 		r = use_pages(b, b->bo_vas[i]->base.bo);
 		if (r)
 			return r;
@@ -213,27 +240,10 @@ static bool all_valid(const struct amdgpu_sdma_batch *b, u32 lock)
 {
 	u32 i;
 
-	for (i = 0; i < b->num_bo_vas; i++) {
+	for (i = 0; i < b->num_user; i++) {
 		struct amdgpu_bo *bo = b->bo_vas[i]->base.bo;
 
-		if (is_user_pointer(bo) && lock_of(bo) == lock &&
-		    !pages_valid(bo))
-			return false;
-	}
-	return true;
-}
-
-/* Marks a slice of the pages; false if some are left. */
-static bool mark_dirty(const struct amdgpu_sdma_batch *b, u32 lock)
-{
-	unsigned long room = PAGES_AT_ONCE;
-	u32 i;
-
-	for (i = 0; i < b->num_bo_vas; i++) {
-		struct amdgpu_bo *bo = b->bo_vas[i]->base.bo;
-
-		if (is_user_pointer(bo) && lock_of(bo) == lock &&
-		    !amdgpu_ttm_tt_dirty_user_pages(bo, &room))
+		if (lock_of(bo) == lock && !pages_valid(bo))
 			return false;
 	}
 	return true;
@@ -245,6 +255,13 @@ static void unlock_pages(struct amdgpu_sdma_batch *b, u32 lock)
 		mutex_unlock(notifier_lock(b, lock));
 }
 
+/* The call starts again, and gets the pages. */
+static int pages_lost(struct amdgpu_sdma_batch *b)
+{
+	b->user->again = true;
+	return -EAGAIN;
+}
+
 static int lock_pages(struct amdgpu_sdma_batch *b, u32 lock)
 {
 	if (!(b->notifier_locks & lock))
@@ -253,8 +270,29 @@ static int lock_pages(struct amdgpu_sdma_batch *b, u32 lock)
 	if (all_valid(b, lock))
 		return 0;
 	unlock_pages(b, lock);
-	b->user->again = true;
-	return -EAGAIN;
+	return pages_lost(b);
+}
+
+/*
+ * Marks a slice of the pages as dirty, of user pointers from @at on. A pointer
+ * takes its time even if all of its pages are dirty.
+ */
+static int mark_slice(struct amdgpu_sdma_batch *b, u32 lock, u32 *at)
+{
+	unsigned long room = PAGES_AT_ONCE;
+
+	for (; *at < b->num_user && room; ++*at) {
+		struct amdgpu_bo *bo = b->bo_vas[*at]->base.bo;
+
+		room--;
+		if (lock_of(bo) != lock)
+			continue;
+		if (!pages_valid(bo))
+			return pages_lost(b);
+		if (!amdgpu_ttm_tt_dirty_user_pages(bo, &room))
+			break;
+	}
+	return 0;
 }
 
 /*
@@ -264,18 +302,16 @@ static int lock_pages(struct amdgpu_sdma_batch *b, u32 lock)
  */
 static int mark_pages(struct amdgpu_sdma_batch *b, u32 lock)
 {
-	bool done = !(b->notifier_locks & lock);
-	int r;
+	u32 at = b->notifier_locks & lock ? 0 : b->num_user;
+	int r = 0;
 
-	while (!done) {
-		r = lock_pages(b, lock);
-		if (r)
-			return r;
-		done = mark_dirty(b, lock);
-		unlock_pages(b, lock);
+	while (!r && at < b->num_user) {
+		mutex_lock(notifier_lock(b, lock));
+		r = mark_slice(b, lock, &at);
+		mutex_unlock(notifier_lock(b, lock));
 		cond_resched();
 	}
-	return 0;
+	return r;
 }
 
 /**
@@ -312,12 +348,21 @@ unlock_kfd:
 }
 
 /**
- * amdgpu_sdma_user_pages_unlock - let notifiers go on
- * @b: call; all fences are where notifiers look for them
+ * amdgpu_sdma_user_pages_unlock_device - let notifiers of other processes go on
+ * @b: call; the fences of its VM, for which they wait, are there
+ */
+void amdgpu_sdma_user_pages_unlock_device(struct amdgpu_sdma_batch *b)
+{
+	unlock_pages(b, GEM_LOCK);
+}
+
+/**
+ * amdgpu_sdma_user_pages_unlock - let notifiers of the process go on
+ * @b: call; all fences are where notifiers look for them, and the device's lock
+ *	has been released
  */
 void amdgpu_sdma_user_pages_unlock(struct amdgpu_sdma_batch *b)
 {
-	unlock_pages(b, GEM_LOCK);
 	amdgpu_sdma_svm_unlock(b);
 	unlock_pages(b, KFD_LOCK);
 }

@@ -37,6 +37,7 @@ int amdgpu_sdma_user_pages_check(struct amdgpu_sdma_batch *b,
 int amdgpu_sdma_user_pages_use(struct amdgpu_sdma_batch *b);
 int amdgpu_sdma_user_pages_wait(struct amdgpu_sdma_batch *b);
 int amdgpu_sdma_user_pages_lock(struct amdgpu_sdma_batch *b);
+void amdgpu_sdma_user_pages_unlock_device(struct amdgpu_sdma_batch *b);
 void amdgpu_sdma_user_pages_unlock(struct amdgpu_sdma_batch *b);
 
 #endif
