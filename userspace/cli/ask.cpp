@@ -7,6 +7,7 @@
 #include <liburing.h>
 #include <linux/kfd_ioctl.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 
 #include <infiniband/verbs.h>
@@ -30,6 +31,22 @@ int ask_uring()
 	if (err == 0)
 		io_uring_queue_exit(&ring);
 	return -err;
+}
+
+/// Whether the kernel lets this user pin more than the limit: a capability that does not
+/// count in a user namespace, so try it with no limit left.
+bool may_pin_more(rlimit limit)
+{
+	rlimit none{.rlim_cur = 0, .rlim_max = limit.rlim_max};
+	const char here = 0;
+
+	if (::setrlimit(RLIMIT_MEMLOCK, &none) < 0)
+		return false;
+	bool may = ::mlock(&here, 1) == 0;
+	if (may)
+		::munlock(&here, 1);
+	::setrlimit(RLIMIT_MEMLOCK, &limit);
+	return may;
 }
 
 unique_fd open_device(const char *path, int &err)
@@ -142,7 +159,7 @@ std::map<std::string, std::string> ask_environment()
 	std::map<std::string, std::string> found;
 
 	for (const std::string &engine : engines())
-		for (const variable &v : variables_for(engine, "", true))
+		for (const variable &v : variables_for(engine, "any", true))
 			if (const char *value = std::getenv(v.name.c_str()))
 				found[v.name] = value;
 	return found;
@@ -179,9 +196,11 @@ result<facts> ask(const settings &with)
 
 	rlimit limit;
 	found.uring_errno = ask_uring();
-	if (::getrlimit(RLIMIT_MEMLOCK, &limit) == 0)
+	if (::getrlimit(RLIMIT_MEMLOCK, &limit) == 0) {
 		found.memlock =
 			limit.rlim_cur == RLIM_INFINITY ? UINT64_MAX : limit.rlim_cur;
+		found.may_pin_more = may_pin_more(limit);
+	}
 	ask_kfd(found);
 	for (size_t i = 0; i < found.gpus.size(); i++)
 		found.gpus[i] = ask_gpu(found.machine.gpus()[i]);

@@ -114,7 +114,7 @@ void bench::add_local_options(CLI::App &to)
 		->type_name("PLACE");
 	to.add_option("--gather", options_.gather,
 		      "bring this many scattered blocks together, by one batch and by "
-		      "a copy each")
+		      "a copy each; one set of blocks after the other")
 		->check(CLI::Range(1, 512));
 	to.add_flag("--direct", options_.direct, "bypass the page cache (O_DIRECT)");
 	to.add_flag("--overwrite", options_.overwrite, "replace the file of --to");

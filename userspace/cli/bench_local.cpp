@@ -265,16 +265,13 @@ result<void> local_bench::run_gather(figures &all, const slice &target,
 {
 	for (uint64_t block : options_.sizes) {
 		uint64_t bytes = block * options_.gather;
-		batch_work one(*gpu_, target, source, block, options_.gather,
-			       options_.depth);
+		batch_work one(*gpu_, target, source, block, options_.gather, 1);
 		each_work each(*gpu_, target, source, block, options_.gather);
-		bench_options alone = options_;
 
-		alone.depth = 1; // each_work keeps several in flight
 		SLUICE_TRY(auto batch,
 			   measure(context_, one, "one batch", bytes, options_));
 		SLUICE_TRY(auto apart,
-			   measure(context_, each, "a copy each", bytes, alone));
+			   measure(context_, each, "a copy each", bytes, options_));
 		all.rows.push_back(std::move(batch));
 		all.rows.push_back(std::move(apart));
 	}
@@ -324,6 +321,11 @@ result<void> local_bench::run_file(figures &all)
 
 result<figures> local_bench::run()
 {
+	bool of_file = !is_memory(options_.from) || !is_memory(options_.to);
+
+	// Both rows gather one set of blocks after the other, to be alike.
+	if (options_.gather)
+		options_.depth = 1;
 	figures all{.title = std::format("{} to {}", options_.from, options_.to),
 		    .note = options_.note,
 		    .depth = options_.depth,
@@ -331,15 +333,14 @@ result<figures> local_bench::run()
 
 	if (options_.gather)
 		all.title += std::format(", {} blocks gathered", options_.gather);
+	if (of_file && !options_.direct)
+		all.title += ", by way of the page cache";
 	if (gpu_) {
 		all.title += ", GPU " + gpu_->info().address;
 		options_.metered = {gpu_->info().address};
 		all.no_energy = why_no_energy(options_);
 	}
-	if (is_memory(options_.from) && is_memory(options_.to))
-		SLUICE_CHECK(run_memory(all));
-	else
-		SLUICE_CHECK(run_file(all));
+	SLUICE_CHECK(of_file ? run_file(all) : run_memory(all));
 	return all;
 }
 

@@ -34,10 +34,24 @@ std::string differences(const facts &of, const std::vector<variable> &wanted)
 	return text;
 }
 
+/// Whether the NIC that the engine is told to use is software; any, if it is told none.
+bool uses_software(const facts &of, const std::string &engine)
+{
+	auto set = of.environment.find(engine == "libfabric" ? "FI_VERBS_DEVICE_NAME"
+							     : "UCX_NET_DEVICES");
+	std::string name = set == of.environment.end() ? "" : set->second;
+
+	name = name.substr(0, name.find(':')); // its port
+	auto named = std::ranges::find(of.machine.nics(), name, &topology::nic::name);
+	if (named != of.machine.nics().end())
+		return !named->pci;
+	return std::ranges::any_of(of.machine.nics(),
+				   [](const auto &n) { return !n.pci; });
+}
+
 check engine_check(const facts &of, const std::string &engine)
 {
-	bool soft = std::ranges::any_of(of.machine.nics(),
-					[](const auto &n) { return !n.pci; });
+	bool soft = uses_software(of, engine);
 	auto wanted = variables_for(engine, "", soft);
 	bool told = std::ranges::any_of(wanted, [&](const variable &v) {
 		return v.name.starts_with(prefix_of(engine)) &&
@@ -54,7 +68,7 @@ check engine_check(const facts &of, const std::string &engine)
 	if (wrong.empty())
 		return {engine, verdict::ok, "leaves memory in a GPU", ""};
 	return {engine, verdict::slower,
-		"moves memory in a GPU to the host, or copies it: " + wrong,
+		"is not told all that memory in a GPU needs: " + wrong,
 		std::format("eval \"$({})\"", all)};
 }
 

@@ -60,6 +60,22 @@ check node(const topology::gpu &g, const gpu_facts &known)
 			: "in a container, pass it " + g.render_node};
 }
 
+bool is_amd(const topology::gpu &g)
+{
+	return g.driver == "amdgpu";
+}
+
+/// A driver that is not ours is no fault, unless no GPU has ours.
+check other_driver(const topology::gpu &g, bool some_amd)
+{
+	const std::string name = g.name + " driver";
+	const std::string driver = g.driver.empty() ? "none" : g.driver;
+
+	if (some_amd)
+		return {name, verdict::ok, driver + ": not used", ""};
+	return {name, verdict::missing, driver, "Sluice moves data only with amdgpu"};
+}
+
 check batches(const topology::gpu &g, const gpu_facts &known)
 {
 	const std::string name = g.name + " batches";
@@ -122,6 +138,14 @@ check bar(const topology::gpu &g)
 
 } // namespace
 
+bool is_withheld(const facts &of, const gpu_facts &known)
+{
+	return known.open_errno == EPERM &&
+	       std::ranges::any_of(of.gpus, [](const gpu_facts &other) {
+		return other.open_errno == 0;
+	});
+}
+
 check slot_check(const std::string &name, const pci_link &link)
 {
 	if (link.lanes == 0)
@@ -149,16 +173,24 @@ void check_gpus(const facts &of, checks &to)
 			      "load amdgpu, if there is an AMD GPU"});
 		return;
 	}
-	to.push_back(kfd(of));
-	to.push_back(xnack(of));
+	bool some_amd = std::ranges::any_of(all, is_amd);
+	if (some_amd) {
+		to.push_back(kfd(of));
+		to.push_back(xnack(of));
+	}
 	for (size_t i = 0; i < all.size(); i++) {
-		to.push_back(node(all[i], of.gpus[i]));
-		if (all[i].driver != "amdgpu") {
-			to.push_back({all[i].name + " driver", verdict::missing,
-				      all[i].driver.empty() ? "none" : all[i].driver,
-				      "Sluice moves data only with amdgpu"});
+		if (!is_amd(all[i])) {
+			to.push_back(other_driver(all[i], some_amd));
 			continue;
 		}
+		if (is_withheld(of, of.gpus[i])) {
+			to.push_back(
+				{all[i].name + " node", verdict::not_known,
+				 all[i].render_node + ": not given to this container",
+				 ""});
+			continue;
+		}
+		to.push_back(node(all[i], of.gpus[i]));
 		to.push_back(batches(all[i], of.gpus[i]));
 		to.push_back(shared(of, all[i]));
 		to.push_back(bar(all[i]));

@@ -68,19 +68,24 @@ check uring(const facts &of)
 
 check memlock(const facts &of)
 {
-	bool pins = std::ranges::any_of(
-		of.nics, [](const nic_facts &n) { return n.on_demand == false; });
+	auto pages = [&of](bool on_demand) {
+		return [on_demand](const nic_facts &n) {
+			return n.on_demand == on_demand;
+		};
+	};
 
 	if (!of.memlock)
 		return {"memlock", verdict::not_known, "could not be asked", ""};
 	std::string limit =
 		*of.memlock == UINT64_MAX ? "no limit" : size_text(*of.memlock);
-	if (!pins)
-		return {"memlock", verdict::ok,
-			limit + (of.nics.empty() ? ""
-						 : "; memory on demand needs none"),
+	if (!of.nics.empty() && std::ranges::all_of(of.nics, pages(true)))
+		return {"memlock", verdict::ok, limit + "; memory on demand needs none",
 			""};
-	if (*of.memlock >= little_memlock)
+	if (of.may_pin_more)
+		return {"memlock", verdict::ok,
+			limit + ", which this user may exceed (CAP_IPC_LOCK)", ""};
+	if (std::ranges::none_of(of.nics, pages(false)) ||
+	    *of.memlock >= little_memlock)
 		return {"memlock", verdict::ok, limit, ""};
 	return {"memlock", verdict::missing,
 		limit + ", and a NIC pins memory: transfers "
@@ -116,16 +121,26 @@ check balancing(const facts &of)
 check iommu(const facts &of)
 {
 	std::set<std::string> modes;
+	bool grouped = false;
+	auto look_at = [&](const pci_function &device) {
+		modes.insert(device.iommu_mode);
+		grouped |= device.iommu_group >= 0;
+	};
 
 	for (const auto &g : of.machine.gpus())
-		modes.insert(g.pci.iommu_mode);
+		look_at(g.pci);
 	for (const auto &n : of.machine.nics())
 		if (n.pci)
-			modes.insert(n.pci->iommu_mode);
+			look_at(*n.pci);
 	modes.erase("");
 	std::string text;
 	for (const std::string &mode : modes)
 		text += (text.empty() ? "" : ", ") + mode;
+	if (text.empty() && grouped)
+		return {"IOMMU", verdict::not_known,
+			"devices are in groups of one, and /sys/kernel/iommu_groups "
+			"does not tell how it translates",
+			""};
 	if (text.empty())
 		return {"IOMMU", verdict::ok, "none translates for GPUs and NICs", ""};
 	if (modes == std::set<std::string>{"identity"})

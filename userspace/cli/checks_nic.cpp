@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 #include <format>
+#include <span>
+#include <string_view>
 
 #include "doctor.hpp"
 #include "text.hpp"
@@ -11,10 +13,30 @@ namespace sluice::cli {
 
 namespace {
 
-check port(const topology::nic &n)
+/// "0000:04:00" of "0000:04:00.1": the ports of a card are functions of one device.
+std::string_view device_of(const topology::nic &n)
+{
+	return n.pci ? std::string_view(n.pci->address)
+			       .substr(0, n.pci->address.find('.'))
+		     : std::string_view();
+}
+
+check port(const topology::nic &n, std::span<const topology::nic> all)
 {
 	const std::string name = n.name + " port";
+	auto is_up = [](const topology::nic &other) {
+		return other.active && other.pci;
+	};
+	auto is_same_card = [&](const topology::nic &other) {
+		return is_up(other) && device_of(other) == device_of(n);
+	};
 
+	// Few cards have a cable in each port.
+	if (!n.active && std::ranges::any_of(all, is_same_card))
+		return {name, verdict::ok, "down; another port of the card is up", ""};
+	if (!n.active && n.pci && std::ranges::any_of(all, is_up))
+		return {name, verdict::slower, "down; other cards are up",
+			"plug in the cable, if a GPU near it needs this card"};
 	if (!n.active)
 		return {name, verdict::missing,
 			std::format("down (interface {})",
@@ -73,7 +95,7 @@ void check_nics(const facts &of, checks &to)
 	for (size_t i = 0; i < all.size(); i++) {
 		const topology::nic &card = all[i];
 
-		to.push_back(port(card));
+		to.push_back(port(card, all));
 		to.push_back(registration(card, of.nics[i]));
 		if (card.pci)
 			to.push_back(slot_check(card.name, card.pci->link));

@@ -5,6 +5,7 @@
 #include <format>
 #include <map>
 #include <optional>
+#include <tuple>
 
 #include "doctor.hpp"
 
@@ -19,6 +20,13 @@ struct way {
 	route by;
 	bool usable; ///< its port is up
 };
+
+// Among equal ways, the one with fewer objections comes first.
+std::tuple<bool, path, size_t, double> rank(const way &w)
+{
+	return {!w.usable, w.by.how, w.by.why_not_better.size(),
+		-w.by.bytes_per_second};
+}
 
 // Several devices may lack the same thing: report it once.
 std::string joined(const std::vector<std::string> &texts)
@@ -44,11 +52,32 @@ std::vector<way> ways(const topology &t, location from, kind to)
 				{t.name_of(where), std::move(*by),
 				 to != kind::nic || t.nics()[where.index].active});
 	}
-	// Among equal ways, the one with fewer objections comes first.
-	std::ranges::stable_sort(all, {}, [](const way &w) {
-		return std::tuple(!w.usable, w.by.how, w.by.why_not_better.size(),
-				  -w.by.bytes_per_second);
-	});
+	std::ranges::stable_sort(all, {}, rank);
+	return all;
+}
+
+/// From the memory that reaches its NIC best: pieces are made there.
+std::vector<way> ways_from_host(const topology &t)
+{
+	std::vector<way> best;
+
+	for (size_t i = 0; i < t.nodes().size(); i++)
+		if (auto all = ways(t, {kind::node, i}, kind::nic);
+		    !all.empty() &&
+		    (best.empty() || rank(all.front()) < rank(best.front())))
+			best = std::move(all);
+	return best;
+}
+
+/// GPUs that move data.
+std::vector<size_t> gpus_of(const facts &of)
+{
+	std::vector<size_t> all;
+
+	for (size_t i = 0; i < of.gpus.size(); i++)
+		if (of.machine.gpus()[i].driver == "amdgpu" &&
+		    !is_withheld(of, of.gpus[i]))
+			all.push_back(i);
 	return all;
 }
 
@@ -80,14 +109,14 @@ check judge(std::string name, const std::vector<way> &all)
 }
 
 /// All pairs of GPUs at once: there may be many, and most are alike.
-std::optional<check> between_gpus(const topology &t)
+std::optional<check> between_gpus(const topology &t, const std::vector<size_t> &gpus)
 {
 	std::map<path, unsigned> pairs;
 	check all{.name = "GPU to GPU"};
 
-	for (size_t i = 0; i < t.gpus().size(); i++)
-		for (size_t j = i + 1; j < t.gpus().size(); j++) {
-			auto by = t.explain({kind::gpu, i}, {kind::gpu, j});
+	for (size_t i = 0; i < gpus.size(); i++)
+		for (size_t j = i + 1; j < gpus.size(); j++) {
+			auto by = t.explain({kind::gpu, gpus[i]}, {kind::gpu, gpus[j]});
 			if (!by)
 				continue;
 			pairs[by->how]++;
@@ -110,18 +139,19 @@ std::optional<check> between_gpus(const topology &t)
 void check_paths(const facts &of, checks &to)
 {
 	const topology &t = of.machine;
+	auto gpus = gpus_of(of);
 
-	for (size_t i = 0; i < t.gpus().size(); i++) {
+	for (size_t i : gpus) {
 		if (auto all = ways(t, {kind::gpu, i}, kind::nic); !all.empty())
 			to.push_back(judge(t.gpus()[i].name + " to NIC", all));
 		// No better path to a disk exists: it is reported, but is no fault.
 		if (auto all = ways(t, {kind::gpu, i}, kind::disk); !all.empty())
 			to.push_back(judge(t.gpus()[i].name + " to disk", all));
 	}
-	if (t.gpus().empty())
-		if (auto all = ways(t, {kind::node, 0}, kind::nic); !all.empty())
+	if (gpus.empty())
+		if (auto all = ways_from_host(t); !all.empty())
 			to.push_back(judge("host to NIC", all));
-	if (auto all = between_gpus(t))
+	if (auto all = between_gpus(t, gpus))
 		to.push_back(std::move(*all));
 }
 

@@ -39,9 +39,10 @@ struct facts {
 	std::optional<int> kfd_errno;	///< of /dev/kfd; 0: it opens
 	std::optional<bool> xnack;
 	std::optional<uint64_t> memlock;	///< bytes; UINT64_MAX: no limit
+	bool may_pin_more = false;		///< the limit is not for this user
 	std::string huge_pages;			///< "always", "madvise", "never"
 	std::optional<uint64_t> numa_balancing; ///< 0: off
-	/// Variables that are set here, of those that sluice env knows.
+	/// Variables that are set here, of those that sluice env knows for any NIC.
 	std::map<std::string, std::string> environment;
 };
 
@@ -65,6 +66,9 @@ struct check {
 };
 
 using checks = std::vector<check>;
+
+/// Whether the container has another GPU, and its device rules leave this one out.
+bool is_withheld(const facts &of, const gpu_facts &known);
 
 /// Whether a card uses all lanes that it could have.
 check slot_check(const std::string &name, const pci_link &link);

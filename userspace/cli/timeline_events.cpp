@@ -104,6 +104,7 @@ void reader::on_ring(const begun &job, const std::string &name, double end,
 	double from = std::max(job.event->us, free);
 
 	free = std::max(from, end);
+	args["in_ring_for_us"] = from - job.event->us;
 	to_.slice(job.group, ring, name, from, free, std::move(args));
 }
 
@@ -116,10 +117,10 @@ void reader::job_done(const trace_event &e)
 	const trace_event &ran = *found->second.event;
 	auto batch = batch_of_.find(key(e));
 	auto queued = queued_.find(key(e));
-	nlohmann::ordered_json args = {{"given_to_the_ring_us", ran.us}};
+	nlohmann::ordered_json args;
 	if (queued != queued_.end()) {
 		args["process"] = queued->second.group;
-		args["queued_us"] = queued->second.event->us;
+		args["queued_for_us"] = ran.us - queued->second.event->us;
 	}
 	on_ring(found->second,
 		batch == batch_of_.end() ? "job " + key(e) : "batch " + batch->second,

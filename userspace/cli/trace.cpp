@@ -128,10 +128,11 @@ private:
 	/// Until the command has ended (true), the time is up, or a signal arrives.
 	bool wait();
 	result<void> sync();
-	result<void> write(const kernel_trace &trace);
+	result<void> collect(const kernel_trace &trace);
+	result<void> write();
 	void sample();
 	void pass_on();
-	void tell(size_t events, const trace_node &node) const;
+	void tell(const trace_node &node) const;
 
 	const trace_options &options_;
 	const settings &with_;
@@ -140,6 +141,9 @@ private:
 	std::optional<ping_answerer> answerer_;
 	std::vector<clock_offset> others_;
 	std::vector<nic_sample> samples_;
+	std::vector<trace_event> events_;
+	uint64_t lost_ = 0;   ///< events for which there was no room
+	uint64_t unread_ = 0; ///< lines that this program does not understand
 };
 
 // The descriptor is passed on because the command may see another /sys, for example in a
@@ -215,11 +219,11 @@ result<void> recorder::sync()
 	return {};
 }
 
-void recorder::tell(size_t events, const trace_node &node) const
+void recorder::tell(const trace_node &node) const
 {
 	if (with_.json) {
 		json all = {{"file", options_.out},
-			    {"events", events},
+			    {"events", events_.size()},
 			    {"lost_events", node.lost}};
 		if (!node.others.empty())
 			all["clock"] = {
@@ -230,7 +234,7 @@ void recorder::tell(size_t events, const trace_node &node) const
 	}
 	*with_.out << hanging(
 		"", std::format("{}: {} events; https://ui.perfetto.dev opens it",
-				options_.out, events));
+				options_.out, events_.size()));
 	if (node.lost)
 		*with_.out << hanging(
 			"  ",
@@ -246,25 +250,36 @@ void recorder::tell(size_t events, const trace_node &node) const
 				node.others[0].uncertainty_ns));
 }
 
-result<void> recorder::write(const kernel_trace &trace)
+result<void> recorder::collect(const kernel_trace &trace)
 {
-	std::vector<trace_event> events;
+	lost_ = trace.lost();
+	return trace.each_line([this](std::string_view line) {
+		if (auto e = parse_trace_line(line))
+			events_.push_back(std::move(*e));
+		else if (!is_remark(line))
+			unread_++;
+	});
+}
+
+result<void> recorder::write()
+{
 	utsname system{};
 
 	::uname(&system);
-	SLUICE_CHECK(trace.each_line([&](std::string_view line) {
-		if (auto e = parse_trace_line(line))
-			events.push_back(std::move(*e));
-	}));
 	trace_node node{.name = options_.node.empty() ? system.nodename : options_.node,
 			.boot_id = boot_id(),
 			.kernel = system.release,
 			.realtime_ns = realtime_less_monotonic(),
-			.lost = trace.lost(),
+			.lost = lost_,
 			.others = others_};
 	SLUICE_CHECK(
-		write_file(options_.out, timeline_of(events, samples_).json(node)));
-	tell(events.size(), node);
+		write_file(options_.out, timeline_of(events_, samples_).json(node)));
+	tell(node);
+	if (unread_)
+		std::cerr << hanging(
+			"sluice: ",
+			std::format("{} lines of the kernel's trace are not understood",
+				    unread_));
 	return {};
 }
 
@@ -286,10 +301,13 @@ result<int> recorder::run()
 	if (child_) {
 		SLUICE_TRY(status, ended ? child_->reap() : child_->end(after(grace)));
 	}
+	SLUICE_CHECK(collect(trace));
+	auto gone = trace.end();
+	// What is left to do may be interrupted: the kernel has nothing of ours any more.
 	asked_.reset();
 	SLUICE_CHECK(sync());
-	SLUICE_CHECK(write(trace));
-	if (auto gone = trace.end(); !gone)
+	SLUICE_CHECK(write());
+	if (!gone)
 		std::cerr << hanging("sluice: ", gone.error().message());
 	return status;
 }

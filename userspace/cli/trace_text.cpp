@@ -131,6 +131,12 @@ std::optional<trace_event> parse_trace_line(std::string_view line)
 	return e;
 }
 
+bool is_remark(std::string_view line)
+{
+	return line.empty() || line.starts_with('#') ||
+	       line.find(" [LOST ") != line.npos;
+}
+
 uint64_t lost_events(std::string_view line)
 {
 	uint64_t n = 0;

@@ -30,6 +30,9 @@ struct trace_event {
 /// No value: a comment, or an unexpected line.
 std::optional<trace_event> parse_trace_line(std::string_view line);
 
+/// Is it no event, but a comment or a note about lost events?
+bool is_remark(std::string_view line);
+
 /// How many events were lost according to a line of per_cpu/cpuN/stats.
 uint64_t lost_events(std::string_view line);
 

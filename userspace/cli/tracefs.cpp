@@ -2,13 +2,13 @@
 #include "tracefs.hpp"
 
 #include <cerrno>
-#include <charconv>
-#include <csignal>
 #include <fcntl.h>
 #include <filesystem>
 #include <format>
 #include <fstream>
+#include <sys/file.h>
 #include <sys/stat.h>
+#include <tuple>
 #include <unistd.h>
 
 #include "trace_text.hpp"
@@ -45,25 +45,83 @@ result<void> put(const std::string &path, std::string_view text)
 	return {};
 }
 
-constexpr std::string_view ours = "sluice-"; // followed by the process ID
+constexpr std::string_view ours = "sluice_"; // a process ID and a number follow
 
-/// A killed process could not remove its instance. An instance in use stays, whatever
-/// namespace its process is in.
+/// What lines look like, and which are kept. A new instance has the options that others
+/// have set for the whole machine.
+constexpr const char *options[] = {
+	"context-info",
+	"markers",
+	"nouserstacktrace",
+	"norecord-tgid",
+	"noraw",
+	"nohex",
+	"nobin",
+	"nofields",
+	"nostacktrace",
+	"noverbose",
+	"nolatency-format",
+	"overwrite",
+};
+
+/// While the instance at @p path is used, its user holds a lock of this file. In
+/// contrast to the process ID, the lock tells that in all namespaces.
+unique_fd open_marker(const std::string &path)
+{
+	return unique_fd(
+		::open((path + "/trace_marker").c_str(), O_WRONLY | O_CLOEXEC));
+}
+
+void empty_instance(const std::string &path)
+{
+	(void)put(path + "/tracing_on", "0");
+	(void)put(path + "/events/enable", "0");
+	(void)put(path + "/buffer_size_kb", "1");
+}
+
+/// A killed process could not remove its instance.
 void remove_left(const std::string &instances)
 {
 	std::error_code err;
 
 	for (const auto &entry : fs::directory_iterator(instances, err)) {
-		const std::string name = entry.path().filename().string();
-		int process = 0;
-
-		if (!name.starts_with(ours))
+		if (!entry.path().filename().string().starts_with(ours))
 			continue;
-		const char *end = name.data() + name.size();
-		auto read = std::from_chars(name.data() + ours.size(), end, process);
-		if (read.ptr == end && ::kill(process, 0) < 0 && errno == ESRCH)
-			::rmdir(entry.path().c_str());
+		const std::string path = entry.path().string();
+		auto marker = open_marker(path);
+
+		if (!marker || ::flock(marker.get(), LOCK_EX | LOCK_NB) < 0)
+			continue;
+		empty_instance(path);
+		marker = {};
+		// If another process still has its marker, it stays.
+		::rmdir(path.c_str());
 	}
+}
+
+/// A new instance, and its marker with the lock. The name may be taken by a process that
+/// had this ID before, or in another namespace.
+result<std::pair<std::string, unique_fd>> new_instance(const std::string &instances)
+{
+	std::string path;
+
+	for (int i = 0; i < 100; i++) {
+		path = std::format("{}/{}{}-{}", instances, ours, ::getpid(), i);
+		if (::mkdir(path.c_str(), 0700) < 0) {
+			if (errno == EEXIST)
+				continue;
+			return fail_errno(path, "mkdir");
+		}
+		auto marker = open_marker(path);
+		if (marker && ::flock(marker.get(), LOCK_EX) == 0)
+			return std::pair(path, std::move(marker));
+		// Until it is open, another process may take it for left.
+		if (int number = errno; number != ENOENT) {
+			::rmdir(path.c_str());
+			return fail_errno(path, "its marker cannot be used", number);
+		}
+	}
+	return fail(errc::busy, path, "it is there already");
 }
 
 /// tracefs is mounted at one of two places.
@@ -100,12 +158,12 @@ result<kernel_trace> kernel_trace::make(std::string_view root, unsigned kilobyte
 
 	SLUICE_TRY(auto top, tracing_directory(root));
 	remove_left(top + "/instances");
-	std::string path = std::format("{}/instances/{}{}", top, ours, ::getpid());
-	if (::mkdir(path.c_str(), 0700) < 0)
-		return fail_errno(path, "mkdir");
-	t.path_ = path;
-	SLUICE_TRY(t.hold_, t.marker());
+	SLUICE_TRY(auto made, new_instance(top + "/instances"));
+	std::tie(t.path_, t.hold_) = std::move(made);
+	const std::string &path = t.path_;
 	SLUICE_CHECK(t.run(false));
+	for (const char *option : options)
+		(void)put(path + "/trace_options", option); // kernels differ
 	SLUICE_CHECK(put(path + "/trace_clock", "mono"));
 	SLUICE_CHECK(put(path + "/buffer_size_kb", std::to_string(kilobytes)));
 	t.enable_events();
@@ -117,13 +175,11 @@ result<void> kernel_trace::end()
 {
 	const std::string path = std::exchange(path_, {});
 
-	hold_ = {};
 	if (path.empty())
 		return {};
-	(void)put(path + "/tracing_on", "0");
-	(void)put(path + "/events/enable", "0");
-	(void)put(path + "/buffer_size_kb", "1");
-	if (::rmdir(path.c_str()) < 0)
+	empty_instance(path);
+	hold_ = {};
+	if (::rmdir(path.c_str()) < 0 && errno != ENOENT)
 		return fail_errno(
 			path, "it stays until the next trace, almost without memory",
 			errno, errc::busy);
@@ -144,11 +200,10 @@ result<void> kernel_trace::run(bool on)
 
 result<unique_fd> kernel_trace::marker() const
 {
-	std::string path = path_ + "/trace_marker";
-	unique_fd fd(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
+	auto fd = open_marker(path_);
 
 	if (!fd)
-		return fail_errno(path, "open");
+		return fail_errno(path_ + "/trace_marker", "open");
 	return fd;
 }
 

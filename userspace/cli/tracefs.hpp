@@ -46,7 +46,7 @@ private:
 	void enable_events();
 
 	std::string path_; ///< of the instance
-	unique_fd hold_;   ///< of a file in it, so that no other process removes it
+	unique_fd hold_;   ///< of its marker, locked: no other process removes it
 	std::vector<std::string> events_;
 };
 

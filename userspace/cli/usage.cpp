@@ -7,7 +7,6 @@
 #include <fstream>
 #include <set>
 #include <sstream>
-#include <tuple>
 
 #include "number.hpp"
 
@@ -92,11 +91,12 @@ void add_process(const fs::path &process, uint64_t pid,
 	}
 }
 
-using client_key = std::tuple<uint64_t, std::string, uint64_t>;
+/// A file may be seen in another process than before: the kernel counts for the file.
+using client_key = std::pair<std::string, uint64_t>;
 
 client_key key_of(const gpu_client &c)
 {
-	return {c.pid, c.gpu, c.id};
+	return {c.gpu, c.id};
 }
 
 void add(std::optional<double> &to, const std::optional<uint64_t> &before,

@@ -810,6 +810,65 @@ TEST_F(CommandLineTest, DoctorFindsEachFault)
 	}
 }
 
+TEST_F(CommandLineTest, DoctorDoesNotBlameWhatIsNotUsed)
+{
+	two_sockets();
+	const std::string card = "pci0000:00/0000:00:05.0/0000:06:00.";
+	const std::string state = "sys/devices/" + card;
+
+	machine.nic(card + "0", "mlx5_8");
+	machine.nic(card + "1", "mlx5_9");
+	machine.file(state + "1/infiniband/mlx5_9/ports/1/state", "1: DOWN\n");
+	auto other = machine.gpu("pci0000:00/0000:00:07.0", 140);
+	machine.driver(other, "i915");
+	facts of = well(machine);
+	size_t last = of.gpus.size() - 1;
+
+	EXPECT_EQ(find(of, "mlx5_9 port").is, verdict::ok);
+	EXPECT_EQ(find(of, "gpu1 to NIC").is, verdict::not_known); // ACS
+	EXPECT_EQ(find(of, std::format("gpu{} driver", last)).is, verdict::ok);
+	for (const check &one : all_of(of))
+		EXPECT_NE(one.is, verdict::missing) << one.name << ": " << one.found;
+	// A container that may use one GPU only.
+	of.gpus[1].open_errno = EPERM;
+	EXPECT_EQ(find(of, "gpu1 node").is, verdict::not_known);
+	EXPECT_EQ(find(of, "gpu1 to NIC").name, "none");
+	// A card without any cable, beside others; software is no excuse for it.
+	machine.file(state + "0/infiniband/mlx5_8/ports/1/state", "1: DOWN\n");
+	EXPECT_EQ(find(well(machine), "mlx5_9 port").is, verdict::slower);
+	for (gpu_facts &g : of.gpus)
+		g.open_errno = EPERM;
+	EXPECT_EQ(find(of, "gpu1 node").is, verdict::missing);
+}
+
+TEST_F(CommandLineTest, DoctorKnowsWhomTheLimitBinds)
+{
+	two_sockets();
+	facts of = well(machine);
+
+	of.nics[0].on_demand = false;
+	EXPECT_EQ(find(of, "memlock").is, verdict::missing);
+	of.may_pin_more = true;
+	EXPECT_EQ(find(of, "memlock").is, verdict::ok);
+	for (nic_facts &n : of.nics)
+		n.on_demand = std::nullopt;
+	EXPECT_EQ(find(of, "memlock").found.find("needs none"), std::string::npos);
+}
+
+TEST_F(CommandLineTest, DoctorTakesTheCardOfTheSameSocket)
+{
+	machine.node(0, "0-31", "10 32");
+	machine.node(1, "32-63", "32 10");
+	machine.cpu("AuthenticAMD", 25);
+	machine.nic("pci0000:80/0000:80:02.0/0000:84:00.0", "mlx5_1", 1);
+	// Without a GPU, host memory of the right node is taken.
+	EXPECT_EQ(find(well(machine), "host to NIC").is, verdict::ok);
+	machine.nic("pci0000:00/0000:00:02.0/0000:04:00.0", "mlx5_0", 0);
+	machine.gpu("pci0000:80/0000:80:01.0/0000:83:00.0", 128, 1);
+	check best = find(well(machine), "gpu0 to NIC");
+	EXPECT_TRUE(best.found.starts_with("mlx5_1")) << best.found;
+}
+
 TEST_F(CommandLineTest, DoctorSeesWhatEnginesAreTold)
 {
 	two_sockets();
@@ -844,6 +903,11 @@ TEST_F(CommandLineTest, DoctorSeesWhatEnginesAreTold)
 	EXPECT_NE(find(of, "ucx").found.find("UCX_UD_VERBS_ETH_DGID_CHECK is not set"),
 		  std::string::npos)
 		<< find(of, "ucx").found;
+	// but UCX is told to use another card
+	of.environment["UCX_NET_DEVICES"] = of.machine.nics()[0].name + ":1";
+	EXPECT_EQ(find(of, "ucx").is, verdict::ok) << find(of, "ucx").found;
+	of.environment["UCX_NET_DEVICES"] = "rxe0:1";
+	EXPECT_EQ(find(of, "ucx").is, verdict::slower);
 	// settings for UCX do not count for Open MPI
 	EXPECT_EQ(find(of, "openmpi").is, verdict::ok);
 }

@@ -204,17 +204,20 @@ public:
 		return path;
 	}
 
-private:
-	static std::string kfd_node(int node)
-	{
-		return std::format("sys/class/kfd/kfd/topology/nodes/{}", node);
-	}
+	/// In place of another one.
 	void driver(std::string_view path, std::string_view name) const
 	{
 		auto directory = std::format("sys/bus/pci/drivers/{}", name);
 
 		std::filesystem::create_directories(root_ / directory);
+		std::filesystem::remove(root_ / path / "driver");
 		link(std::string(path) + "/driver", directory);
+	}
+
+private:
+	static std::string kfd_node(int node)
+	{
+		return std::format("sys/class/kfd/kfd/topology/nodes/{}", node);
 	}
 	void rdma(const std::string &path, std::string_view name,
 		  std::string_view rate) const

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "fake_machine.hpp"
+#include "gpu_list.hpp"
 #include "sluice/topology.hpp"
 #include "sysfs.hpp"
 
@@ -210,9 +211,9 @@ TEST_F(TopologyTest, IommuGroupsTellOfAcs)
 
 	std::filesystem::remove(machine.root() + "/" + nic + "/iommu_group");
 	machine.link(nic + "/iommu_group", "sys/kernel/iommu_groups/7");
-	route together = between("gpu0", "mlx5_0");
-	EXPECT_EQ(together.how, path::peer_to_peer);
-	EXPECT_TRUE(together.not_known.empty());
+	// A port above the switch without ACS puts both into one group; the ports of the
+	// switch may redirect all the same.
+	EXPECT_TRUE(mentions(between("gpu0", "mlx5_0").not_known, "ACS"));
 	EXPECT_EQ(read().gpus()[0].pci.iommu_mode, "DMA");
 }
 
@@ -386,6 +387,55 @@ TEST_F(TopologyTest, RoutesAreTheSameInBothDirections)
 			EXPECT_FALSE(there.steps.empty());
 			EXPECT_NE(there.how, path::unreachable);
 		}
+}
+
+TEST_F(TopologyTest, GpusOfTheTwoSocketsAreFarFromEachOthersCards)
+{
+	machine.node(0, "0-31", "10 32");
+	machine.node(1, "32-63", "32 10");
+	machine.cpu("AuthenticAMD", 25);
+	machine.gpu("pci0000:00/0000:00:01.0/0000:03:00.0", 128, 0);
+	machine.gpu("pci0000:80/0000:80:01.0/0000:83:00.0", 129, 1);
+	machine.nic("pci0000:00/0000:00:02.0/0000:04:00.0", "mlx5_0", 0);
+	EXPECT_FALSE(mentions(between("gpu0", "mlx5_0").why_not_better, "cross"));
+	EXPECT_TRUE(mentions(between("gpu1", "mlx5_0").why_not_better, "cross"));
+	EXPECT_TRUE(mentions(between("gpu1", "gpu0").why_not_better, "cross"));
+}
+
+// A number means the same GPU to sluice info and to device::open().
+TEST_F(TopologyTest, GpusAreCountedAsTheyAreOpened)
+{
+	auto other = machine.gpu("pci0000:00/0000:00:02.0", 128);
+	machine.driver(other, "i915");
+	machine.gpu("pci10000:00/10000:00:01.0/10000:03:00.0", 129);
+	machine.gpu("pci0000:00/0000:00:03.0/0000:84:00.0", 130);
+	topology t = read();
+	auto opened = detail::find_gpus(machine.root() + "/sys", machine.root());
+
+	ASSERT_EQ(t.gpus().size(), 3u);
+	ASSERT_EQ(opened.size(), 2u);
+	for (size_t i = 0; i < opened.size(); i++)
+		EXPECT_EQ(opened[i].address, t.gpus()[i].pci.address);
+	EXPECT_EQ(t.gpus()[2].driver, "i915");
+}
+
+TEST_F(TopologyTest, AContainerHasTheGpusThatItWasGiven)
+{
+	machine.gpu("pci0000:00/0000:00:01.0/0000:03:00.0", 128);
+	machine.gpu("pci0000:00/0000:00:02.0/0000:04:00.0", 129);
+	auto other = machine.gpu("pci0000:00/0000:00:03.0/0000:05:00.0", 130);
+	machine.driver(other, "i915");
+	EXPECT_EQ(read().gpus().size(), 3u);
+	machine.file("dev/dri/renderD130", ""); // not one of ours
+	EXPECT_EQ(read().gpus().size(), 3u);
+	machine.file("dev/dri/renderD129", "");
+	auto given =
+		detail::find_gpus(machine.root() + "/sys", machine.root() + "/dev/dri");
+
+	ASSERT_EQ(read().gpus().size(), 2u);
+	EXPECT_EQ(read().gpus()[0].pci.address, "0000:04:00.0");
+	ASSERT_EQ(given.size(), 1u);
+	EXPECT_EQ(given[0].address, "0000:04:00.0");
 }
 
 TEST_F(TopologyTest, OtherDriversAreOutOfReach)

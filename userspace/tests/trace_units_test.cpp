@@ -135,6 +135,13 @@ TEST(TraceUnits, ATimeThatADoubleCannotTellIsNone)
 			<< time;
 }
 
+TEST(TraceUnits, RemarksAreToldFromEventsThatAreNotUnderstood)
+{
+	for (const char *line : {"", "# tracer: nop", "CPU:1 [LOST 12 EVENTS]"})
+		EXPECT_TRUE(is_remark(line)) << line;
+	EXPECT_FALSE(is_remark("sh-123     (    120) [001] .....  12.345678: a: b=1"));
+}
+
 TEST(TraceUnits, EventsThatWereLostAreCounted)
 {
 	EXPECT_EQ(lost_events("overrun: 7"), 7u);
@@ -691,6 +698,22 @@ TEST(TopUnits, RatesAreOfTheTimeBetween)
 	EXPECT_EQ(rates.gpus[0].busy["dma"], 0.5 + 1.0);
 	EXPECT_EQ(rates.gpus[0].vram, 8192u);
 	EXPECT_EQ(rates.nics[0].a_second, 25);
+}
+
+TEST(TopUnits, AFileThatAnotherProcessHasNowWasCountedBefore)
+{
+	usage before{.us = 1e6, .clients = {*parse_fdinfo(fdinfo)}, .counters = {}};
+	usage now = before;
+
+	before.clients[0].pid = 100;
+	now.clients[0].pid = 101;
+	now.us = 2e6;
+	auto rates = rates_between(before, now);
+
+	ASSERT_EQ(rates.gpus.size(), 1u);
+	EXPECT_EQ(rates.gpus[0].pid, 101u);
+	EXPECT_EQ(rates.gpus[0].batches, 0);
+	EXPECT_EQ(rates.gpus[0].busy["dma"], 0);
 }
 
 TEST(TopUnits, TheTableFitsAndSaysWhatIsNotKnown)

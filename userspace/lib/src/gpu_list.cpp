@@ -85,7 +85,7 @@ gpu_entry read_gpu(const fs::path &node, const fs::path &device, const fs::path 
 
 } // namespace
 
-std::vector<gpu_entry> find_gpus(const fs::path &sys)
+std::vector<gpu_entry> find_gpus(const fs::path &sys, const fs::path &nodes)
 {
 	std::vector<gpu_entry> gpus;
 	std::error_code none;
@@ -100,7 +100,9 @@ std::vector<gpu_entry> find_gpus(const fs::path &sys)
 		if (!none && driver == "amdgpu")
 			gpus.push_back(read_gpu(entry.path(), device, sys));
 	}
-	std::ranges::sort(gpus, {}, &gpu_entry::address);
+	keep_given(gpus, nodes);
+	std::ranges::sort(gpus, {},
+			  [](const gpu_entry &gpu) { return bus_order(gpu.address); });
 	return gpus;
 }
 

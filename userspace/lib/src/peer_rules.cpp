@@ -62,16 +62,16 @@ void note_acs(peer_verdict &verdict, std::span<const hop> way)
 	}
 }
 
-/// Devices that ACS isolates are in IOMMU groups of their own, and others below one
-/// bridge share a group. So a user who may not read the registers knows all the same.
+/// A user who may not read the registers sees the IOMMU groups. ACS isolates devices of
+/// different groups from each other. A group in common tells nothing: it is enough that
+/// a bridge above both lacks a part of ACS.
 void infer_acs(peer_verdict &verdict, const pci_function &a, const pci_function &b)
 {
 	if (verdict.acs_known || verdict.redirected)
 		return;
-	if (a.iommu_group < 0 || b.iommu_group < 0)
+	if (a.iommu_group < 0 || b.iommu_group < 0 || a.iommu_group == b.iommu_group)
 		return;
-	verdict.acs_known = true;
-	verdict.redirected = a.iommu_group != b.iommu_group;
+	verdict.acs_known = verdict.redirected = true;
 }
 
 void note_links(peer_verdict &verdict, std::span<const hop> way)

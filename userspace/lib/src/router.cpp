@@ -56,7 +56,7 @@ route router::find(location a, location b) const
 	if (a.what == gpu && b.what == gpu)
 		return between_gpus(a, b);
 	if (a.what == gpu && b.what == nic)
-		return gpu_and_nic(t_.gpus_[a.index], t_.nics_[b.index]);
+		return gpu_and_nic(a, b);
 	if (a.what == gpu)
 		return gpu_and_disk(a, b);
 	return by_host_memory(a, b);
@@ -139,6 +139,8 @@ route router::between_gpus(location first, location second) const
 
 	route to;
 	judge_peers(to, b.pci, a.pci);
+	if (to.how != path::peer_to_peer)
+		note_nodes(to, first, second);
 	if (to.how == path::staged) {
 		to.steps = {mover(first) + " copies to host memory",
 			    mover(second) + " copies from there"};
@@ -187,8 +189,11 @@ route router::gpu_and_software(const gpu &g, const nic &n) const
 	return to;
 }
 
-route router::gpu_and_nic(const gpu &g, const nic &n) const
+route router::gpu_and_nic(location first, location second) const
 {
+	const gpu &g = t_.gpus_[first.index];
+	const nic &n = t_.nics_[second.index];
+
 	if (!n.pci)
 		return gpu_and_software(g, n);
 
@@ -207,6 +212,8 @@ route router::gpu_and_nic(const gpu &g, const nic &n) const
 		if (t_.kernel_.symbols && !t_.kernel_.kfd_alias)
 			note_alias(to);
 	}
+	if (to.how != path::peer_to_peer)
+		note_nodes(to, first, second);
 	bound_by_port(to, n);
 	return to;
 }
@@ -242,13 +249,21 @@ route router::by_host_memory(location a, location b) const
 		to.limit = "the CPU";
 	}
 	to.why_not_better.push_back("nothing but host memory is between them");
-	if (node_of(a) >= 0 && node_of(b) >= 0 && node_of(a) != node_of(b))
-		to.why_not_better.push_back(std::format(
-			"{} is at node{} and {} at node{}: the data cross the link "
-			"between "
-			"the nodes",
-			t_.name_of(a), node_of(a), t_.name_of(b), node_of(b)));
+	note_nodes(to, a, b);
 	return to;
+}
+
+/// What goes through a host bridge or host memory may have to cross to another socket.
+void router::note_nodes(route &to, location a, location b) const
+{
+	int from = node_of(a), other = node_of(b);
+
+	if (from < 0 || other < 0 || from == other || t_.nodes_.size() < 2)
+		return;
+	to.why_not_better.push_back(
+		std::format("{} is at node{} and {} at node{}: the data cross the link "
+			    "between the nodes",
+			    t_.name_of(a), from, t_.name_of(b), other));
 }
 
 /// Memory of @p g outside its BAR takes another path.

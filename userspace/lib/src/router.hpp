@@ -22,7 +22,7 @@ private:
 	route between_nodes(size_t a, size_t b) const;
 	route to_node(size_t node, location device) const;
 	route between_gpus(location first, location second) const;
-	route gpu_and_nic(const gpu &g, const nic &n) const;
+	route gpu_and_nic(location first, location second) const;
 	route gpu_and_software(const gpu &g, const nic &n) const;
 	route gpu_and_disk(location a, location b) const;
 	route by_host_memory(location a, location b) const;
@@ -31,6 +31,7 @@ private:
 		      const topology::xgmi_link &link) const;
 	void judge_peers(route &to, const pci_function &provider,
 			 const pci_function &client) const;
+	void note_nodes(route &to, location a, location b) const;
 	void note_redirect(route &to, const peer_verdict &verdict) const;
 	void note_bar(route &to, const gpu &g) const;
 	void note_alias(route &to) const;

@@ -16,6 +16,8 @@ public:
 	explicit sysfs(std::string_view root);
 
 	bool has(std::string_view path) const;
+	/// Where it is on this machine.
+	std::string path(std::string_view of) const { return full(of); }
 
 	/// The first @p most bytes of a file, without white space at the end. Empty
 	/// if there is none, or it cannot be read.

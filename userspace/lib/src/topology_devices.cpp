@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <format>
 
+#include "gpu_list.hpp"
 #include "topology_reader.hpp"
 
 namespace sluice {
@@ -29,6 +30,11 @@ std::string address_of(uint64_t domain, uint64_t location)
 {
 	return std::format("{:04x}:{:02x}:{:02x}.{:x}", domain, location >> 8 & 0xff,
 			   location >> 3 & 0x1f, location & 7);
+}
+
+bool is_amd(const topology::gpu &gpu)
+{
+	return gpu.driver == "amdgpu";
 }
 
 double megabytes(const std::string &properties, std::string_view key)
@@ -61,8 +67,10 @@ void topology_reader::read_gpus(topology &to) const
 				.value_or(0);
 		to.gpus_.push_back(std::move(gpu));
 	}
+	detail::keep_given<topology::gpu>(to.gpus_, files_.path("dev/dri"), is_amd);
+	// The GPUs that device::open() counts come first.
 	std::ranges::sort(to.gpus_, {}, [](const topology::gpu &gpu) {
-		return std::pair(gpu.pci.address.size(), gpu.pci.address);
+		return std::pair(!is_amd(gpu), detail::bus_order(gpu.pci.address));
 	});
 	for (size_t i = 0; i < to.gpus_.size(); i++)
 		to.gpus_[i].name = std::format("gpu{}", i);

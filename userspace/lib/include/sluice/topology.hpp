@@ -96,7 +96,9 @@ public:
 		double bytes_per_second = 0;
 	};
 	struct gpu {
-		std::string name;	 ///< "gpu0", by address
+		/// "gpu0", by address: the number that device::open() takes. GPUs of
+		/// other drivers come after those of amdgpu.
+		std::string name;
 		std::string driver;	 ///< "amdgpu"
 		std::string render_node; ///< "/dev/dri/renderD128"
 		std::string product;	 ///< "gfx942"; empty: not known
