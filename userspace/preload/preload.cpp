@@ -8,7 +8,6 @@
 // memory again that the CPU has left alone for a while, as some programs refill a buffer
 // for each test. Memory that is registered otherwise stays, as it is pinned, which would
 // bring it back; so does memory that engines keep for themselves.
-// engines keep for themselves.
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -311,15 +310,23 @@ void start_keeping(mover *one)
 	::pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
+std::mutex opening; ///< of the GPU, by mover_of_process()
+
+// A child that is forked meanwhile would wait for ever for a thread that it does not have.
+[[gnu::constructor]] void fork_with_the_lock()
+{
+	::pthread_atfork([] { opening.lock(); }, [] { opening.unlock(); },
+			 [] { opening.unlock(); });
+}
+
 /// The mover of this process, or null: a child does not inherit its parent's. It is never
 /// freed, as a thread may still use it when the process ends.
 /// @param make open the GPU if that has not been tried yet; it may fail
 mover *mover_of_process(bool make)
 {
-	static std::mutex lock;
 	static mover *one;
 	static pid_t owner;
-	std::lock_guard guard(lock);
+	std::lock_guard guard(opening);
 
 	if (owner == ::getpid())
 		return one;

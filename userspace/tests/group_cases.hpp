@@ -64,6 +64,13 @@ public:
 				    static_cast<ptrdiff_t>(to.offset()));
 	}
 
+	/// Undo what was written.
+	void restore()
+	{
+		for (size_t i = 0; i < buffers_.size(); i++)
+			std::ranges::copy(before_[i], buffers_[i].data());
+	}
+
 	/// The current content of @p memory is right.
 	void accept(const slice &memory)
 	{

@@ -21,7 +21,7 @@ struct GroupOperationTest : GroupTest, ::testing::WithParamInterface<pattern> {
 		auto made = do_collective(w, by, c);
 
 		ASSERT_TRUE(made) << c.text() << ": " << made.error().message();
-		auto moved = run_in_time(*made);
+		auto moved = run_in_time(*made, [&] { w.restore(); });
 		ASSERT_TRUE(moved) << c.text() << ": " << moved.error().message();
 		EXPECT_EQ(*moved, made->bytes()) << c.text();
 		ASSERT_TRUE(w.right()) << c.text();
@@ -121,12 +121,16 @@ TEST_F(GroupOfMuchTest, AllToAllInPlace)
 	for (bool prelaunch : {false, true}) {
 		const unsigned first = prelaunch * n * n;
 
-		for (unsigned r = 0; r < n; r++)
-			for (unsigned to = 0; to < n; to++)
-				fill(part(r, to), first + r * n + to);
+		auto fill_all = [&] {
+			for (unsigned r = 0; r < n; r++)
+				for (unsigned to = 0; to < n; to++)
+					fill(part(r, to), first + r * n + to);
+		};
+
+		fill_all();
 		auto made = good(all().all_to_all(all_blocks, all_blocks,
 						  {variant::swap, prelaunch, {}}));
-		auto moved = run_in_time(made);
+		auto moved = run_in_time(made, fill_all);
 		ASSERT_GOOD(moved);
 		for (unsigned r = 0; r < n; r++)
 			for (unsigned from = 0; from < n; from++)
@@ -198,14 +202,19 @@ struct SharedInGpusTest : GroupTest {
 		group by = all();
 		world w(shared, 1);
 		auto made = do_collective(w, by, c);
+		auto bring = [&] {
+			w.restore();
+			before.clear();
+			for (unsigned r = 0; r < ranks(); r++) {
+				auto there = gpus[r].prefetch(shared[r]);
+				EXPECT_GOOD(there);
+				before.push_back(good(gpus[r].counters()));
+			}
+		};
 
 		ASSERT_GOOD(made);
-		for (unsigned r = 0; r < ranks(); r++) {
-			auto there = gpus[r].prefetch(shared[r]);
-			ASSERT_GOOD(there);
-			before.push_back(good(gpus[r].counters()));
-		}
-		auto moved = run_in_time(*made);
+		bring();
+		auto moved = run_in_time(*made, bring);
 		ASSERT_TRUE(moved) << c.text() << ": " << moved.error().message();
 		for (unsigned r = 0; r < ranks(); r++) {
 			auto now = good(gpus[r].counters());

@@ -367,13 +367,13 @@ TEST(GroupSteps, AreOneBatch)
 	steps.push_back({{memory.part(60, 5)}, memory.part(80, 5), true});
 	EXPECT_EQ(bytes_of(steps), 50u);
 	EXPECT_TRUE(fits({.operations = 4, .bytes = 50}, steps));
-	EXPECT_EQ(fits({.operations = 3, .bytes = 50}, steps).error().message(),
-		  "collective: 3 operations of one rank, a batch has at most 2: send() "
-		  "fewer messages");
 	EXPECT_EQ(
-		fits({.operations = 4, .bytes = 49}, steps).error().message(),
-		"collective: one rank moves 50 bytes, a batch at most 49: send() parts "
-		"of the blocks");
+		fits({.operations = 3, .bytes = 50}, steps).error().message(),
+		"collective: 3 operations of one rank, a batch has at most 2: do it in "
+		"several");
+	EXPECT_EQ(fits({.operations = 4, .bytes = 49}, steps).error().message(),
+		  "collective: one rank moves 50 bytes, a batch at most 49: do it in "
+		  "parts");
 }
 
 TEST(GroupEngines, ArePickedRoundAndRound)

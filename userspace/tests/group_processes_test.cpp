@@ -202,6 +202,51 @@ void asks_of_the_run(member &m)
 	EXPECT_GOOD(running.wait());
 }
 
+// Rank 1 has said something, and rank 0 asks while a chain is open.
+void asks_in_a_chain(member &m)
+{
+	auto made = good(m.gather_to(20000, {}));
+	auto running = made.run();
+
+	if (!m.rank) {
+		operation first, second;
+
+		for (auto end = after(1s); clock::now() < end;)
+			(void)m.ring.run_once(after(10ms));
+		{
+			context::chain all(m.ring, 2);
+			first = m.ring.sleep_until(after(1ms));
+			EXPECT_FALSE(running.done());
+			EXPECT_FALSE(running.of(1));
+			second = m.ring.sleep_until(after(1ms));
+		}
+		EXPECT_GOOD(second.wait_until(after(5s)));
+	}
+	EXPECT_GOOD(m.all.barrier());
+	EXPECT_GOOD(running.wait());
+}
+
+// The child of rank 1 drops the run, which goes on.
+void forks(member &m)
+{
+	auto made = good(m.gather_to(20000, {}));
+	auto running = made.run();
+
+	if (m.rank) {
+		pid_t child = ::fork();
+
+		if (child == 0) {
+			{
+				auto dropped = std::move(running);
+			}
+			::_exit(0);
+		}
+		EXPECT_EQ(::waitpid(child, nullptr, 0), child);
+	}
+	EXPECT_GOOD(running.wait());
+	EXPECT_GOOD(m.all.barrier());
+}
+
 void expect_lost(const auto &got, unsigned rank)
 {
 	ASSERT_FALSE(got);
@@ -335,6 +380,8 @@ const std::pair<const char *, void (*)(member &)> plays[] = {
 	{"is_no_host", is_no_host},
 	{"one_run_at_a_time", one_run_at_a_time},
 	{"asks_of_the_run", asks_of_the_run},
+	{"asks_in_a_chain", asks_in_a_chain},
+	{"forks", forks},
 	{"differs", differs},
 	{"gives_a_file", gives_a_file},
 	{"is_stopped", is_stopped},

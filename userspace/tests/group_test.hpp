@@ -2,6 +2,7 @@
 // What tests of groups on GPUs share.
 #pragma once
 
+#include <functional>
 #include <thread>
 
 #include "gpu_test.hpp"
@@ -49,24 +50,28 @@ struct GroupTest : ::testing::Test {
 
 	/// The result of @p once, which begins @p what, releases it and waits for it. An
 	/// engine holds a prelaunched run for some 40 ms at most, and a busy machine may
-	/// release it later than that: then try again.
-	static result<size_t> in_time(const collective &what, const auto &once)
+	/// release it later than that: then try again. What was swapped by then would be
+	/// swapped back: @p restore the memory first.
+	static result<size_t> in_time(const collective &what, const auto &once,
+				      const std::function<void()> &restore = [] {})
 	{
 		for (int tries = what.prelaunched() ? 20 : 0;; tries--) {
 			result<size_t> moved = once();
 
 			if (moved || moved.error().code() != errc::timeout || !tries)
 				return moved;
+			restore();
 		}
 	}
-	static result<size_t> run_in_time(collective &what)
+	static result<size_t> run_in_time(collective &what,
+					  const std::function<void()> &restore = [] {})
 	{
 		return in_time(what, [&] {
 			auto running = what.run();
 
 			what.release();
 			return running.wait();
-		});
+		}, restore);
 	}
 
 	/// Whether @p rank is done, however it ended, @p within this time.

@@ -9,6 +9,7 @@
 #include <functional>
 #include <latch>
 #include <optional>
+#include <poll.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -114,6 +115,15 @@ struct stranger {
 			std::memcpy(CMSG_DATA(CMSG_FIRSTHDR(&m)), with.data(), size);
 		}
 		EXPECT_GT(::sendmsg(socket.get(), &m, MSG_NOSIGNAL), 0);
+	}
+	/// The next message that it was sent.
+	note hears() const
+	{
+		note n;
+
+		EXPECT_EQ(::recv(socket.get(), &n, sizeof(n), MSG_DONTWAIT),
+			  static_cast<ssize_t>(sizeof(n)));
+		return n;
 	}
 	/// Whether the end follows the messages that it was sent.
 	bool hears_the_end() const
@@ -500,15 +510,52 @@ TEST_F(ProcessesTest, AllWhoCameInTimeHaveCome)
 	EXPECT_TRUE(met) << met.error().message();
 }
 
+// Who has died before all have come may come again.
+struct RestartTest : ProcessesTest, testing::WithParamInterface<bool> {};
+
+INSTANTIATE_TEST_SUITE_P(BeforeTheLast, RestartTest, testing::Bool());
+
+TEST_P(RestartTest, ARankMayBeStartedAgain)
+{
+	auto ring = context::open();
+	ASSERT_TRUE(ring);
+	std::jthread comes([&, before_the_last = GetParam()] {
+		stranger early, first, second;
+
+		ASSERT_TRUE(early.connect(path));
+		early.socket = {};
+		ASSERT_TRUE(first.connect(path));
+		first.say(note::kind::hello, uint64_t{3} << 32 | 1, 0);
+		first.socket = {};
+		if (before_the_last)
+			first.come(path, 1, 3);
+		second.come(path, 2, 3);
+		if (!before_the_last)
+			first.come(path, 1, 3);
+		// Until rank 0 has met them.
+		pollfd end = {first.socket.get(), POLLRDHUP, 0};
+		::poll(&end, 1, 20000);
+	});
+	auto met = meet(*ring, 0, 3);
+	EXPECT_TRUE(met) << met.error().message();
+	met = fail(errc::cancelled, "test", "over");
+}
+
+// It cannot hear the others, and says so: else they would go on without it.
 TEST_F(ProcessesTest, AContextThatIsFullIsAnError)
 {
-	beside([](processes &with, stranger &) {
+	beside([](processes &with, stranger &other) {
 		auto &ring = with.inside()->ring();
 		std::vector<operation> all;
 
 		while (all.size() < ring.capacity())
 			all.push_back(with.inside()->listen(1));
-		expect_error(with.barrier(), errc::busy, 1);
+		EXPECT_EQ(other.hears().what, note::kind::hello);
+		EXPECT_EQ(other.hears().what, note::kind::barrier); // of meet()
+		expect_error(with.barrier(), errc::busy, 0);
+		note told = other.hears();
+		EXPECT_EQ(told.what, note::kind::barrier);
+		EXPECT_EQ(told.failed, 1 + static_cast<uint32_t>(errc::busy));
 	});
 }
 
@@ -694,13 +741,14 @@ TEST_F(ProcessesTest, WhoSaysNoRankHasNone)
 {
 	auto ring = context::open();
 	ASSERT_TRUE(ring);
+	patience = 1s;
 	{
 		std::jthread comes([&] { EXPECT_TRUE(stranger().connect(path)); });
 		auto met = meet(*ring, 0, 3);
-		expect_error(met, errc::peer_lost, error::no_index);
-		EXPECT_EQ(met.error().where(), "a newcomer");
+		expect_error(met, errc::timeout, 1);
+		EXPECT_TRUE(met.error().message().contains("a newcomer: it has ended"))
+			<< met.error().message();
 	}
-	patience = 1s;
 	stranger silent;
 	std::jthread comes([&] { EXPECT_TRUE(silent.connect(path)); });
 	auto met = meet(*ring, 0, 3);

@@ -181,6 +181,8 @@ public:
 
 	/// How many operations may be in flight.
 	size_t capacity() const noexcept { return states_.size(); }
+	/// Is there no place for another operation?
+	bool full() const noexcept { return !free_; }
 
 	/// Readable when something has completed, or -errno.
 	int fd() noexcept;

@@ -290,9 +290,10 @@ result<collective> group::prepare(const result<detail::plan> &what,
 	return made;
 }
 
+// A child speaks for nobody.
 void detail::shared_run::end() noexcept
 {
-	if (with_)
+	if (with_ && with_->ring().is_ours())
 		with_->end_run();
 	with_.reset();
 }
@@ -393,6 +394,12 @@ void collective_run::give_up(unsigned rank) noexcept
 	parts_[rank].cancel();
 }
 
+/// To hear of another rank may start a request, which would be part of an open chain.
+bool collective_run::is_deaf(unsigned rank) const noexcept
+{
+	return unheard_ >> rank & 1 && shared_.with()->ring().chaining();
+}
+
 /// As far as completions were reaped. Other processes are told what is over here.
 bool collective_run::over(unsigned rank) noexcept
 {
@@ -443,7 +450,7 @@ bool collective_run::done() noexcept
 	bool all = true;
 
 	for (unsigned r = 0; r < ranks_; r++)
-		all &= over(r);
+		all &= !is_deaf(r) && over(r);
 	if (all)
 		end();
 	else
@@ -494,7 +501,7 @@ result<size_t> collective_run::of(unsigned rank) noexcept
 			error(errc::timeout, std::format("rank {}", rank),
 			      "its process does not say how the run ended")
 				.at(rank));
-	if (!parts_[rank].done())
+	if (unheard_ >> rank & 1 || !parts_[rank].done())
 		return std::unexpected(error(errc::timeout, "collective",
 					     std::format("rank {} is under way", rank),
 					     EINPROGRESS)

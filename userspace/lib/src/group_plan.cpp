@@ -636,12 +636,12 @@ result<void> fits(const batch_limits &most, std::span<const step> steps)
 		return fail(
 			errc::usage, "collective",
 			std::format("{} operations of one rank, a batch has at most "
-				    "{}: send() fewer messages",
+				    "{}: do it in several",
 				    steps.size(), most.operations - 1));
 	if (bytes > most.bytes)
 		return fail(errc::usage, "collective",
 			    std::format("one rank moves {} bytes, a batch at most {}: "
-					"send() parts of the blocks",
+					"do it in parts",
 					bytes, most.bytes));
 	return {};
 }

@@ -208,6 +208,14 @@ std::optional<result<process_set::heard>> process_set::next(unsigned rank) noexc
 	return take(rank);
 }
 
+bool process_set::has_left(unsigned rank) const noexcept
+{
+	char any;
+	ssize_t got = ::recv(sockets_[rank].get(), &any, 1, MSG_PEEK | MSG_DONTWAIT);
+
+	return got == 0 || (got < 0 && errno == ECONNRESET);
+}
+
 bool process_set::keep_early(unsigned rank, heard &said) noexcept
 {
 	const note &n = said.what;
@@ -271,7 +279,6 @@ result<process_set::values> process_set::agree(note::kind what,
 					       deadline until, int with,
 					       std::span<unique_fd> theirs)
 {
-	note note_of_mine = note_of(what, mine);
 	std::array<result<void>, processes::most> told;
 	values all{};
 	result<uint64_t> first = mine;
@@ -280,6 +287,11 @@ result<process_set::values> process_set::agree(note::kind what,
 	if (auto may = ring_.may_wait(where(rank_)); !may)
 		return std::unexpected(std::move(may.error()).at(rank_));
 
+	// A process that cannot hear the others must not tell them that all is well.
+	if (first && ring_.full())
+		first = wrong(errc::busy, rank_,
+			      "its context has no place for an operation that waits");
+	note note_of_mine = note_of(what, first);
 	note_of_mine.number = ++calls_;
 	for (unsigned r = 0; r < ranks_; r++)
 		if (r != rank_)
@@ -287,7 +299,7 @@ result<process_set::values> process_set::agree(note::kind what,
 	// Hear all, even if one has failed: so the others' next note is of the next
 	// call.
 	for (unsigned r = 0; r < ranks_; r++) {
-		auto said = r == rank_ ? mine
+		auto said = r == rank_ ? first
 				       : hear(r, what, until,
 					      theirs.empty() ? nullptr : &theirs[r]);
 

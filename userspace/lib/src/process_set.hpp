@@ -68,6 +68,8 @@ public:
 		given_up_[rank].reset();
 	}
 	unique_fd unlink(unsigned rank) noexcept { return std::move(sockets_[rank]); }
+	/// Has the process of @p rank, which has said nothing since, ended?
+	bool has_left(unsigned rank) const noexcept;
 	bool linked(unsigned rank) const noexcept { return bool(sockets_[rank]); }
 
 	/// Does not wait. A process that is there but cannot be told is given up: it

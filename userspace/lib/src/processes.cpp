@@ -116,12 +116,20 @@ private:
 	unsigned late_ = 0; ///< processes that it found too late to wait for more
 };
 
+/// Has it come, and is it still there? It may have died, and be started again.
+bool is_here(process_set &set, unsigned rank)
+{
+	if (set.linked(rank) && set.has_left(rank))
+		(void)set.unlink(rank);
+	return set.linked(rank);
+}
+
 /// The first rank that has not come yet.
-unsigned missing(const process_set &set)
+unsigned missing(process_set &set)
 {
 	unsigned rank = 1;
 
-	while (rank < set.ranks() && set.linked(rank))
+	while (rank < set.ranks() && is_here(set, rank))
 		rank++;
 	return rank;
 }
@@ -141,7 +149,7 @@ result<void> greet(process_set &set, deadline until)
 		return fail(errc::usage, "processes",
 			    std::format("rank {} knows of {} ranks, rank 0 of {}", rank,
 					said >> 32, set.ranks()));
-	if (rank >= set.ranks() || set.linked(rank) || !rank)
+	if (!rank || rank >= set.ranks() || is_here(set, rank))
 		return fail(errc::usage, "processes",
 			    std::format("there are two of rank {}", rank));
 	set.link(rank, set.unlink(process_set::newcomer));
@@ -177,7 +185,14 @@ result<void> wait_for_all(context &in, process_set &set, meeting_place place,
 			continue;
 		}
 		set.link(process_set::newcomer, *std::move(came));
-		SLUICE_CHECK(greet(set, until));
+		auto greeted = greet(set, until);
+		// it died before it had said who it is
+		if (!greeted && greeted.error().code() == errc::peer_lost) {
+			(void)set.unlink(process_set::newcomer);
+			refused = std::move(greeted);
+			continue;
+		}
+		SLUICE_CHECK(greeted);
 	}
 	return {};
 }

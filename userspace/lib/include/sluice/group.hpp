@@ -91,17 +91,19 @@ struct message {
 /// that were not released.
 ///
 /// The GPUs of other processes write to this process's memory until wait() says that
-/// their ranks are done. If it was not called, or said errc::timeout or errc::peer_lost,
-/// they may still write. Others have the patience of processes::meet(), counted from when
-/// this process's rank is seen to be done. After that, the run is over here, and their
-/// ranks are errc::timeout; they may continue.
+/// their ranks are done. If it was not called, or another rank has an error that its
+/// process did not report (errc::timeout, errc::peer_lost, errc::protocol, errc::busy,
+/// errc::system), they may still write. Others have the patience of processes::meet(),
+/// counted from when this process's rank is seen to be done. After that, the run is over
+/// here, and their ranks are errc::timeout; they may continue.
 class [[nodiscard]] collective_run {
 public:
 	unsigned ranks() const noexcept { return ranks_; }
 
 	/// Are all ranks done? Does not wait.
 	bool poll() noexcept;
-	/// The same without reaping completions.
+	/// The same without reaping completions. While a chain is open, other processes
+	/// are not heard: ask again after it.
 	bool done() noexcept;
 	/// Wait until all ranks are done, even if some fail. Returns the bytes that all
 	/// of them have moved, or the error of the first rank that has one, with that
@@ -117,13 +119,16 @@ public:
 
 	/// The bytes that @p rank has moved to others, or its error; errc::timeout
 	/// until it is done. If it failed, the data that it had to write may be missing
-	/// everywhere. If its GPU was lost, so are the data that others wrote there.
+	/// everywhere; those of variant::swap may have been exchanged or not, so running
+	/// it again does not mend them. If its GPU was lost, so are the data that others
+	/// wrote there.
 	result<size_t> of(unsigned rank) noexcept;
 
 private:
 	friend class collective;
 	explicit collective_run(unsigned ranks) noexcept : ranks_(ranks) {}
 	bool over(unsigned rank) noexcept;
+	bool is_deaf(unsigned rank) const noexcept;
 	void hear_of(unsigned rank) noexcept;
 	void give_up(unsigned rank) noexcept;
 	void wake_when_late() noexcept;
