@@ -10,7 +10,8 @@
 #include <string.h>
 #include <time.h>
 
-static const struct test *const groups[] = { copy_tests, batch_tests };
+static const struct test *const groups[] = { copy_tests, batch_tests,
+					     library_tests };
 
 #define GROUPS (sizeof(groups) / sizeof(groups[0]))
 

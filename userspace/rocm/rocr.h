@@ -83,6 +83,6 @@ size_t seed_match(const uint8_t *at, size_t size, uint32_t seed);
 		CHECK(!status_, "status %#x", status_);			\
 	} while (0)
 
-extern const struct test copy_tests[], batch_tests[];
+extern const struct test copy_tests[], batch_tests[], library_tests[];
 
 #endif
