@@ -130,7 +130,7 @@ async def decode(args: argparse.Namespace, ring: sluice.Context, nic: sluice.Nic
 def tell(request: int, report: sluice.Report) -> None:
     path, = report.bytes_by_path
     print(f"request {request}: {report.bytes} bytes in {report.pieces} pieces by "
-          f"{path.name.lower()}, {report.total:.3f} s", flush=True)
+          f"{path}, {report.total:.3f} s", flush=True)
 
 
 async def main() -> None:

@@ -20,4 +20,4 @@ else:
     receiver = sluice.Receiver(peer, gpu=gpu)
     while receiver.next().wait():
         report = receiver.receive(vram).wait()
-print(report.bytes, "bytes by", *(path.name for path in report.bytes_by_path), report.sha256)
+print(report.bytes, "bytes by", *report.bytes_by_path, report.sha256)

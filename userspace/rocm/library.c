@@ -65,7 +65,8 @@ static int imported_on(unsigned int gpu)
 	int dmabuf, ret;
 
 	CHECK(vram, "no memory");
-	CHECK_HSA(hsa_amd_portable_export_dmabuf(vram, SIZE, &dmabuf, &e.offset));
+	CHECK_HSA(
+		hsa_amd_portable_export_dmabuf(vram, SIZE, &dmabuf, &e.offset));
 	CHECK_CALL(sluice_context_open(NULL, &e.ring));
 	CHECK_CALL(sluice_device_open(e.ring, rocr.gpu[gpu].pci, &e.gpu));
 	CHECK_CALL(sluice_device_import(e.gpu, dmabuf, &e.imported));

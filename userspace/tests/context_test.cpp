@@ -209,6 +209,30 @@ TEST_F(ContextTest, LengthsOfMoreThan32BitsAreCut)
 	}
 }
 
+// What comes behind would take all of it for transferred.
+TEST_F(ContextTest, AChainHasNoPartThatIsCut)
+{
+	buffer large(new large_block);
+	unique_fd none(::open("/dev/null", O_WRONLY | O_CLOEXEC));
+	auto file = temporary();
+	operation much, behind;
+
+	ASSERT_NE(large.data(), nullptr);
+	{
+		context::chain chain(*ring, 2);
+		much = ring->write(none.get(), large.part(0, size_t{2} << 30), 0);
+		behind = ring->write(file.get(), memory.part(0, 3), 0);
+	}
+	ASSERT_FALSE(much.wait());
+	EXPECT_EQ(much.wait().error().code(), errc::usage);
+	EXPECT_EQ(behind.wait().error().code(), errc::cancelled);
+	{
+		context::chain chain(*ring, 1);
+		much = ring->write(none.get(), large.part(0, size_t{1} << 30), 0);
+	}
+	EXPECT_TRUE(much.wait());
+}
+
 namespace {
 
 volatile sig_atomic_t signals_raised;
@@ -528,6 +552,13 @@ task<result<size_t>> copy_once(context &c, int from, int to, buffer memory)
 	co_return co_await c.write(to, memory.part(0, *n), 0);
 }
 
+task<void> read_often(context &c, int file, slice to, int &count)
+{
+	for (int i = 0; i < 5; i++)
+		if ((co_await c.read(file, to, 0)).value_or(0))
+			count++;
+}
+
 task<void> nap(context &c, clock::duration d, int &count)
 {
 	(void)co_await c.sleep_until(after(d));
@@ -550,6 +581,27 @@ task<int> two_naps(context &c)
 }
 
 } // namespace
+
+// Somebody else's poll() takes in what a coroutine waits for, and may resume nobody.
+TEST_F(ContextTest, TheDescriptorTellsOfACoroutineThatMayGoOn)
+{
+	auto file = temporary();
+	operation other = ring->sleep_until(after(1h));
+	int count = 0;
+
+	ASSERT_EQ(::write(file.get(), "abc", 3), 3);
+	auto reads = read_often(*ring, file.get(), memory.part(0, 3), count);
+	pollfd fd = {ring->fd(), POLLIN, 0};
+	for (int i = 0; i < 100 && !reads.done(); i++) {
+		ASSERT_TRUE(ring->run_once(deadline{}));
+		EXPECT_FALSE(other.poll());
+		ASSERT_TRUE(ring->submit());
+		if (!reads.done()) {
+			ASSERT_EQ(::poll(&fd, 1, 10000), 1) << count << " reads";
+		}
+	}
+	EXPECT_EQ(count, 5);
+}
 
 TEST_F(ContextTest, CoroutinesCopy)
 {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Batches on GPUs: their effect on memory, and how they fail.
+#include <atomic>
 #include <cerrno>
 #include <csignal>
 #include <deque>
@@ -8,6 +9,7 @@
 #include <openssl/evp.h>
 #include <sys/ioctl.h>
 #include <sys/wait.h>
+#include <thread>
 #include <unistd.h>
 
 #include "gpu_test.hpp"
@@ -851,6 +853,34 @@ TEST_F(GpuBatchTest, ABatchOfAChainThatIsInterruptedEnds)
 	EXPECT_EQ(end.error().number(), EINTR) << end.error().message();
 	EXPECT_EQ(write.wait().error().code(), errc::cancelled);
 	EXPECT_EQ(::lseek(to.get(), 0, SEEK_END), 0);
+}
+
+// Engines still have it, and a chain is open: its fence is no part of that.
+TEST_F(GpuBatchTest, ACancelledBatchHoldsUpNothingElse)
+{
+	told_fence early;
+	std::atomic<bool> told = false;
+	batch held;
+	operation part;
+
+	if (!early.there())
+		GTEST_SKIP() << "there is no sw_sync";
+	auto running = gpus[0].submit(held.fill(out, 1).after(early.file().get()));
+	EXPECT_FALSE(running.wait_until(after(100ms)));
+	std::jthread teller([&] {
+		std::this_thread::sleep_for(5s);
+		told = true;
+		early.signal();
+	});
+	auto soon = ring.sleep_until(after(10ms));
+	running.cancel();
+	{
+		context::chain all(ring, 2);
+		part = ring.sleep_until(after(10ms));
+		EXPECT_TRUE(soon.wait());
+		EXPECT_FALSE(told);
+	}
+	EXPECT_TRUE(running.wait());
 }
 
 TEST_F(GpuBatchTest, AChainEndsAtABadBatch)

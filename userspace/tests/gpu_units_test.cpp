@@ -368,6 +368,14 @@ TEST_F(PacketTest, WhatWantsTheDriverIsUnsupported)
 {
 	drm_amdgpu_sdma_desc d{};
 
+	// Nor does the driver take an operation of no bytes.
+	for (uint32_t op :
+	     {AMDGPU_SDMA_OP_COPY, AMDGPU_SDMA_OP_FILL, AMDGPU_SDMA_OP_BROADCAST}) {
+		d.op = op;
+		EXPECT_EQ(put_operation(words.data(), end, d).error().code(),
+			  errc::usage);
+	}
+	d = {.size = 4};
 	EXPECT_TRUE(put_operation(words.data(), end, d));
 	d.flags = AMDGPU_SDMA_DESC_BARRIER;
 	EXPECT_EQ(put_operation(words.data(), end, d).error().code(),

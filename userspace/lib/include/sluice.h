@@ -240,8 +240,9 @@ SLUICE_API int sluice_context_sleep(sluice_context *context, int64_t until,
  * without a wake-up in between. If one fails, those after it end with -ECANCELED. One
  * that is cancelled while it waits for those before it never begins: they continue, and
  * when the last of them has ended, it and those after it end with -ECANCELED. To wait,
- * to cancel or free an operation, to open a device, or to open or close a NIC between
- * the two calls cuts the chain: what is started after that is -EINVAL.
+ * to cancel or free an operation, or to open or close a device or a NIC between the two
+ * calls cuts the chain: what is started after that is -EINVAL. A part that reads or
+ * writes a file moves 1 GiB at most.
  * @length: how many there will be, at most
  * begin: -EBUSY if a chain is open already. end: -EINVAL if none is.
  */
@@ -649,7 +650,8 @@ SLUICE_API int sluice_device_prepare(sluice_device *device, const sluice_batch *
 				     sluice_prepared **prepared);
 
 /*
- * Runs are in the order of the calls, at most 64 at once. -ESTALE if a mapping that it
+ * At most 64 runs at once. They may overtake each other: wait for a run before the next
+ * one if their order matters, or make them parts of a chain. -ESTALE if a mapping that it
  * uses has changed: prepare it again.
  */
 SLUICE_API int sluice_prepared_run(sluice_prepared *prepared,
@@ -1170,6 +1172,10 @@ struct sluice_report {
 	uint32_t most_in_flight; /* pieces in flight at once */
 	uint32_t flags;		 /* SLUICE_REPORT_* */
 	uint8_t sha256[32];
+	char path_reason[256];	  /* why there is no better path; else empty */
+	uint64_t pages_elsewhere; /* of pieces in host memory: not on numa_node */
+	int32_t numa_node; /* of the device that reaches these; -1: it has none */
+	uint32_t reserved;
 };
 
 /* The progress of a stream, at any time. */

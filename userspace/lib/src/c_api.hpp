@@ -287,10 +287,12 @@ public:
 
 	bool poll() override
 	{
-		// Streams make progress only here.
-		if (in_->tasks)
-			(void)in_->it.run_once(deadline{});
-		return it_.poll();
+		if (!in_->tasks)
+			return it_.poll();
+		// Streams make progress only here. Taking in more would leave them to
+		// the next call, and nothing tells the caller to make one.
+		(void)in_->it.run_once(deadline{});
+		return it_.done();
 	}
 	bool done() override { return it_.done(); }
 	result<uint64_t> wait(deadline until) override;

@@ -156,6 +156,9 @@ sluice_report report_of(const stream_report &from)
 	r.grant_waits = from.waits_for_grant;
 	r.system_calls = from.system_calls;
 	r.most_in_flight = from.most_in_flight;
+	put_text(r.path_reason, from.path_reason);
+	r.pages_elsewhere = from.pages_elsewhere;
+	r.numa_node = from.numa_node;
 	if (from.migrations) {
 		r.flags |= SLUICE_REPORT_MIGRATIONS;
 		r.migrated_in = from.migrations->migrated_in;

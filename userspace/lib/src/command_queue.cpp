@@ -107,6 +107,11 @@ result<uint32_t *> put_operation(uint32_t *at, const uint32_t *end,
 			    "operation before it");
 	if (what.flags & AMDGPU_SDMA_DESC_RECORD)
 		return fail(errc::unsupported, "record", "needs a kernel with batches");
+	const bool moves = what.op == AMDGPU_SDMA_OP_COPY ||
+			   what.op == AMDGPU_SDMA_OP_FILL ||
+			   what.op == AMDGPU_SDMA_OP_BROADCAST;
+	if (moves && what.size == 0)
+		return fail(errc::usage, "operation", "of no bytes");
 	switch (what.op) {
 	case AMDGPU_SDMA_OP_COPY:
 		return put_copy(at, end, what.dst, what.src, what.size);

@@ -41,6 +41,20 @@ int flags_of_writes()
 	return flags;
 }
 
+// What follows in a chain takes it for granted that all was transferred.
+result<void> check_transfer(const detail::engine &in, const char *what,
+			    const slice &memory)
+{
+	if (!memory.of() || !memory.valid())
+		return fail(errc::usage, what, "outside of its buffer");
+	if (in.chaining() && memory.size() > most_at_once)
+		return fail(
+			errc::usage, what,
+			"a part of a chain may move 1 GiB of a file at most: make two "
+			"parts of it");
+	return {};
+}
+
 } // namespace
 
 context::context(std::unique_ptr<detail::engine> engine) noexcept
@@ -71,9 +85,8 @@ result<context> context::open(options wanted)
 
 operation context::read(int file, slice to, uint64_t offset)
 {
-	if (!to.of() || !to.valid())
-		return engine_->failed(
-			error(errc::usage, "read", "outside of its buffer"));
+	if (auto right = check_transfer(*engine_, "read", to); !right)
+		return engine_->failed(right.error());
 	return engine_->start_on_file("read", errc::input, to, [&](io_uring_sqe *sqe) {
 		io_uring_prep_read(sqe, file, to.data(), length_of(to), offset);
 	});
@@ -81,9 +94,8 @@ operation context::read(int file, slice to, uint64_t offset)
 
 operation context::write(int file, slice from, uint64_t offset)
 {
-	if (!from.of() || !from.valid())
-		return engine_->failed(
-			error(errc::usage, "write", "outside of its buffer"));
+	if (auto right = check_transfer(*engine_, "write", from); !right)
+		return engine_->failed(right.error());
 	return engine_->start_on_file("write", errc::output, from,
 				      [&](io_uring_sqe *sqe) {
 		io_uring_prep_write(sqe, file, from.data(), length_of(from), offset);

@@ -272,12 +272,16 @@ io_uring_sqe *engine::entry(op_state &op) noexcept
 
 	if (!chaining_)
 		return entry(static_cast<request &>(op));
-	if (last_ && gates_)
-		if (io_uring_sqe *sqe = part(held_by)) {
-			io_uring_prep_files_update(sqe, &held_by.number, 1, 0);
-			io_uring_sqe_set_data(sqe, static_cast<request *>(&held_by));
-			held_by.ahead = true;
-		}
+	if (!last_ || !gates_)
+		return part(op);
+	// Neither is of use alone. There is no room if the chain is too long.
+	if (io_uring_sq_space_left(&ring_) < 2)
+		return nullptr;
+	if (io_uring_sqe *sqe = part(held_by)) {
+		io_uring_prep_files_update(sqe, &held_by.number, 1, 0);
+		io_uring_sqe_set_data(sqe, static_cast<request *>(&held_by));
+		held_by.ahead = true;
+	}
 	return part(op);
 }
 
@@ -394,14 +398,15 @@ int engine::submit() noexcept
 	return submit_entries();
 }
 
-// What finishes here has no completion in the ring, and fd() signals only those.
+// What finishes here has no completion in the ring, and fd() signals only those. Nor has a
+// coroutine whose operation was taken in by somebody else's poll().
 int engine::submit_and_listen() noexcept
 {
 	static request nobody;
 
 	if (held_back())
 		return 0;
-	if (!idle(finished_))
+	if (!idle(finished_) || !awake_.empty())
 		if (io_uring_sqe *sqe = entry(nobody))
 			io_uring_sqe_set_data(sqe, nullptr);
 	return submit_entries();

@@ -132,15 +132,19 @@ void await_fence(op_state &op, submission &run) noexcept
 	io_uring_sqe *sqe = nullptr;
 
 	op.stop = nullptr;
-	op.complete = [](request &self, int, unsigned) noexcept {
+	op.complete = [](request &self, int res, unsigned) noexcept {
 		auto &done = static_cast<op_state &>(self);
 		unique_fd fence = std::move(run_of(done).fence);
 
+		// Without events, nobody has seen it signal.
+		if (res < 0)
+			return wait_for_fence(done, run_of(done));
 		finish_run(done, run_of(done), error_of(fence));
 	};
 	run.fence = run.sync.file();
+	// Another chain may be open by now: it is no part of that.
 	if (run.fence)
-		sqe = op.in->entry(op);
+		sqe = op.in->entry(static_cast<request &>(op));
 	if (sqe) {
 		io_uring_prep_poll_add(sqe, run.fence.get(), POLLIN);
 		io_uring_sqe_set_data(sqe, static_cast<request *>(&op));

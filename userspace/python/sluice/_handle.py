@@ -27,7 +27,7 @@ import warnings
 import weakref
 from collections.abc import Buffer, Callable, Sequence
 from functools import partial
-from typing import Any, Protocol, Self
+from typing import Any, Protocol, Self, cast
 
 from ._binding import ffi, lib
 from .errors import checked, text
@@ -227,6 +227,12 @@ class Ring(Home):
         finally:
             del self._awaited[future]
 
+    async def chain_over(self) -> None:
+        """For a task that is cancelled: wait until no other one has a chain open."""
+        while self.chaining:
+            with contextlib.suppress(asyncio.CancelledError):
+                await asyncio.sleep(_TURN)
+
     def drive(self) -> None:
         """An operation was started: an asyncio loop that runs here submits it, and takes in
         completions, whether a task awaits them or not: peers expect signs of life."""
@@ -291,6 +297,19 @@ class Ring(Home):
             if time.monotonic() > until:
                 return bool(count[0])
         return False
+
+
+class _ClosedRing:
+    """In the place of the ring of a context that is closed."""
+
+    raw = None
+    chaining = False
+
+    def enter(self) -> None:
+        raise ValueError("this Context is closed")
+
+
+closed_ring = cast(Ring, _ClosedRing())
 
 
 def _loop_here() -> asyncio.AbstractEventLoop | None:

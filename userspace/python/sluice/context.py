@@ -7,8 +7,8 @@ from collections.abc import Callable, Generator, Iterator
 from typing import Any
 
 from ._binding import ffi, lib
-from ._handle import (File, OnRing, Ring, deadline, fileno, hidden, made, options,
-                      unsigned)
+from ._handle import (File, OnRing, Ring, closed_ring, deadline, fileno, hidden, made,
+                      options, unsigned)
 from .errors import Error, checked, text
 from .memory import Memory, slice_of
 
@@ -115,6 +115,7 @@ class Operation[T](OnRing):
         return self._result()
 
     async def _drain(self) -> None:
+        await self._home.chain_over()
         self.cancel()
         with contextlib.suppress(asyncio.CancelledError, TimeoutError):
             async with asyncio.timeout(_GRACE):
@@ -160,6 +161,11 @@ class Context(OnRing):
     @property
     def _raw(self) -> Any:
         return super()._raw and self._home.raw
+
+    def close(self) -> None:
+        """Release it. A second call does nothing."""
+        super().close()
+        self._home = closed_ring    # what was opened on it keeps the ring
 
     def wait(self, timeout: float | None = None) -> int:
         """Take in completions; wait for one if there are none.
@@ -240,22 +246,23 @@ class Context(OnRing):
             c.wait()
 
         Keep the operations: a dropped one is cancelled when the block has ended. Nothing
-        can be waited for in the block. Cancelling an operation, or opening a device or a
-        NIC there, cuts the chain: operations started after that raise UsageError.
+        can be waited for in the block. Cancelling an operation, or opening or closing a
+        device or a NIC there, cuts the chain: operations started after that raise
+        UsageError. A read or write moves 1 GiB at most.
 
         length: how many operations, at most. If one fails, those after it raise
         OperationCancelledError. BusyError if a chain is open.
         """
-        raw = self._raw
+        raw, home = self._raw, self._home
         checked(lib.sluice_chain_begin(raw, unsigned("length", length, 32)))
-        self._home.chaining = True
+        home.chaining = True
         try:
             yield
         finally:
-            self._home.chaining = False
-            if self._home.raw is not None:      # else the collector has ended it
+            home.chaining = False
+            if home.raw is not None:    # else the collector has ended it
                 checked(lib.sluice_chain_end(raw))
-                self._home.enter()
+                home.enter()
 
 
 def version() -> str:

@@ -251,7 +251,7 @@ class Batch(Bound):
         checked(lib.sluice_batch_wait(self._raw, slice_of(word), how,
                                       unsigned("value", value, 32),
                                       unsigned("mask", mask, 32),
-                                      unsigned("limit", nanoseconds(limit) or 0)))
+                                      unsigned("limit", nanoseconds(limit) or 0, 63)))
 
     def write(self, word: Memory, value: int) -> None:
         """Signal: write 64 bits, after all earlier operations. word: 8 bytes, at a
@@ -323,7 +323,8 @@ class Prepared(OnRing):
         self._own(ring, raw, lib.sluice_prepared_free)
 
     def run(self) -> Operation[int]:
-        """Run it, in the order of the calls, at most 64 runs at once. Value: bytes moved.
+        """Run it, at most 64 runs at once. They may overtake each other: wait for a run
+        before the next one if their order matters. Value: bytes moved.
         StaleError if a mapping that it names has changed: prepare it again."""
         return start(self._home, same, None, lib.sluice_prepared_run, self._raw)
 

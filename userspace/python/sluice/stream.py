@@ -11,6 +11,7 @@ from ._handle import (File, OnRing, c_string, fileno, made, nanoseconds, options
                       values)
 from .context import Operation, nothing, start
 from .device import Device
+from .errors import text
 from .memory import Buffer, Memory, Slice, slices_of
 from .net import Endpoint
 
@@ -23,6 +24,9 @@ class DataPath(enum.IntEnum):
     DEVICE_DMABUF = lib.SLUICE_PATH_DEVICE_DMABUF
     HOST = lib.SLUICE_PATH_HOST
     STAGED = lib.SLUICE_PATH_STAGED
+
+    def __str__(self) -> str:
+        return text(lib.sluice_path_name(self))
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +66,12 @@ class Report:
     """pieces in flight at once"""
     sha256: str | None
     """hexadecimal, equal at both ends; None: not requested"""
+    path_reason: str
+    """why there is no better path; else empty"""
+    pages_elsewhere: int
+    """of pieces in host memory: not on numa_node"""
+    numa_node: int | None
+    """of the device that reaches these; None: it has none"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +101,8 @@ def _report(it: dict[str, Any]) -> Report:
     times = {name.removesuffix("_ns"): it.pop(name) / 1e9
              for name in list(it) if name.endswith("_ns")}
     digest = it.pop("sha256")
+    if it["numa_node"] < 0:
+        it["numa_node"] = None
     return Report(bytes_by_path={path: by_path[path] for path in DataPath
                                  if by_path[path]},
                   sha256=digest.hex() if flags & lib.SLUICE_REPORT_DIGEST else None,

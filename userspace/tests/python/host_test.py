@@ -142,6 +142,7 @@ class Errors(Test):
             report.name = b"cache"
             report.bytes, report.flags, report.total_ns = 7, 2, 1500000000
             report.bytes_by_path[3] = 7
+            report.path_reason, report.numa_node = b"because", -1
             report.sha256 = bytes(range(32))
             return 0
         report = _report(values("report", fill))
@@ -149,6 +150,7 @@ class Errors(Test):
                          ("cache", 7, 1.5, {sluice.DataPath.HOST: 7}))
         self.assertEqual(report.sha256, bytes(range(32)).hex())
         self.assertIsNone(report.migrated_in)
+        self.assertEqual((report.path_reason, report.numa_node), ("because", None))
 
 
 class Mistakes(Test):
@@ -192,8 +194,7 @@ class Coverage(unittest.TestCase):
         missing = {name for name in dir(lib)
                    if name.startswith("sluice_") and name not in used}
         self.assertEqual(missing, {
-            "sluice_endpoint_connect",      # _begin and _take do the same
-            "sluice_path_name"})            # the names of DataPath
+            "sluice_endpoint_connect"})     # _begin and _take do the same
         for value, path in ((path.value, path) for path in sluice.DataPath):
             name = ffi.string(lib.sluice_path_name(value)).decode()
             self.assertEqual(name, path.name.lower().replace("_", "-"))
@@ -454,6 +455,14 @@ class Lives(Test):
             op.poll()
             del ring, op
         self.assertEqual(len(os.listdir("/proc/self/fd")), before)
+        kept = sluice.Context()
+        kept.close()
+        self.assertTrue(kept.closed)
+        self.assertEqual(len(os.listdir("/proc/self/fd")), before)
+        with self.assertRaisesRegex(ValueError, "Context is closed"):
+            kept.submit()
+        with self.assertRaisesRegex(ValueError, "Context is closed"):
+            kept.sleep(0)
 
     def test_a_file_is_kept(self):
         file = Held(self.file())
@@ -507,6 +516,8 @@ class Lives(Test):
                     lambda: sluice.Batch().place(sluice.Place.FAN_OUT, -1),
                     lambda: sluice.Batch().wait(self.memory[:4], sluice.Compare.EQUAL, 0,
                                                 limit=float("inf")),
+                    lambda: sluice.Batch().wait(self.memory[:4], sluice.Compare.EQUAL, 0,
+                                                limit=1e10),
                     lambda: self.ring.chain(-1).__enter__(),
                     lambda: sluice.Processes(self.ring, path, -1, 2),
                     lambda: sluice.Processes(self.ring, path, 0, 2,
@@ -721,6 +732,30 @@ class Async(Test):
             os.write(self.writer, b"four")
             return os.read(self.reader, 9)
         self.assertEqual(self.run_it(go()), b"four")
+
+    def test_a_task_is_cancelled_beside_a_chain(self):
+        """The chain of another task is not cut, and the operation is drained."""
+        async def chain(begun):
+            with self.ring.chain(2):
+                first = self.ring.sleep(0)
+                begun.set()
+                await asyncio.sleep(0.05)
+                second = self.ring.sleep(0)
+            await first
+            await second
+
+        async def go():
+            op, begun = self.waiting(), asyncio.Event()
+            waiting = asyncio.create_task(op._settled())
+            await asyncio.sleep(0)
+            chained = asyncio.create_task(chain(begun))
+            await begun.wait()
+            waiting.cancel()
+            with self.assertRaises(asyncio.CancelledError):
+                await waiting
+            self.assertTrue(op.closed)
+            await chained
+        self.run_it(go())
 
     def test_a_closed_operation_ends_its_await(self):
         async def go():

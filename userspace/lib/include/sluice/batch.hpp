@@ -182,7 +182,8 @@ private:
 	std::shared_ptr<detail::batch_data> data_;
 };
 
-/// Packets that were built once. Its runs are executed in the order of the calls.
+/// Packets that were built once. Its runs may overtake each other: wait for a run before
+/// the next one if their order matters, or start them in a chain.
 class prepared_batch {
 public:
 	prepared_batch(prepared_batch &&) noexcept;

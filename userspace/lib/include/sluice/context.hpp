@@ -143,9 +143,9 @@ public:
 	/// wait are stopped only once they have begun.
 	///
 	/// The kernel gets a chain when it is whole: while it exists, poll() and submit()
-	/// do nothing. To wait for, cancel or destroy an operation, to open a device,
-	/// or to open or close a NIC cuts the chain: what is started after that is
-	/// errc::usage.
+	/// do nothing. To wait for, cancel or destroy an operation, or to open or close
+	/// a device or a NIC cuts the chain: what is started after that is errc::usage.
+	/// A part that reads or writes a file moves 1 GiB at most.
 	class chain {
 	public:
 		/// @param length how many operations will be part, at most

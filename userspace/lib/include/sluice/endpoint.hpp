@@ -10,6 +10,8 @@
 // everything it sends tells how many were posted again (docs/wire.md). send() waits for
 // such a credit; nothing is ever dropped or retried for lack of a receive.
 //
+// An endpoint carries either messages, writes and reads, or one stream (stream.hpp).
+//
 // Peers are not trusted: lengths, opcodes, immediate data and credits are checked,
 // and errc::protocol ends the connection.
 #pragma once
@@ -71,7 +73,8 @@ struct endpoint_options {
 class endpoint {
 public:
 	/// Connect to a listener at any address of @p host; retried until there is one.
-	/// errc::peer_lost (no answer), errc::denied, errc::timeout.
+	/// errc::peer_lost if nothing listened there until then, or it left;
+	/// errc::timeout if it did not answer or finish in time; errc::denied.
 	/// @param host a name or address that an RDMA device can reach
 	static result<endpoint> connect(context &in, nic &card, std::string_view host,
 					uint16_t port, const endpoint_options &options,

@@ -74,6 +74,7 @@ struct stream_source {
 	int file = -1;		   ///< a descriptor; -1: memory
 	std::vector<slice> from{}; ///< memory, in this order; it is attached
 	/// Bytes of a file. For a pipe or a terminal: unknown, it ends where it ends.
+	/// Memory: leave it 0.
 	uint64_t size = 0;
 	static constexpr uint64_t unknown = UINT64_MAX;
 };
@@ -83,8 +84,8 @@ struct stream_source {
 struct stream_sink {
 	int file = -1;		 ///< a descriptor; -1: memory
 	std::vector<slice> to{}; ///< memory, in this order; it is attached
-	/// Bytes at the beginning that are here already from a transfer that broke off.
-	/// Their digest is compared, and they are not sent again if it matches.
+	/// Bytes at the beginning of a file that are here already from a transfer that
+	/// broke off. Their digest is compared, and they are not sent again if it matches.
 	uint64_t have = 0;
 	/// Write to the file at its position, one piece after the other, as standard
 	/// output needs. This is implied for a pipe, a terminal, and a file that is
@@ -153,7 +154,9 @@ class receiving;
 /// The sending end.
 class sender {
 public:
-	/// All arguments must outlive it. Allocates the memory of the pieces.
+	/// The context, the endpoint, the card and the GPU of the options must outlive it,
+	/// and not be moved meanwhile; the options are copied. Allocates the memory of
+	/// the pieces.
 	/// errc::usage, errc::no_path, errc::device.
 	static result<sender> make(context &in, endpoint &to, nic &card,
 				   const stream_options &options);
