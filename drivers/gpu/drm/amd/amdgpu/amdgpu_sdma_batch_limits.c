@@ -76,7 +76,7 @@ EXPORT_SYMBOL_IF_KUNIT(amdgpu_sdma_batch_rate);
 /* What an engine moves in a time, at that rate. */
 static u64 bytes_in(u32 rate, u64 ns)
 {
-	return div_u64(ns, 1000) * rate;
+	return div_u64(ns * rate, 1000);
 }
 
 static u32 max_dwords(struct amdgpu_device *adev)
