@@ -36,7 +36,7 @@
  * amd-sdma-batches
  *	their number
  * amd-sdma-batch-bytes
- *	bytes that they were to write, each destination counted, whether or
+ *	how many they were to write, each destination counted, whether or
  *	not a wait gave up
  *
  * The file amdgpu_sdma_batches in the device's debugfs directory has the number
