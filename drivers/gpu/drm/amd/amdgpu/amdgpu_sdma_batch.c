@@ -422,7 +422,14 @@ static int copy_and_plan(struct amdgpu_sdma_batch *b)
 	return r ? r : amdgpu_sdma_batch_make_plan(b);
 }
 
-static u64 share_work(const struct amdgpu_sdma_batch *b, u32 share)
+/**
+ * amdgpu_sdma_batch_share_work - what a share of a batch is charged
+ * @b: call that knows the room for its packets
+ * @share: which
+ *
+ * Returns: bytes, see amdgpu_sdma_batch_work().
+ */
+u64 amdgpu_sdma_batch_share_work(const struct amdgpu_sdma_batch *b, u32 share)
 {
 	return amdgpu_sdma_batch_work(amdgpu_sdma_batch_limits(b->adev),
 				      &b->plan, share, b->share_bytes[share]);
@@ -436,7 +443,7 @@ static int get_batch_caps(struct amdgpu_sdma_batch *b)
 	if (r)
 		return r;
 	amdgpu_sdma_batch_pick_engines(b, b->plan.shares);
-	return amdgpu_sdma_batch_charge(b, share_work);
+	return amdgpu_sdma_batch_charge(b, amdgpu_sdma_batch_share_work);
 }
 
 static int lock_batch_memory(struct amdgpu_sdma_batch *b)

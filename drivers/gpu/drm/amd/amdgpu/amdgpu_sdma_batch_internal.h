@@ -191,6 +191,7 @@ void amdgpu_sdma_batch_pick_engines(struct amdgpu_sdma_batch *b, u32 num);
 int amdgpu_sdma_batch_charge(struct amdgpu_sdma_batch *b,
 			     u64 (*work)(const struct amdgpu_sdma_batch *b,
 					 u32 job));
+u64 amdgpu_sdma_batch_share_work(const struct amdgpu_sdma_batch *b, u32 share);
 int amdgpu_sdma_batch_alloc_job(struct amdgpu_sdma_batch *b, u32 ibs);
 struct dma_fence *amdgpu_sdma_batch_commit(struct amdgpu_sdma_batch *b);
 

@@ -37,7 +37,6 @@
 #include "amdgpu_sdma_arena.h"
 #include "amdgpu_sdma_batch_ctx.h"
 #include "amdgpu_sdma_batch_internal.h"
-#include "amdgpu_sdma_batch_limits.h"
 #include "amdgpu_sdma_batch_stats.h"
 #include "amdgpu_sdma_prepared.h"
 
@@ -113,13 +112,11 @@ void amdgpu_sdma_prepared_end(struct amdgpu_sdma_batch *b)
 /* The file's table takes the caller's reference if this succeeds. */
 static int publish_prepared(struct amdgpu_sdma_batch *b)
 {
-	u32 handle; /* a failure may write to it */
-	int r;
+	int r = xa_alloc(amdgpu_sdma_arena_prepared(b->fpriv), &b->args->handle,
+			 b->prepared, xa_limit_31b, GFP_KERNEL_ACCOUNT);
 
-	r = xa_alloc(amdgpu_sdma_arena_prepared(b->fpriv), &handle, b->prepared,
-		     xa_limit_31b, GFP_KERNEL_ACCOUNT);
-	if (!r)
-		b->args->handle = handle;
+	if (r)
+		b->args->handle = 0; /* it may have been written */
 	return r;
 }
 
@@ -318,7 +315,6 @@ static int add_job(struct amdgpu_sdma_prepared *p, struct amdgpu_sdma_stream *s,
 /* If the packets name nothing of their engine, any engine will do here. */
 static int build_prepared(struct amdgpu_sdma_batch *b)
 {
-	const struct amdgpu_sdma_batch_limits *l = amdgpu_sdma_batch_limits(b->adev);
 	struct amdgpu_sdma_prepared *p = b->prepared;
 	u64 offset = AMDGPU_SDMA_CHUNK_SLOTS;
 	void *cpu;
@@ -338,8 +334,7 @@ static int build_prepared(struct amdgpu_sdma_batch *b)
 						 cpu, offset, &s);
 		if (!r)
 			r = add_job(p, &s, b->chunk->va + offset,
-				    amdgpu_sdma_batch_work(l, &b->plan, share,
-							   b->share_bytes[share]));
+				    amdgpu_sdma_batch_share_work(b, share));
 		if (r)
 			return r;
 		offset += b->share_bytes[share];
