@@ -122,6 +122,8 @@ void Endpoint::serve()
 		auto session = std::make_shared<Session>(std::move(client), *this);
 		{
 			std::lock_guard guard(session_lock_);
+			if (stopping_) // which stop() could not tell this one
+				return;
 			session_ = session;
 		}
 		session->run();
@@ -214,7 +216,8 @@ void Endpoint::mmio_write(u64 offset, const_bytes in)
 }
 
 // Turning bus mastering off is how the driver's reset begins; a part that may
-// not reach memory has to stop anyway.
+// not reach memory has to stop anyway. Until the reset comes, engines may find that
+// they read nothing any more: that stops their queues (Path::off).
 void Endpoint::config_written(u32 offset, u64 length)
 {
 	bool master = pci_.bus_master();
@@ -262,7 +265,6 @@ void Endpoint::vanish()
 	removed_ = true;
 	fabric_.remove(*this);
 	leave_hive();
-	// engines stop before their reads give ones, or they would take these for packets
 	gpu_.reset();
 	master_ = false;
 }

@@ -50,20 +50,25 @@ Path Endpoint::transfer_once(u64 address, std::byte *at, u64 n, bool write, u64 
 	return Path::none;
 }
 
+// A reset, or removal, may come between an engine and its memory at any time, and
+// then it does not matter what failed.
 Path Endpoint::transfer(u64 address, std::byte *at, u64 n, bool write)
 {
 	Path path = Path::none;
 
-	for (u64 done = 0, length; done < n && may_dma(); done += length) {
-		path = transfer_once(address + done, at + done, n - done, write,
-				     length);
-		if (path == Path::none)
+	for (u64 done = 0, length = 0; done < n; done += length) {
+		path = may_dma() ? transfer_once(address + done, at + done, n - done,
+						 write, length)
+				 : Path::off;
+		if (!reached(path))
 			break;
 	}
-	// a reset, or removal, may come between an engine and its memory
-	if (path == Path::none && may_dma())
-		log(Log::warning, std::format("DMA {} of {} bytes at {:#x} fails",
-					      write ? "write" : "read", n, address));
+	if (path != Path::none)
+		return path;
+	if (!may_dma())
+		return Path::off;
+	log(Log::warning, std::format("DMA {} of {} bytes at {:#x} fails",
+				      write ? "write" : "read", n, address));
 	return path;
 }
 
@@ -82,7 +87,7 @@ Path Endpoint::update(u64 address, unsigned size, const AtomicUpdate &fn, u64 &o
 	u64 length;
 
 	if (!may_dma())
-		return Path::none;
+		return Path::off;
 	auto kind = dma_.use(address, size, true, length, [&](std::byte *memory, u64) {
 		old = update_word(memory, size, fn);
 	});
@@ -90,6 +95,8 @@ Path Endpoint::update(u64 address, unsigned size, const AtomicUpdate &fn, u64 &o
 		return Path::system;
 	if (fabric_.update(address, size, fn, old))
 		return Path::peer;
+	if (!may_dma())
+		return Path::off;
 	// vfio-user has no message for it
 	log(Log::warning,
 	    std::format("DMA update of {} bytes at {:#x} fails", size, address));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Any words as a ring's contents, or as an indirect buffer of a user's VMID
-// (the first byte says which). Whatever it is, the engine must stop or go on,
-// and touch nothing but its memory.
+// (the first byte says which, and whether packets end in any order). Whatever it
+// is, the engine must stop or go on, and touch nothing but its memory.
 #include "../tests/rig.hpp"
 
 #include <algorithm>
@@ -16,9 +16,12 @@ extern "C" int LLVMFuzzerTestOneInput(const u8 *data, size_t size)
 
 	if (!size)
 		return 0;
-	bool user = *data++ & 1;
+	bool user = *data & 1, disorder = *data & 2;
+	data++;
 	u32 words = static_cast<u32>(std::min<size_t>(size - 1, 4096) / 4);
-	Rig rig({}, 4 * MiB);
+	GpuConfig config;
+	config.seed = disorder;
+	Rig rig(config, 4 * MiB);
 	rig.enable_vmid(3, true);
 	for (u64 page = 0; page < 4; page++)
 		rig.map_vram(3, ib_va + page * page_size, ib_at + page * page_size);

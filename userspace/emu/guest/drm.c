@@ -98,6 +98,7 @@ static int test_copy(void)
 	c = start_commands(&gpu);
 	emit_copy(&c, a.va, v.va, size / 2);
 	emit_copy(&c, a.va + size / 2, v.va + size / 2, size / 2);
+	emit_nop(&c);
 	emit_copy(&c, v.va, b.va, size);
 	CHECK(!submit_and_wait(&gpu, &c, all), "submission");
 	CHECK(!memcmp(a.cpu, v.cpu, size), "system to video memory");
@@ -145,6 +146,7 @@ static int test_packets(void)
 	/* broadcast to pages 1 and 2 */
 	EMIT(&c, 1 | 1u << 27, 4095, 0, LO(v.va), HI(v.va), LO(v.va + 4096),
 	     HI(v.va), LO(v.va + 8192), HI(v.va));
+	emit_nop(&c);
 	/* exchange pages 2 and 3 */
 	EMIT(&c, 0x901, 4095, 0, LO(v.va + 8192), HI(v.va), LO(v.va + 12288),
 	     HI(v.va));
@@ -345,6 +347,7 @@ int test_shared_buffer(void)
 		return 1;
 	c = start_commands(&b);
 	emit_copy(&c, peer.va, out.va, size);
+	emit_nop(&c);
 	EMIT(&c, 11 | 2u << 30, LO(peer.va), HI(peer.va), 0x77, 4095);
 	CHECK(!submit_and_wait(&b, &c, all), "submission");
 	CHECK(((uint32_t *)v.cpu)[0] == 0x77, "fill");

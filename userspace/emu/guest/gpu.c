@@ -189,6 +189,11 @@ void emit_copy(struct commands *c, uint64_t from, uint64_t to, uint64_t bytes)
 	EMIT(c, 1, LO(bytes - 1), 0, LO(from), HI(from), LO(to), HI(to));
 }
 
+void emit_nop(struct commands *c)
+{
+	EMIT(c, 0);
+}
+
 void emit_fence(struct commands *c, uint64_t to, uint32_t value)
 {
 	EMIT(c, 5, LO(to), HI(to), value);

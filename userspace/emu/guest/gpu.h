@@ -49,6 +49,8 @@ struct commands {
 struct commands start_commands(struct gpu *gpu);
 void emit(struct commands *c, const uint32_t *words, unsigned int count);
 void emit_copy(struct commands *c, uint64_t from, uint64_t to, uint64_t bytes);
+/* Waits for all copies before it: an engine may have several under way. */
+void emit_nop(struct commands *c);
 void emit_fence(struct commands *c, uint64_t to, uint32_t value);
 
 #define EMIT(c, ...)							\

@@ -17,6 +17,9 @@ public:
 
 	bool one_in(u64 n) { return enabled() && next() % n == 0; }
 
+	// Disorder of its own for a part; none if there is none here.
+	Chaos fork() { return Chaos(enabled() ? next() | 1 : 0); }
+
 private:
 	// splitmix64, the usual constants
 	u64 next()

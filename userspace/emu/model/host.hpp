@@ -20,7 +20,8 @@ class Host {
 public:
 	virtual ~Host() = default;
 
-	// Bus-address DMA. Path::none: nothing decodes the address.
+	// Bus-address DMA. Path::none: nothing decodes the address; Path::off: the
+	// GPU is being reset or is gone, so that nothing of out is data.
 	virtual Path read(u64 address, bytes out) = 0;
 	virtual Path write(u64 address, const_bytes in) = 0;
 	// size is 4 or 8, the address naturally aligned.

@@ -63,7 +63,7 @@ void InterruptRing::publish_wptr(u32 wptr)
 	u64 at = join(regs_.get(reg::ih_wptr_addr_lo),
 		      regs_.get(reg::ih_wptr_addr_hi) & 0xffff);
 
-	if (host_.write(at, as_const_bytes(wptr)) == Path::none)
+	if (!reached(host_.write(at, as_const_bytes(wptr))))
 		host_.log(Log::info,
 			  std::format("interrupt write pointer at {:#x}", at));
 }
@@ -86,8 +86,7 @@ void InterruptRing::push(const Interrupt &irq)
 				       irq.data[2],
 				       irq.data[3]};
 
-	if (host_.write(p.base + p.wptr, std::as_bytes(std::span(entry))) ==
-	    Path::none) {
+	if (!reached(host_.write(p.base + p.wptr, std::as_bytes(std::span(entry))))) {
 		host_.log(Log::info, std::format("interrupt ring at {:#x}", p.base));
 		return;
 	}

@@ -149,12 +149,19 @@ void Kiq::report(u64 rptr)
 	port_.write(0, own64(reg::hqd_report), as_const_bytes(value));
 }
 
+// A queue that is reset while the engine looks at it has no packets.
+void Kiq::complain(std::string_view what)
+{
+	if (on_)
+		gfx_.host().log(Log::error, what);
+}
+
 Kiq::Status Kiq::step()
 {
 	if (!on_ || rptr_ == wptr_)
 		return Status::idle;
 	if (wptr_ - rptr_ > 2ull << (own(reg::hqd_control) & 0x3f)) {
-		gfx_.host().log(Log::error, "KIQ write pointer outside the ring");
+		complain("KIQ write pointer outside the ring");
 		rptr_ = wptr_.load();
 		return Status::idle;
 	}
@@ -173,8 +180,7 @@ Kiq::Status Kiq::run_packet()
 		count = 0; // a filler of one word
 	std::vector<u32> args(count);
 	if (count >= wptr_ - rptr_ || args.size() < needed(op)) {
-		gfx_.host().log(Log::error,
-				std::format("KIQ packet {:#x} cut short", header));
+		complain(std::format("KIQ packet {:#x} cut short", header));
 		rptr_ = wptr_.load();
 		return Status::progressed;
 	}
@@ -213,7 +219,7 @@ Kiq::Outcome Kiq::execute(u32 op, Words a)
 		break;
 	default:
 		gfx_.stats().illegal_packets.add();
-		gfx_.host().log(Log::error, std::format("PM4 operation {:#x}", op));
+		complain(std::format("PM4 operation {:#x}", op));
 	}
 	return Outcome::done;
 }

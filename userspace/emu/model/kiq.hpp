@@ -39,6 +39,7 @@ private:
 	u64 own64(u32 index);
 	void activate(unsigned queue, u32 value);
 	Access fetch(u64 position, std::span<u32> out);
+	void complain(std::string_view what);
 	Status run_packet();
 	Outcome execute(u32 op, Words args);
 	void set_uconfig(Words a);

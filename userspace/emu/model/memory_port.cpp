@@ -114,6 +114,8 @@ Access MemoryPort::locate(unsigned vmid, u64 va, u64 n, bool write, Target &out)
 	} else {
 		hub_.stats().tlb_misses.add();
 		auto walked = hub_.translate(vmid, va);
+		if (!walked && walked.error().cause == WalkError::off)
+			return Access::hang;
 		if (!walked)
 			return faulted(vmid, va, n, write, false, walked.error().value,
 				       out);
@@ -145,13 +147,13 @@ void MemoryPort::account(const Target &t, Path path, u64 n)
 	}
 }
 
-void MemoryPort::load(const Target &t, std::byte *to)
+Access MemoryPort::load(const Target &t, std::byte *to)
 {
 	Path path = Path::vram;
 
 	if (t.kind == Target::zero) {
 		std::fill_n(to, t.length, std::byte{0});
-		return;
+		return Access::ok;
 	}
 	if (t.kind == Target::vram)
 		copy_shared(to, hub_.vram().device(t.address, t.length), t.length);
@@ -160,10 +162,13 @@ void MemoryPort::load(const Target &t, std::byte *to)
 			t, [&](const std::byte *at) { copy_shared(to, at, t.length); });
 	else
 		path = hub_.host().read(t.address, {to, t.length});
+	if (path == Path::off)
+		return Access::hang;
 	if (path == Path::none)
 		// an aborted read, as the bus returns it
 		std::fill_n(to, t.length, std::byte{0xff});
 	account(t, path, t.length);
+	return Access::ok;
 }
 
 void MemoryPort::store(const Target &t, const std::byte *from)
@@ -189,9 +194,10 @@ Access MemoryPort::read(unsigned vmid, u64 va, bytes out, u64 &done)
 		Target t;
 		Access a = locate(vmid, va + done, std::min(out.size() - done, chunk),
 				  false, t);
+		if (a == Access::ok)
+			a = load(t, out.data() + done);
 		if (a != Access::ok)
 			return a;
-		load(t, out.data() + done);
 		done += t.length;
 	}
 	return Access::ok;
@@ -252,6 +258,8 @@ Access MemoryPort::update(unsigned vmid, u64 va, unsigned size, const AtomicUpda
 			       [&](std::byte *at) { old = update_word(at, size, fn); });
 	else
 		path = hub_.host().update(t.address, size, fn, old);
+	if (path == Path::off)
+		return Access::hang;
 	account(t, path, size);
 	return Access::ok;
 }

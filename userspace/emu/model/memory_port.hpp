@@ -17,7 +17,8 @@ public:
 	explicit MemoryPort(VmHub &hub);
 
 	// Transfers stop at the first page that wants a retry or hangs; done
-	// says how many bytes went through before.
+	// says how many bytes went through before. A read hangs if the GPU may not
+	// use the bus: there is nothing that an engine could take for data.
 	Access read(unsigned vmid, u64 va, bytes out, u64 &done);
 	Access write(unsigned vmid, u64 va, const_bytes in, u64 &done);
 	Access read(unsigned vmid, u64 va, bytes out);
@@ -49,7 +50,7 @@ private:
 	void place_memory(u64 offset, Target &out);
 	Access faulted(unsigned vmid, u64 va, u64 n, bool write, bool permission,
 		       u64 entry, Target &out);
-	void load(const Target &t, std::byte *to);
+	Access load(const Target &t, std::byte *to);
 	void store(const Target &t, const std::byte *from);
 	Path by_link(const Target &t, const Hive::Use &fn);
 	void account(const Target &t, Path path, u64 n);

@@ -53,7 +53,8 @@ struct Translation {
 };
 
 struct WalkError {
-	enum Cause : u8 { disabled, range, directory, entry, unreachable };
+	// off: the table is on the bus, which the GPU may not use
+	enum Cause : u8 { disabled, range, directory, entry, unreachable, off };
 	Cause cause;
 	u64 value; // the entry that stopped the walk
 };

@@ -28,6 +28,7 @@ SdmaEngine::SdmaEngine(unsigned index, RegisterFile &regs, VmHub &hub,
 	for (unsigned i = 0; i < reg::sdma_queues; i++) {
 		queues_[i].index = i;
 		queues_[i].base = base_ + reg::sdma_queue(i);
+		queues_[i].order = chaos_.fork();
 		hook_queue(queues_[i]);
 	}
 }
@@ -50,9 +51,14 @@ void SdmaEngine::hook_queue(Queue &q)
 		q.wptr = join(lower(q.wptr), v);
 		hub_.host().kick();
 	});
-	regs_.hook(b + reg::rb_status, [&, this] {
-		return active_ == static_cast<int>(q.index) ? 0 : context_idle;
-	}, [](u32) {});
+	regs_.hook(b + reg::rb_status, [&, this] { return busy(q) ? 0 : context_idle; },
+		   [](u32) {});
+}
+
+// What pends ends soon, unless the engine stands still.
+bool SdmaEngine::busy(const Queue &q) const
+{
+	return active_ == static_cast<int>(q.index) || (q.pends && !stands_still());
 }
 
 void SdmaEngine::set_rptr(Queue &q, unsigned half, u32 value)
@@ -72,10 +78,8 @@ void SdmaEngine::write_cntl(Queue &q, u32 value)
 	bool on = value & cntl_enable;
 	if (on == q.enabled)
 		return;
-	if (on) {
+	if (on)
 		q.restart = true;
-		q.halted = false;
-	}
 	q.enabled = on;
 	hub_.host().log(Log::debug, std::format("sdma{} queue {} {}", index_, q.index,
 						on ? "on" : "off"));
@@ -84,11 +88,11 @@ void SdmaEngine::write_cntl(Queue &q, u32 value)
 
 u32 SdmaEngine::status()
 {
-	bool busy = active_ >= 0 || std::ranges::any_of(queues_, [this](Queue &q) {
-		return q.enabled && q.rptr != q.wptr;
+	bool any = std::ranges::any_of(queues_, [this](Queue &q) {
+		return busy(q) || (q.enabled && q.rptr != q.wptr);
 	});
 
-	return busy ? 0 : status_idle;
+	return any ? 0 : status_idle;
 }
 
 unsigned SdmaEngine::queue_vmid(const Queue &q) const
@@ -131,6 +135,7 @@ void SdmaEngine::reset()
 	for (Queue &q : queues_) {
 		q.enabled = false;
 		q.restart = true;
+		q.pends = false;
 		q.wptr = q.rptr = q.programmed = 0;
 	}
 	faults_.hang = false;
@@ -140,7 +145,7 @@ void SdmaEngine::reset()
 // ring again, with the doorbell off, as the last step of removing it.
 bool SdmaEngine::runnable(Queue &q)
 {
-	if (!q.enabled || q.halted)
+	if (!q.enabled || (q.halted && !q.restart))
 		return false;
 	if (q.index >= 2 && !(regs_.get(q.base + reg::rb_doorbell) & doorbell_enable))
 		return false;
@@ -149,32 +154,36 @@ bool SdmaEngine::runnable(Queue &q)
 
 void SdmaEngine::sync(Queue &q)
 {
-	if (q.restart.exchange(false)) {
-		q.in_ib = q.flushing = q.report_due = false;
-		q.progress = 0;
-		q.begun.reset();
-		q.polling_since.reset();
-		q.owed.clear();
-	}
-	if (q.reload.exchange(false)) {
-		q.in_ib = false;
-		q.progress = 0;
-		q.begun.reset();
-		q.polling_since.reset();
+	bool restart = q.restart.exchange(false), reload = q.reload.exchange(false);
+
+	if (restart)
+		q.halted = q.flushing = q.report_due = false;
+	if (reload)
 		q.rptr = q.programmed.load();
-	}
+	if (!restart && !reload)
+		return;
+	q.in_ib = false;
+	q.next = q.rptr;
+	q.work = {};
+	q.polling_since.reset();
+	drop_pending(q);
+}
+
+bool SdmaEngine::stands_still() const
+{
+	return faults_.hang || regs_.get(base_ + reg::sdma_f32_cntl) & f32_halt;
 }
 
 SdmaEngine::Status SdmaEngine::step()
 {
-	if (faults_.hang || regs_.get(base_ + reg::sdma_f32_cntl) & f32_halt)
+	if (stands_still())
 		return Status::idle;
 
 	Status result = Status::idle;
 	u64 first = chaos_.below(reg::sdma_queues);
 	for (unsigned i = 0; i < reg::sdma_queues; i++) {
 		Queue &q = queues_[(first + i) % reg::sdma_queues];
-		if (!runnable(q))
+		if (!runnable(q) && q.pending.empty())
 			continue;
 		Status s = run(q);
 		if (s == Status::progressed)
@@ -190,27 +199,42 @@ SdmaEngine::Status SdmaEngine::run(Queue &q)
 	// Say which queue is busy before checking whether it still may be: a
 	// driver that disables it reads the status afterwards.
 	active_ = static_cast<int>(q.index);
-	if (!q.enabled) {
-		active_ = -1;
-		return Status::idle;
-	}
-	sync(q);
-	report_rptr(q);
-	Status s = Status::blocked;
-	if (!q.in_ib && q.rptr == q.wptr)
-		s = q.report_due ? Status::blocked : Status::idle;
-	else if (Outcome o = run_packet(q); o == Outcome::done || o == Outcome::more)
-		s = Status::progressed;
+	Status s = runnable(q) ? run_enabled(q) : quiesce(q);
 	active_ = -1;
 	return s;
+}
+
+SdmaEngine::Status SdmaEngine::run_enabled(Queue &q)
+{
+	Outcome o = Outcome::pends;
+
+	sync(q);
+	report_rptr(q);
+	if (at_end(q) && q.pending.empty())
+		return q.report_due ? Status::blocked : Status::idle;
+	while (o == Outcome::pends)
+		o = run_next(q);
+	return o == Outcome::done || o == Outcome::more ? Status::progressed
+							: Status::blocked;
 }
 
 SdmaEngine::Context SdmaEngine::context(Queue &q)
 {
 	if (q.in_ib)
-		return {q, q.ib_vmid, false, q.ib_pos, q.ib_words - q.ib_pos};
+		return {.q = q,
+			.work = q.work,
+			.vmid = q.ib_vmid,
+			.ring = q.next,
+			.position = q.ib_pos,
+			.words = q.ib_words - q.ib_pos};
 	unsigned vmid = queue_vmid(q);
-	return {q, vmid, vmid == 0, q.rptr / 4, (q.wptr - q.rptr) / 4};
+	return {.q = q,
+		.work = q.work,
+		.vmid = vmid,
+		.ring = q.next,
+		.privileged = vmid == 0,
+		.position = q.next / 4,
+		.words = (q.wptr - q.next) / 4};
 }
 
 Access SdmaEngine::fetch(Context &c, u64 word, std::span<u32> out)
@@ -248,8 +272,14 @@ void SdmaEngine::halt(Queue &q)
 	q.halted = true;
 }
 
+// What came before ends first. A queue that is reset or turned off while the engine
+// looks at it has no packets: neither its pointers nor its ring are to be believed.
 SdmaEngine::Outcome SdmaEngine::illegal(Context &c, std::string_view why, u32 header)
 {
+	if (!c.q.enabled || c.q.restart)
+		return Outcome::wait;
+	if (!c.q.pending.empty())
+		return run_pending(c.q);
 	hub_.stats().illegal_packets.add();
 	hub_.host().log(Log::error,
 			std::format("sdma{} queue {}: illegal packet {:#010x} "
@@ -276,8 +306,7 @@ void SdmaEngine::report_rptr(Queue &q)
 
 void SdmaEngine::advance(Context &c, u64 words)
 {
-	c.q.progress = 0;
-	c.q.begun.reset();
+	c.q.work = {};
 	c.q.polling_since.reset();
 	c.q.flushing = false;
 	if (c.q.in_ib) {
@@ -288,8 +317,18 @@ void SdmaEngine::advance(Context &c, u64 words)
 		c.q.in_ib = false;
 		words = 6;
 	}
-	c.q.rptr += words * 4;
-	c.q.report_due = true;
+	c.q.next += words * 4;
+	retire(c.q);
+}
+
+void SdmaEngine::retire(Queue &q)
+{
+	u64 rptr = q.pending.empty() ? q.next : q.pending.front().ring;
+
+	if (rptr == q.rptr)
+		return;
+	q.rptr = rptr;
+	q.report_due = true;
 }
 
 SdmaEngine::Outcome SdmaEngine::run_packet(Queue &q)
@@ -297,18 +336,18 @@ SdmaEngine::Outcome SdmaEngine::run_packet(Queue &q)
 	Context c = context(q);
 	std::array<u32, sdma::max_fixed_words> words{};
 
-	if (!q.in_ib && q.wptr - q.rptr > ring_bytes(q))
+	if (!q.in_ib && q.wptr - q.next > ring_bytes(q))
 		return illegal(c, "write pointer outside the ring", 0);
 	std::span head(words.data(), std::min<u64>(c.words, words.size()));
 	Access a = fetch(c, c.position, head);
 	if (a != Access::ok)
-		return outcome(a);
+		return stuck(q, outcome(a));
 	auto packet = sdma::decode(head);
 	if (!packet)
 		return illegal(c, packet.error().why, words[0]);
 	if (packet->words > c.words)
 		return illegal(c, "packet runs past the end", words[0]);
-	return execute(c, *packet);
+	return order(c, *packet);
 }
 
 namespace {
@@ -326,38 +365,44 @@ struct Bytes {
 
 } // namespace
 
-void SdmaEngine::note(const Queue &q, const sdma::Packet &p)
+void SdmaEngine::note(const Context &c, const sdma::Packet &p)
 {
 	if (timeline_.enabled())
 		timeline_.record({.name = p.name,
-				  .start = *q.begun,
+				  .start = *c.work.begun,
 				  .end = hub_.host().now(),
 				  .track = index_,
-				  .queue = q.index,
-				  .ring = q.rptr,
+				  .queue = c.q.index,
+				  .ring = c.ring,
 				  .words = p.words,
 				  .bytes = std::visit(Bytes{}, p.body),
-				  .from = q.from,
-				  .to = q.to,
-				  .to2 = q.to2});
+				  .from = c.work.from,
+				  .to = c.work.to,
+				  .to2 = c.work.to2});
+}
+
+SdmaEngine::Outcome SdmaEngine::carry_out(Context &c, const sdma::Packet &p)
+{
+	if (!c.work.begun)
+		c.work.begun = hub_.host().now();
+	Outcome o = std::visit([&](const auto &b) { return run_body(c, b); }, p.body);
+	if (o == Outcome::done) {
+		hub_.stats().packets.add();
+		note(c, p);
+	}
+	return o;
 }
 
 SdmaEngine::Outcome SdmaEngine::execute(Context &c, const sdma::Packet &p)
 {
 	bool enters = std::holds_alternative<sdma::Indirect>(p.body);
 
-	if (!c.q.begun) {
-		c.q.begun = hub_.host().now();
-		c.q.from = c.q.to = c.q.to2 = {};
-	}
 	skip_ = 0;
-	Outcome o = std::visit([&](const auto &b) { return run_body(c, b); }, p.body);
-	if (o == Outcome::hang)
-		halt(c.q);
+	Outcome o = carry_out(c, p);
+	if (o == Outcome::wait || o == Outcome::hang)
+		return stuck(c.q, o);
 	if (o != Outcome::done)
 		return o;
-	hub_.stats().packets.add();
-	note(c.q, p);
 	if (!enters)
 		advance(c, p.words + skip_);
 	else if (!c.q.in_ib) // an empty indirect buffer

@@ -3,6 +3,9 @@
 // Register writes and doorbells come from other threads and only ever change
 // atomics here; they never wait for the engine, which may be waiting for the
 // very thread that delivers them.
+//
+// With a seed, packets that move data pend for a while, and end in any order:
+// sdma_pending.cpp.
 #pragma once
 
 #include "chaos.hpp"
@@ -40,37 +43,62 @@ public:
 	unsigned index() const { return index_; }
 
 private:
-	// more: a long packet has done a slice and goes on
-	enum class Outcome : u8 { done, more, wait, hang, illegal };
+	// more: a long packet has done a slice and goes on, or one that pends did
+	// pends: the packet will be carried out later
+	enum class Outcome : u8 { done, more, wait, hang, illegal, pends };
+
+	// What was done of a packet that has not ended.
+	struct Work {
+		u64 progress = 0;	  // bytes
+		std::optional<u64> begun; // ns
+		Place from, to, to2;	  // of its first bytes
+		// the second half of an exchange that faulted between halves
+		std::vector<std::byte> owed;
+	};
+
+	struct Pending {
+		sdma::Packet packet;
+		unsigned vmid;
+		u64 ring;	       // bytes, before it
+		std::vector<u32> data; // of a WRITE
+		Work work;
+	};
+	static constexpr std::size_t most_pending = 8;
 
 	struct Queue {
 		// shared with the register writers
 		std::atomic<bool> enabled{false};
 		std::atomic<u64> wptr{0}, rptr{0}, programmed{0};
 		std::atomic<bool> reload{false}, restart{false};
-		std::atomic<bool> halted{false};
+		std::atomic<bool> pends{false}; // something in the list does
 		// the engine's own
 		unsigned index = 0;
 		u32 base = 0;
 		bool in_ib = false, report_due = false, flushing = false;
+		bool halted = false; // until it is set up again
 		u64 ib_base = 0;
 		u32 ib_words = 0, ib_pos = 0;
 		unsigned ib_vmid = 0;
-		u64 progress = 0;	  // bytes of the present packet that are done
-		std::optional<u64> begun; // ns, the present packet
-		std::optional<u64> polling_since; // ns, its first look
-		Place from, to, to2;		  // of the present packet's first bytes
-		// the second half of an exchange that faulted between halves
-		std::vector<std::byte> owed;
+		// Bytes of the ring before the present packet. rptr is where the
+		// oldest packet is that has not ended.
+		u64 next = 0;
+		Work work;			   // on the present packet
+		std::optional<u64> polling_since;  // ns, its first look
+		std::vector<Pending> pending;	   // in the order of the ring
+		std::optional<std::size_t> chosen; // of these, the one that has begun
+		Chaos order{0};
 	};
 
 	// Where the present packet comes from and whom it acts for.
 	struct Context {
 		Queue &q;
+		Work &work;
 		unsigned vmid;
-		bool privileged;
-		u64 position; // in words, of the packet's header
-		u64 words;    // left in the ring or indirect buffer
+		u64 ring; // bytes of the ring before it, or before its INDIRECT
+		bool privileged = false;
+		u64 position = 0;	     // in words, of the packet's header
+		u64 words = 0;		     // left in the ring or indirect buffer
+		std::span<const u32> data{}; // of a WRITE that pends
 	};
 
 	void hook_queue(Queue &q);
@@ -78,22 +106,38 @@ private:
 	void set_rptr(Queue &q, unsigned half, u32 value);
 	u32 status();
 
+	bool busy(const Queue &q) const;
+	bool stands_still() const;
+
 	bool runnable(Queue &q);
 	void sync(Queue &q);
 	Status run(Queue &q);
+	Status run_enabled(Queue &q);
+	Outcome run_next(Queue &q);
 	Outcome run_packet(Queue &q);
 	Outcome execute(Context &c, const sdma::Packet &p);
-	void note(const Queue &q, const sdma::Packet &p);
+	Outcome carry_out(Context &c, const sdma::Packet &p);
+	void note(const Context &c, const sdma::Packet &p);
 	void advance(Context &c, u64 words);
+	void retire(Queue &q);
 	void report_rptr(Queue &q);
 	Outcome illegal(Context &c, std::string_view why, u32 header);
 	void halt(Queue &q);
 	void raise(Queue &q, u32 source, unsigned vmid, u32 context);
 
+	static bool at_end(const Queue &q) { return !q.in_ib && q.next == q.wptr; }
+	Outcome order(Context &c, const sdma::Packet &p);
+	Outcome pend(Context &c, const sdma::Packet &p);
+	Outcome stuck(Queue &q, Outcome o);
+	Outcome run_pending(Queue &q);
+	Status quiesce(Queue &q);
+	static void drop_pending(Queue &q);
+
 	unsigned queue_vmid(const Queue &q) const;
 	u64 ring_bytes(const Queue &q) const;
 	Context context(Queue &q);
 	Access fetch(Context &c, u64 word, std::span<u32> out);
+	Access fetch_data(Context &c, u64 word, std::span<u32> out);
 
 	Outcome run_body(Context &c, const sdma::Nop &);
 	Outcome run_body(Context &c, const sdma::Copy &);

@@ -43,16 +43,17 @@ SdmaEngine::Outcome SdmaEngine::outcome(Access a)
 SdmaEngine::Outcome SdmaEngine::stream(Context &c, u64 count, u64 destination,
 				       const std::function<void(u64, bytes)> &fill)
 {
-	u64 end = std::min(count, c.q.progress + slice);
+	u64 end = std::min(count, c.work.progress + slice);
 
 	buffer_.resize(chunk);
-	while (c.q.progress < end) {
-		bytes part(buffer_.data(), std::min(chunk, end - c.q.progress));
+	while (c.work.progress < end) {
+		bytes part(buffer_.data(), std::min(chunk, end - c.work.progress));
 		u64 done;
-		fill(c.q.progress, part);
-		Access a = port_.write(c.vmid, destination + c.q.progress, part, done);
-		first(c.q.to, port_);
-		c.q.progress += done;
+		fill(c.work.progress, part);
+		Access a =
+			port_.write(c.vmid, destination + c.work.progress, part, done);
+		first(c.work.to, port_);
+		c.work.progress += done;
 		if (a != Access::ok)
 			return outcome(a);
 	}
@@ -66,23 +67,24 @@ SdmaEngine::Outcome SdmaEngine::run_body(Context &, const sdma::Nop &)
 
 SdmaEngine::Outcome SdmaEngine::run_body(Context &c, const sdma::Copy &p)
 {
-	u64 end = std::min(p.count, c.q.progress + slice);
+	u64 end = std::min(p.count, c.work.progress + slice);
 
 	buffer_.resize(chunk);
-	while (c.q.progress < end) {
-		bytes part(buffer_.data(), std::min(chunk, end - c.q.progress));
+	while (c.work.progress < end) {
+		bytes part(buffer_.data(), std::min(chunk, end - c.work.progress));
 		u64 ready, done;
-		Access a = port_.read(c.vmid, p.source + c.q.progress, part, ready);
-		first(c.q.from, port_);
+		Access a = port_.read(c.vmid, p.source + c.work.progress, part, ready);
+		first(c.work.from, port_);
 		for (unsigned d = 0; d < p.destinations && ready; d++) {
-			Access w = port_.write(c.vmid, p.destination[d] + c.q.progress,
-					       part.first(ready), done);
-			first(d ? c.q.to2 : c.q.to, port_);
+			Access w =
+				port_.write(c.vmid, p.destination[d] + c.work.progress,
+					    part.first(ready), done);
+			first(d ? c.work.to2 : c.work.to, port_);
 			ready = std::min(ready, done);
 			if (w != Access::ok)
 				a = w;
 		}
-		c.q.progress += ready;
+		c.work.progress += ready;
 		if (a != Access::ok)
 			return outcome(a);
 	}
@@ -92,29 +94,29 @@ SdmaEngine::Outcome SdmaEngine::run_body(Context &c, const sdma::Copy &p)
 SdmaEngine::Outcome SdmaEngine::run_body(Context &c, const sdma::Window &p)
 {
 	u64 count = p.width * p.rows;
-	u64 end = std::min(count, c.q.progress + slice);
+	u64 end = std::min(count, c.work.progress + slice);
 
 	buffer_.resize(chunk);
-	while (c.q.progress < end) {
-		u64 row = c.q.progress / p.width, at = c.q.progress % p.width;
+	while (c.work.progress < end) {
+		u64 row = c.work.progress / p.width, at = c.work.progress % p.width;
 		bytes part(buffer_.data(), std::min(chunk, p.width - at));
 		u64 ready, done = 0;
 		Access a = port_.read(c.vmid, p.source + row * p.source_pitch + at,
 				      part, ready);
-		first(c.q.from, port_);
+		first(c.work.from, port_);
 		if (ready) {
 			Access w = port_.write(
 				c.vmid, p.destination + row * p.destination_pitch + at,
 				part.first(ready), done);
-			first(c.q.to, port_);
+			first(c.work.to, port_);
 			if (w != Access::ok)
 				a = w;
 		}
-		c.q.progress += done;
+		c.work.progress += done;
 		if (a != Access::ok)
 			return outcome(a);
 	}
-	return c.q.progress >= count ? Outcome::done : Outcome::more;
+	return c.work.progress >= count ? Outcome::done : Outcome::more;
 }
 
 // An exchange cannot be repeated once one half is stored. If the page of the
@@ -124,42 +126,51 @@ SdmaEngine::Outcome SdmaEngine::exchange(Context &c, u64 a, u64 b, u64 n)
 {
 	bytes x(buffer_.data(), n), y(second_.data(), n);
 
-	if (c.q.owed.empty()) {
+	if (c.work.owed.empty()) {
 		Access r = port_.read(c.vmid, a, x);
-		first(c.q.from, port_);
+		first(c.work.from, port_);
 		if (r == Access::ok)
 			r = port_.read(c.vmid, b, y);
-		first(c.q.to, port_);
+		first(c.work.to, port_);
 		if (r == Access::ok)
 			r = port_.probe(c.vmid, b, true);
 		if (r == Access::ok)
 			r = port_.write(c.vmid, a, y);
 		if (r != Access::ok)
 			return outcome(r);
-		c.q.owed.assign(x.begin(), x.end());
+		c.work.owed.assign(x.begin(), x.end());
 	}
-	Access r = port_.write(c.vmid, b, c.q.owed);
+	Access r = port_.write(c.vmid, b, c.work.owed);
 	if (r == Access::ok)
-		c.q.owed.clear();
+		c.work.owed.clear();
 	return outcome(r);
 }
 
 SdmaEngine::Outcome SdmaEngine::run_body(Context &c, const sdma::Swap &p)
 {
-	u64 end = std::min(p.count, c.q.progress + slice);
+	u64 end = std::min(p.count, c.work.progress + slice);
 
 	buffer_.resize(page_size);
 	second_.resize(page_size);
-	while (c.q.progress < end) {
-		u64 a = p.a + c.q.progress, b = p.b + c.q.progress;
+	while (c.work.progress < end) {
+		u64 a = p.a + c.work.progress, b = p.b + c.work.progress;
 		u64 n = std::min({page_size - a % page_size, page_size - b % page_size,
-				  p.count - c.q.progress});
+				  p.count - c.work.progress});
 		Outcome o = exchange(c, a, b, n);
 		if (o != Outcome::done)
 			return o;
-		c.q.progress += n;
+		c.work.progress += n;
 	}
-	return c.q.progress == p.count ? Outcome::done : Outcome::more;
+	return c.work.progress == p.count ? Outcome::done : Outcome::more;
+}
+
+// Of a packet that pends, the ring may have other words by now.
+Access SdmaEngine::fetch_data(Context &c, u64 word, std::span<u32> out)
+{
+	if (c.data.empty())
+		return fetch(c, c.position + sdma::write_header_words + word, out);
+	std::ranges::copy(c.data.subspan(word, out.size()), out.begin());
+	return Access::ok;
 }
 
 SdmaEngine::Outcome SdmaEngine::run_body(Context &c, const sdma::Write &p)
@@ -167,17 +178,17 @@ SdmaEngine::Outcome SdmaEngine::run_body(Context &c, const sdma::Write &p)
 	Access fetched = Access::ok;
 	auto data = [&](u64 offset, bytes out) {
 		std::span words(reinterpret_cast<u32 *>(out.data()), out.size() / 4);
-		Access a = fetch(c, c.position + 4 + offset / 4, words);
+		Access a = fetch_data(c, offset / 4, words);
 		if (a != Access::ok)
 			fetched = a;
 	};
 	// whole words: a partial write of one is repeated
-	c.q.progress &= ~3ull;
-	if (port_.probe(c.vmid, p.address + c.q.progress, true) == Access::retry)
+	c.work.progress &= ~3ull;
+	if (port_.probe(c.vmid, p.address + c.work.progress, true) == Access::retry)
 		return Outcome::wait;
 	Outcome o = stream(c, p.words * 4ull, p.address, data);
 	if (fetched != Access::ok) {
-		c.q.progress = 0;
+		c.work.progress = 0;
 		return outcome(fetched);
 	}
 	return o;
@@ -209,7 +220,7 @@ SdmaEngine::Outcome SdmaEngine::run_body(Context &c, const sdma::Fence &p)
 						       index_, p.value));
 	}
 	Access a = port_.write(c.vmid, p.address, as_const_bytes(value));
-	first(c.q.to, port_);
+	first(c.work.to, port_);
 	return outcome(a);
 }
 
@@ -226,7 +237,7 @@ SdmaEngine::Outcome SdmaEngine::read_poll(Context &c, const sdma::Poll &p, u32 &
 		return Outcome::done;
 	if (p.kind == sdma::Poll::memory) {
 		Access a = port_.read(c.vmid, p.address, as_mutable_bytes(value));
-		first(c.q.from, port_);
+		first(c.work.from, port_);
 		return outcome(a);
 	}
 	u32 index = static_cast<u32>(p.address);
@@ -287,7 +298,7 @@ SdmaEngine::Outcome SdmaEngine::run_body(Context &c, const sdma::Atomic &p)
 	u64 old;
 	Access a = port_.update(c.vmid, p.address, p.size,
 				[&](u64 v) { return sdma::apply(p, v); }, old);
-	first(c.q.to, port_);
+	first(c.work.to, port_);
 
 	if (a != Access::ok || !p.loop)
 		return outcome(a);
@@ -312,7 +323,7 @@ SdmaEngine::Outcome SdmaEngine::run_body(Context &c, const sdma::Fill &p)
 
 SdmaEngine::Outcome SdmaEngine::run_body(Context &c, const sdma::PtePde &p)
 {
-	c.q.progress &= ~7ull;
+	c.work.progress &= ~7ull;
 	return stream(c, p.entries * 8ull, p.address, [&](u64 offset, bytes out) {
 		for (u64 i = 0; i < out.size(); i += 8) {
 			u64 entry = p.mask | (p.value + (offset + i) / 8 * p.increment);

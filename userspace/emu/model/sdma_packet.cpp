@@ -108,7 +108,7 @@ Result decode_write(Words w)
 		return bad("reserved bits of WRITE");
 	if (!aligned(address, 4))
 		return bad("WRITE is not aligned to 4 bytes");
-	return Packet{4 + words, "write", Write{address, words}};
+	return Packet{write_header_words + words, "write", Write{address, words}};
 }
 
 Result decode_indirect(Words w)

@@ -42,10 +42,11 @@ struct Window {
 struct Swap {
 	u64 count, a, b;
 };
+constexpr u32 write_header_words = 4;
 struct Write {
 	u64 address;
-	u32 words;
-}; // data from word 4 on
+	u32 words; // of data, after the header
+};
 struct Indirect {
 	u64 base;
 	u32 words;

@@ -36,7 +36,8 @@ struct Stats {
 		case Path::peer: bytes_peer.add(n); break;
 		case Path::message: bytes_message.add(n); break;
 		case Path::xgmi: bytes_xgmi.add(n); break;
-		case Path::none: break;
+		case Path::none:
+		case Path::off: break;
 		}
 	}
 

@@ -47,11 +47,17 @@ constexpr bool aligned(u64 value, u64 to)
 }
 
 // Where an access of an engine ended. peer: another GPU, over the bus; message:
-// only QEMU knows where; xgmi: another GPU, over the link.
-enum class Path : u8 { none, vram, system, peer, message, xgmi };
+// only QEMU knows where; xgmi: another GPU, over the link; off: nowhere, as the GPU
+// may not use the bus.
+enum class Path : u8 { none, vram, system, peer, message, xgmi, off };
 
-constexpr std::array<const char *, 6> path_names{"none", "vram",    "system",
-						 "peer", "message", "xgmi"};
+constexpr std::array<const char *, 7> path_names{"none",    "vram", "system", "peer",
+						 "message", "xgmi", "off"};
+
+constexpr bool reached(Path p)
+{
+	return p != Path::none && p != Path::off;
+}
 
 // The memory at which an access ended. gpu: the owner of vram or xgmi memory;
 // address: in that memory, or on the bus.

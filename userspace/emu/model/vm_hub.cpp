@@ -96,14 +96,14 @@ PageTable VmHub::table(unsigned vmid) const
 	return t;
 }
 
-std::optional<u64> VmHub::read_entry(u64 address, bool system)
+std::optional<u64> VmHub::read_entry(u64 address, bool system, bool &off)
 {
 	u64 entry = 0;
 
 	if (system) {
-		if (host_.read(address, as_mutable_bytes(entry)) == Path::none)
-			return std::nullopt;
-		return entry;
+		Path path = host_.read(address, as_mutable_bytes(entry));
+		off |= path == Path::off;
+		return reached(path) ? std::optional(entry) : std::nullopt;
 	}
 	// page tables in another GPU's memory are not followed
 	const std::byte *p =
@@ -116,8 +116,14 @@ std::optional<u64> VmHub::read_entry(u64 address, bool system)
 
 std::expected<Translation, WalkError> VmHub::translate(unsigned vmid, u64 va)
 {
-	return walk(table(vmid), va & va_mask,
-		    [this](u64 a, bool system) { return read_entry(a, system); });
+	bool off = false;
+	auto found = walk(table(vmid), va & va_mask, [&](u64 a, bool system) {
+		return read_entry(a, system, off);
+	});
+
+	if (off)
+		return std::unexpected(WalkError{WalkError::off, 0});
+	return found;
 }
 
 std::optional<u64> VmHub::aperture(unsigned vmid, u64 va, u64 &left) const

@@ -72,7 +72,7 @@ public:
 private:
 	u32 at(u32 offset) const { return id_.base + offset; }
 	PageTable table(unsigned vmid) const;
-	std::optional<u64> read_entry(u64 address, bool system);
+	std::optional<u64> read_entry(u64 address, bool system, bool &off);
 	void latch_fault(unsigned vmid, u64 va, bool write, bool permission, u64 entry);
 	u32 invalidate_ack(unsigned engine);
 	void hook_invalidation();

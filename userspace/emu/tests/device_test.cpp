@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include <csignal>
 #include <filesystem>
 #include <format>
 #include <future>
@@ -14,9 +15,11 @@
 
 #include <fcntl.h>
 #include <sys/eventfd.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 
 using namespace sluice::emu;
 
@@ -67,11 +70,11 @@ TEST_F(DeviceTest, PeersReachEachOther)
 {
 	u32 v = 77, got = 0;
 	Endpoint &a = *endpoints[0], &b = *endpoints[1];
-	EXPECT_EQ(a.write(0x800000010, as_const_bytes(v)), Path::none);
+	EXPECT_EQ(a.write(0x800000010, as_const_bytes(v)), Path::off);
 	config(1, 0x10, 0);
 	config(1, 0x14, 8);
 	config(1, 4, 6);
-	EXPECT_EQ(a.write(0x800000010, as_const_bytes(v)), Path::none)
+	EXPECT_EQ(a.write(0x800000010, as_const_bytes(v)), Path::off)
 		<< "without bus mastering";
 	config(0, 4, 6);
 	EXPECT_EQ(a.write(0x800000010, as_const_bytes(v)), Path::peer);
@@ -92,8 +95,68 @@ TEST_F(DeviceTest, SurpriseRemoval)
 	EXPECT_EQ(read(1, vfio::region_config, 0), ~0u);
 	EXPECT_EQ(read(1, 5, reg::memory_size * 4), ~0u);
 	EXPECT_EQ(read(0, 5, reg::memory_size * 4), 16u);
+	u32 v = 0;
+	u64 old;
+	EXPECT_EQ(endpoints[1]->read(0x1000, as_mutable_bytes(v)), Path::off);
+	EXPECT_EQ(endpoints[1]->update(0x1000, 4, [](u64 x) { return x; }, old),
+		  Path::off);
 	EXPECT_EQ(run("gpu1 remove"), "error: no monitor\n");
 	EXPECT_EQ(read(1, 5, reg::memory_size * 4), ~0u);
+}
+
+void set(Endpoint &e, u32 r, u32 value)
+{
+	e.region_write(5, r * 4ull, as_const_bytes(value));
+}
+
+// Lets an engine read a ring in the guest's memory: 64 KiB of zeros, which are NOPs.
+void start_reading(Endpoint &e)
+{
+	constexpr u64 guest = 0x100000000, size = 64 << 10, fb_offset = 0x40ull << 24;
+	constexpr u32 hub = reg::mmhub_base(0);
+	constexpr u32 queue = reg::sdma_base(0) + reg::sdma_queue(0);
+	vfio::unique_fd file(memfd_create("guest", MFD_CLOEXEC));
+	vfio::DmaMapRequest all{sizeof(all), 3, 0, guest, size};
+
+	ASSERT_EQ(ftruncate(file.get(), size), 0);
+	ASSERT_EQ(e.dma().map(all, std::move(file)), 0);
+	for (u64 i = 0; i < size / page_size; i++) {
+		u64 entry = (guest + i * page_size) | pte::valid | pte::system |
+			    pte::readable;
+		std::memcpy(e.gpu().vram().device(8 * i, 8), &entry, 8);
+	}
+	set(e, hub + reg::mm_layout.context_cntl, 1);
+	set(e, hub + reg::mm_layout.page_table_base, fb_offset | pte::valid);
+	set(e, hub + reg::mm_layout.page_table_end, size / page_size - 1);
+	set(e, queue + reg::rb_cntl, 1 | 14 << 1);
+	set(e, queue + reg::rb_wptr, size);
+}
+
+// Reads give ones before the engine is reset. These are not taken for packets.
+TEST_F(DeviceTest, GoesAwayWhileAnEngineReads)
+{
+	u64 packets = 0;
+
+	for (int i = 0; i < 200; i++) {
+		EndpointConfig c;
+		c.vram = 16 << 20;
+		c.verbosity = Log::error;
+		c.socket = std::format("{}emu-test-{}-x", testing::TempDir(), getpid());
+		c.gpu.seed = i % 2;
+		Endpoint e(c, fabric);
+		e.region_write(vfio::region_config, 4, as_const_bytes(u16{6}));
+		start_reading(e);
+		std::this_thread::sleep_for(std::chrono::microseconds(i * 5));
+		if (i % 4 < 2)
+			e.vanish();
+		else // how the driver's reset begins
+			e.region_write(vfio::region_config, 4, as_const_bytes(u16{2}));
+		std::this_thread::sleep_for(std::chrono::microseconds(300));
+		packets += e.gpu().stats().packets.get();
+		ASSERT_EQ(e.gpu().stats().illegal_packets.get(), 0u) << i;
+		ASSERT_EQ(e.gpu().stats().faults.get(), 0u) << i;
+	}
+	EXPECT_GT(packets, 0u);
 }
 
 // A monitor that sends these lines, each except the first after a command.
@@ -366,6 +429,53 @@ TEST_F(SocketTest, DeviceOutlivesAFullTable)
 	EXPECT_NE(ask(fd.get(), request + std::string{0, 0, 1, 0}), "");
 	fd = {};
 	endpoints[0]->stop();
+}
+
+// Starts the program and returns when it is ready.
+pid_t start_emulator(const std::string &directory)
+{
+	int out[2];
+	char text[6];
+
+	if (pipe(out))
+		return -1;
+	pid_t child = fork();
+	if (!child) {
+		dup2(out[1], 1);
+		close(out[0]);
+		close(out[1]);
+		execl(EMU, EMU, "--gpus", "2", "--vram", "512", directory.c_str(),
+		      nullptr);
+		_exit(127);
+	}
+	close(out[1]);
+	EXPECT_EQ(::read(out[0], text, sizeof(text)), 6) << "not ready";
+	close(out[0]);
+	return child;
+}
+
+// With clients or without, it ends well when it is told to.
+TEST_F(SocketTest, EmulatorEndsOnSignals)
+{
+	for (int signal : {SIGTERM, SIGINT}) {
+		std::string directory =
+			std::format("{}emu-program-{}", testing::TempDir(), getpid());
+		pid_t child = start_emulator(directory);
+		int status = -1;
+		vfio::unique_fd a = client(), b = client();
+		if (signal == SIGTERM) {
+			ASSERT_TRUE(connect(a.get(), directory + "/gpu0"));
+			ASSERT_TRUE(connect(b.get(), directory + "/control"));
+			EXPECT_EQ(ask(b.get(), "list\n"), "2\nok\n");
+		}
+		ASSERT_GT(child, 0);
+		kill(child, signal);
+		for (int i = 0; i < 1000 && !waitpid(child, &status, WNOHANG); i++)
+			std::this_thread::sleep_for(std::chrono::milliseconds(10));
+		EXPECT_TRUE(WIFEXITED(status)) << status;
+		EXPECT_EQ(WEXITSTATUS(status), 0);
+		std::filesystem::remove_all(directory);
+	}
 }
 
 // Destroying a gate does not wait for interrupts that are late.

@@ -48,6 +48,7 @@ public:
 	std::vector<std::string> messages;
 	unsigned interrupts = 0, kicks = 0;
 	u64 time = 1000;
+	unsigned reads_left = ~0u; // then the GPU is off the bus
 
 	std::byte *at(u64 address, u64 n, Path &path)
 	{
@@ -64,6 +65,11 @@ public:
 	Path read(u64 address, bytes out) override
 	{
 		Path path;
+		if (!reads_left) {
+			std::memset(out.data(), 0xff, out.size());
+			return Path::off;
+		}
+		reads_left--;
 		if (const std::byte *p = at(address, out.size(), path))
 			std::memcpy(out.data(), p, out.size());
 		return path;

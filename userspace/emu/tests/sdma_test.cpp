@@ -510,6 +510,68 @@ TEST(Sdma, HaltHangAndCorruptFence)
 	EXPECT_EQ(r.vram<u32>(0), 5u) << "a reset ends the hang";
 }
 
+// The GPU leaves the bus while it reads: ones are no packets, data or entries.
+class OffTheBus : public testing::Test {
+protected:
+	Rig r;
+
+	void expect_stopped()
+	{
+		r.gpu.run();
+		EXPECT_FALSE(r.idle());
+		EXPECT_EQ(r.gpu.stats().illegal_packets.get(), 0u);
+		EXPECT_EQ(r.gpu.stats().faults.get(), 0u);
+		EXPECT_EQ(r.interrupts(), 0u);
+		EXPECT_EQ(r.vram<u32>(0), 0u) << "went on";
+		EXPECT_TRUE(r.host.messages.empty()) << r.host.messages[0];
+		// back on the bus it does nothing before it is set up again
+		r.host.reads_left = ~0u;
+		r.gpu.run();
+		EXPECT_FALSE(r.idle());
+		EXPECT_EQ(r.vram<u32>(0), 0u);
+		r.gpu.reset();
+		r.setup_ring(0);
+		r.submit({5, AT(0), 2});
+		EXPECT_EQ(r.vram<u32>(0), 2u);
+	}
+};
+
+TEST_F(OffTheBus, IndirectBuffer)
+{
+	r.enable_vmid(3);
+	r.map_bus(3, 0x10000, FakeHost::system_base);
+	r.map_vram(3, 0x20000, 0);
+	r.system<std::array<u32, 5>>(0) = {0, 5, 0x20000, 0, 1};
+	r.host.messages.clear();
+	r.host.reads_left = 1;
+	r.submit_ib(3, 0x10000, 5);
+	expect_stopped();
+}
+
+TEST_F(OffTheBus, PageTable)
+{
+	r.enable_vmid(3);
+	r.set64(reg::mmhub_base(0) + reg::mm_layout.page_table_base + 2 * 3,
+		FakeHost::system_base | pte::system | pte::valid);
+	r.host.messages.clear();
+	r.host.reads_left = 0;
+	r.submit_ib(3, 0x10000, 5);
+	expect_stopped();
+}
+
+TEST_F(OffTheBus, SourceOfACopy)
+{
+	r.enable_vmid(3);
+	r.map_bus(3, 0x10000, FakeHost::system_base);
+	r.map_vram(3, 0x20000, 0);
+	r.map_vram(3, 0x30000, 512 << 10);
+	r.vram<std::array<u32, 7>>(512 << 10) = {1, 3, 0, 0x10000, 0, 0x20000, 0};
+	r.host.messages.clear();
+	r.host.reads_left = 0;
+	r.submit_ib(3, 0x30000, 7);
+	expect_stopped();
+}
+
 // What the timeline says about a packet, without its times.
 std::string told(const std::string &json, const std::string &name)
 {
