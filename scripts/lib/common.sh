@@ -44,6 +44,35 @@ base()
 	sed -n "s/^$1=//p" "$TOP/KERNEL_BASE"
 }
 
+locks=()	# what this script holds
+# hold shared|exclusive NAME: keep the lock build/NAME until this script ends. It ends at
+# once if another script holds it, and one of the two wants it for itself. What this script
+# starts has it, too: HELD names the locks.
+hold()
+{
+	local file=$BUILD/$2 fd
+	[[ " ${HELD:-} " != *" $file "* ]] || return 0
+	mkdir -p "$BUILD"
+	exec {fd}>>"$file"
+	flock --nonblock "--$1" $fd ||
+		die "$(this_script) cannot run beside $(holders "$file")"
+	[ "$1" = shared ] || : >"$file"
+	echo "$$ $(this_script)" >>"$file"
+	locks+=("$fd")
+	export HELD="${HELD:-} $file"
+}
+
+this_script() { echo "scripts/${0##*scripts/}"; }
+
+# holders FILE: the scripts that hold that lock, one of which may have ended since
+holders()
+{
+	local pid script
+	while read -r pid script; do
+		! kill -0 "$pid" 2>/dev/null || echo "$script (process $pid)"
+	done <"$1" | paste -sd,
+}
+
 # over_usr DIR COMMAND ...: run it with packages that scripts/fetch/debs has unpacked in DIR
 # laid over /usr. No other process sees them.
 over_usr()
@@ -61,7 +90,11 @@ on_terminal() { [ -t 2 ] && [ -z "${side_by_side:-}" ]; }
 # a line each minute. Runs beside a command: followed().
 follow()
 {
-	local what=$1 log=$2 start=$SECONDS every=60 sleeper=
+	local what=$1 log=$2 start=$SECONDS every=60 sleeper= fd
+	# what sleeps here may outlive the script, and must not keep its locks
+	for fd in "${locks[@]}"; do
+		exec {fd}>&-
+	done
 	! on_terminal || every=1
 	trap 'kill $sleeper 2>/dev/null; exit' TERM
 	while :; do

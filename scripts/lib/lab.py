@@ -6,6 +6,7 @@ root and in guests."""
 import argparse
 import os
 import pathlib
+import sys
 
 TOP = pathlib.Path(__file__).resolve().parents[2]
 # A debug kernel takes longer, for which suites and kernel programs allow as well. So does a
@@ -46,8 +47,11 @@ class Ktap:
                           + ("" if skip is None else f" # SKIP {skip}".rstrip()))
 
     def run(self, test):
-        """Call a test, which fails by an exception, and tell at once how it went."""
+        """Call a test, which fails by an exception, and tell at once how it went. If the
+        script dies in it, the file of its results has a test too few."""
         before = len(self.lines)
+        if "OUT" in os.environ:
+            self.keep(pathlib.Path(sys.argv[0]).name, to_come=1)
         try:
             test()
             self.add(test.__name__)
@@ -57,14 +61,18 @@ class Ktap:
             self.add(test.__name__, False, f"{type(why).__name__} {why}".splitlines())
         print(*self.lines[before:][-2:], sep="\n", flush=True)
 
-    def __str__(self):
-        return "\n".join(["KTAP version 1", f"1..{self.count}", *self.lines])
+    def text(self, to_come=0):
+        return "\n".join(["KTAP version 1", f"1..{self.count + to_come}", *self.lines])
 
-    def keep(self, name):
-        """In a guest: where its suite looks for results."""
+    def __str__(self):
+        return self.text()
+
+    def keep(self, name, to_come=0):
+        """In a guest: put them where its suite looks for results. Tests that are still to
+        come are in the plan, so that the file is a failure until it is written again."""
         out = pathlib.Path(os.environ["OUT"]) / "ktap"
         out.mkdir(parents=True, exist_ok=True)
-        (out / name).write_text(f"{self}\n")
+        (out / name).write_text(f"{self.text(to_come)}\n")
 
 
 def on_disk(path):

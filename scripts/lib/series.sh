@@ -38,13 +38,13 @@ cover_line()
 # In $(), the shell forgets "set -e": a failure in there has to be checked.
 needed_by()
 {
-	local name names
+	local name names asked="${2:-} $1 "
 	names=$(cover_line "$1" Depends-on)
 	for name in ${names//,/ }; do
 		[ "$name" != none ] || continue
 		[ -d "$PATCHES/$name" ] || die "$1 depends on $name, which is no series"
-		[[ $name < $1 ]] || die "$1 depends on $name, which comes later"
-		needed_by "$name" || exit
+		[[ $asked != *" $name "* ]] || die "$1 depends on $name, which depends on it"
+		needed_by "$name" "$asked" || exit
 		echo "$name"
 	done | LC_ALL=C sort -u
 }

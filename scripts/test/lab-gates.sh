@@ -29,6 +29,14 @@ int mini_old(int x)
 	return p ? *p : 0;
 }
 
+int mini_last(int x)
+{
+	int seen;
+
+	seen = x;
+	return seen;
+}
+
 static inline int mini_unused(void)
 {
 	return 0;
@@ -98,7 +106,7 @@ mini_base()
 	mini_clang >"$mini/clang"
 	chmod +x "$mini/clang"
 	mini_source >"$mini_linux/mini.c"
-	printf '/* SPDX-License-Identifier: GPL-2.0 */\nint mini_old(int x);\n' \
+	printf '/* SPDX-License-Identifier: GPL-2.0 */\nint mini_old(int x);\nint mini_last(int x);\n' \
 		>"$mini_linux/mini.h"
 }
 
@@ -288,10 +296,10 @@ finds_missing_needs()
 	finds apply "02-two: applies" "Patch failed at"
 }
 
-finds_wrong_order()
+finds_circle()
 {
 	spoil 's/^Depends-on:.*/Depends-on: 02-two/' patches/01-one/0000-cover-letter
-	finds cover "01-one: cover letter" "comes later"
+	finds cover "01-one: cover letter" "which depends on it"
 }
 
 finds_no_line()
@@ -324,6 +332,13 @@ finds_unused_value()
 	finds sparse "02-two: gcc" "unused-but-set"
 }
 
+# In a line of the base: the series takes away what has read the value.
+finds_value_unused_now()
+{
+	plant 's/return seen;/return x;/'
+	finds sparse "02-two: gcc" "seen.*unused-but-set"
+}
+
 # As amdgpu builds the files of amdkfd.
 finds_warning_elsewhere()
 {
@@ -340,7 +355,13 @@ finds_self_assignment()
 	finds clang "02-two: clang" "self-assign"
 }
 
-no_clang() { ! "$TOP/scripts/fetch/clang" >/dev/null; }
+# Where clang cannot be fetched for another reason, the test fails.
+no_clang()
+{
+	local rc=0
+	"$TOP/scripts/fetch/clang" >/dev/null || rc=$?
+	[ $rc = 4 ]
+}
 
 finds_old_mirror()
 {
@@ -350,9 +371,11 @@ finds_old_mirror()
 
 finds_old_uapi()
 {
+	local rc=0
 	spoil '$a/* more */' userspace/uapi/peer_test_uapi.h
-	finds uapi uAPI "scripts/series/update-uapi"
+	finds uapi uAPI "scripts/series/update-uapi" || rc=$?
 	mini_uapi
+	return $rc
 }
 
 # The second patch of 02-two has a defect, which a third mends.
