@@ -78,7 +78,7 @@ gpu_facts ask_gpu(const topology::gpu &g)
 	drm_amdgpu_info query{};
 
 	found.open_errno = err;
-	if (!node || g.driver != "amdgpu")
+	if (!node || !g.has_amdgpu())
 		return found;
 	query.return_pointer = reinterpret_cast<uintptr_t>(&batch);
 	query.return_size = sizeof(batch);

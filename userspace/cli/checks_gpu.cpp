@@ -60,11 +60,6 @@ check node(const topology::gpu &g, const gpu_facts &known)
 			: "in a container, pass it " + g.render_node};
 }
 
-bool is_amd(const topology::gpu &g)
-{
-	return g.driver == "amdgpu";
-}
-
 /// A driver that is not ours is no fault, unless no GPU has ours.
 check other_driver(const topology::gpu &g, bool some_amd)
 {
@@ -173,13 +168,13 @@ void check_gpus(const facts &of, checks &to)
 			      "load amdgpu, if there is an AMD GPU"});
 		return;
 	}
-	bool some_amd = std::ranges::any_of(all, is_amd);
+	bool some_amd = std::ranges::any_of(all, &topology::gpu::has_amdgpu);
 	if (some_amd) {
 		to.push_back(kfd(of));
 		to.push_back(xnack(of));
 	}
 	for (size_t i = 0; i < all.size(); i++) {
-		if (!is_amd(all[i])) {
+		if (!all[i].has_amdgpu()) {
 			to.push_back(other_driver(all[i], some_amd));
 			continue;
 		}

@@ -68,24 +68,21 @@ check uring(const facts &of)
 
 check memlock(const facts &of)
 {
-	auto pages = [&of](bool on_demand) {
-		return [on_demand](const nic_facts &n) {
-			return n.on_demand == on_demand;
-		};
-	};
+	// A NIC that does not tell counts for neither.
+	auto on_demand = [](const nic_facts &n) { return n.on_demand == true; };
+	auto pins = [](const nic_facts &n) { return n.on_demand == false; };
 
 	if (!of.memlock)
 		return {"memlock", verdict::not_known, "could not be asked", ""};
 	std::string limit =
 		*of.memlock == UINT64_MAX ? "no limit" : size_text(*of.memlock);
-	if (!of.nics.empty() && std::ranges::all_of(of.nics, pages(true)))
+	if (!of.nics.empty() && std::ranges::all_of(of.nics, on_demand))
 		return {"memlock", verdict::ok, limit + "; memory on demand needs none",
 			""};
 	if (of.may_pin_more)
 		return {"memlock", verdict::ok,
 			limit + ", which this user may exceed (CAP_IPC_LOCK)", ""};
-	if (std::ranges::none_of(of.nics, pages(false)) ||
-	    *of.memlock >= little_memlock)
+	if (std::ranges::none_of(of.nics, pins) || *of.memlock >= little_memlock)
 		return {"memlock", verdict::ok, limit, ""};
 	return {"memlock", verdict::missing,
 		limit + ", and a NIC pins memory: transfers "

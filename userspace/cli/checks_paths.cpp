@@ -75,8 +75,7 @@ std::vector<size_t> gpus_of(const facts &of)
 	std::vector<size_t> all;
 
 	for (size_t i = 0; i < of.gpus.size(); i++)
-		if (of.machine.gpus()[i].driver == "amdgpu" &&
-		    !is_withheld(of, of.gpus[i]))
+		if (of.machine.gpus()[i].has_amdgpu() && !is_withheld(of, of.gpus[i]))
 			all.push_back(i);
 	return all;
 }

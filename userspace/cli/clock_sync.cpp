@@ -41,10 +41,13 @@ result<unique_fd> connected(const std::string &host, const std::string &port)
 	if (int err = ::getaddrinfo(host.c_str(), port.c_str(), &hints, &found))
 		return fail(errc::usage, "--sync", host + ": " + ::gai_strerror(err));
 	std::unique_ptr<addrinfo, free_addresses> all(found);
-	unique_fd s(::socket(found->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
-	if (!s || ::connect(s.get(), found->ai_addr, found->ai_addrlen) < 0)
-		return fail_errno(host, "connect");
-	return s;
+	for (const addrinfo *one = found; one; one = one->ai_next) {
+		unique_fd s(::socket(one->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+
+		if (s && ::connect(s.get(), one->ai_addr, one->ai_addrlen) == 0)
+			return s;
+	}
+	return fail_errno(host, "connect");
 }
 
 /// The answer to @p number, if one arrives in time.
@@ -135,7 +138,10 @@ clock_offset combined(const clock_offset &first, const clock_offset &second)
 			(std::abs(apart) + 1) / 2};
 }
 
-result<ping_answerer> ping_answerer::open(uint16_t port)
+namespace {
+
+/// For both kinds of addresses.
+unique_fd bound_to_all(uint16_t port)
 {
 	unique_fd s(::socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0));
 	sockaddr_in6 any{};
@@ -147,20 +153,50 @@ result<ping_answerer> ping_answerer::open(uint16_t port)
 	if (!s ||
 	    ::setsockopt(s.get(), IPPROTO_IPV6, IPV6_V6ONLY, &no, sizeof(no)) < 0 ||
 	    ::bind(s.get(), reinterpret_cast<sockaddr *>(&any), sizeof(any)) < 0)
+		return {};
+	return s;
+}
+
+/// For a kernel that has no IPv6.
+unique_fd bound_to_ipv4(uint16_t port)
+{
+	unique_fd s(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+	sockaddr_in any{};
+
+	any.sin_family = AF_INET;
+	any.sin_port = htons(port);
+	if (!s || ::bind(s.get(), reinterpret_cast<sockaddr *>(&any), sizeof(any)) < 0)
+		return {};
+	return s;
+}
+
+} // namespace
+
+result<ping_answerer> ping_answerer::open(uint16_t port)
+{
+	unique_fd s = bound_to_all(port);
+
+	if (!s && (errno == EAFNOSUPPORT || errno == EADDRNOTAVAIL))
+		s = bound_to_ipv4(port);
+	if (!s)
 		return fail_errno("--sync-listen", "UDP port " + std::to_string(port));
 	return ping_answerer(std::move(s));
 }
 
 // An answer is as long as the question, so a third host cannot be flooded through it.
+// Who asks without end must not keep the recording from what else it does.
 void ping_answerer::answer() const
 {
+	constexpr int most_at_once = 64;
 	std::array<std::byte, sizeof(ping_packet)> room;
 	sockaddr_in6 who{};
 	socklen_t length = sizeof(who);
 
-	while (::recvfrom(fd(), room.data(), room.size(), MSG_DONTWAIT,
-			  reinterpret_cast<sockaddr *>(&who),
-			  &length) == static_cast<ssize_t>(room.size())) {
+	for (int i = 0; i < most_at_once &&
+			::recvfrom(fd(), room.data(), room.size(), MSG_DONTWAIT,
+				   reinterpret_cast<sockaddr *>(&who),
+				   &length) == static_cast<ssize_t>(room.size());
+	     i++) {
 		if (auto p = answer_to(room, boot_id(), now_ns()))
 			::sendto(fd(), &*p, sizeof(*p), MSG_DONTWAIT,
 				 reinterpret_cast<sockaddr *>(&who), length);

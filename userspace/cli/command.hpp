@@ -6,6 +6,7 @@
 #include <memory>
 #include <ostream>
 #include <string>
+#include <vector>
 
 #include <CLI/CLI.hpp>
 
@@ -37,6 +38,9 @@ public:
 	virtual ~command() = default;
 
 	virtual void add_options(CLI::App &to) = 0;
+	/// Take the words of another program that follow "--", as they are.
+	/// @return false if this command runs none
+	virtual bool take_words(std::vector<std::string>) { return false; }
 	virtual result<exit_status> run(const settings &with) = 0;
 };
 

@@ -64,6 +64,33 @@ command_line::command_line(settings &common)
 	}
 }
 
+// For the parser, "[a,b]" is a list of two words wherever an operand may be one of
+// several. So it does not get the words of other programs, and a file needs a path.
+void command_line::parse(std::vector<std::string> words)
+{
+	const auto end = std::ranges::find(words, "--");
+
+	if (command *what = named_in(words);
+	    what && end != words.end() && what->take_words({end + 1, words.end()}))
+		words.erase(end, words.end());
+	for (const std::string &word : words)
+		if (word.starts_with('[') && word.ends_with(']'))
+			throw CLI::ArgumentMismatch(
+				word + " would be a list: write ./" + word +
+				" for a file, and -- before the words of a program");
+	std::ranges::reverse(words);
+	app_.parse(std::move(words));
+}
+
+command *command_line::named_in(const std::vector<std::string> &words) const
+{
+	for (const std::string &word : words)
+		for (const known &c : commands_)
+			if (c.parser->get_name() == word)
+				return c.what.get();
+	return nullptr;
+}
+
 command *command_line::chosen() const
 {
 	auto found = std::ranges::find_if(

@@ -16,12 +16,17 @@ public:
 	explicit command_line(settings &common);
 
 	CLI::App &app() { return app_; }
+	/// CLI::ParseError, as the parser.
+	void parse(std::vector<std::string> words);
 	/// The command that was given; null: none.
 	command *chosen() const;
 	/// " info send ..."
 	std::string names() const;
 
 private:
+	/// The command of the first word that names one.
+	command *named_in(const std::vector<std::string> &words) const;
+
 	struct known {
 		std::unique_ptr<command> what;
 		CLI::App *parser;

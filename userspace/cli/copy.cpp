@@ -375,7 +375,7 @@ result<sha256_digest> copy_command::copy_to(int from, const struct stat &st,
 	SLUICE_CHECK(all.prepare());
 	const unique_fd directory = directory_of(place);
 	removed_if_ended part(place + ".part");
-	SLUICE_TRY(auto to, part.make(st.st_mode & rights_at(place, 0777)));
+	SLUICE_TRY(auto to, part.make(st.st_mode & rights_of_part(place, 0777)));
 	SLUICE_TRY(auto digest, copy_through(ring, all, from, to.get()));
 	SLUICE_CHECK(put_in_place(to.get(), part.path(), place, options_.overwrite));
 	part.has_its_name();

@@ -195,6 +195,7 @@ void kv_command::add_options(CLI::App &to)
 	to.add_option("--seed", o.seed,
 		      "seed of what is in them; both sides need the same")
 		->capture_default_str();
+	add_chunk_option(to, o);
 	add_transfer_options(to, o);
 }
 
@@ -208,6 +209,10 @@ result<void> kv_command::check() const
 					o.layout.blocks));
 	if (o.role == "send" && o.host.empty())
 		return fail(errc::usage, "--to", "send needs the host of the receiver");
+	if (o.role == "recv" && !o.host.empty())
+		return fail(errc::usage, "--to", "it is for send");
+	if (o.role == "send" && !o.listen.empty())
+		return fail(errc::usage, "--listen", "it is for recv");
 	return {};
 }
 

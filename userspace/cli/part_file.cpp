@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: MIT
 #include "part_file.hpp"
 
+#include <array>
+#include <cerrno>
 #include <cstdio>
 #include <fcntl.h>
 #include <filesystem>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 namespace sluice::cli {
@@ -54,13 +57,29 @@ bool is_only_name(const std::string &path, const struct stat &file)
 	       named.st_ino == file.st_ino && named.st_nlink == 1;
 }
 
-/// As far as this user may give a file away. Group rights are kept only with the group.
-bool take_after(int file, const struct stat &before)
+/// Give the file the access list of the one at @p path.
+/// @return false if that one has a list, and this cannot have it
+bool take_access_list(int file, const std::string &path)
+{
+	constexpr const char *list = "system.posix_acl_access";
+	std::array<char, 4096> entries;
+	ssize_t n = ::getxattr(path.c_str(), list, entries.data(), entries.size());
+
+	if (n < 0)
+		return errno == ENODATA || errno == ENOTSUP;
+	return ::fsetxattr(file, list, entries.data(), static_cast<size_t>(n), 0) == 0;
+}
+
+/// As far as this user may give a file away. Group rights are kept only with the group,
+/// and, where an access list says what they are, with that list.
+bool take_after(int file, const std::string &path, const struct stat &before)
 {
 	mode_t rights = before.st_mode & 0777;
 
 	if (::fchown(file, before.st_uid, before.st_gid) < 0 &&
 	    ::fchown(file, static_cast<uid_t>(-1), before.st_gid) < 0)
+		rights &= 0707;
+	else if (!take_access_list(file, path))
 		rights &= 0707;
 	return ::fchmod(file, rights) == 0;
 }
@@ -86,16 +105,20 @@ result<std::string> place_of(const std::string &to, const std::string &name,
 	if (*type != fs::file_type::not_found && *type != fs::file_type::regular)
 		return fail(errc::output, path, "it is there, and is no regular file");
 	if (!overwrite && *type != fs::file_type::not_found)
-		return fail(errc::output, path,
-			    "it is there already; --overwrite replaces it");
+		return is_there(path);
 	return path;
 }
 
-mode_t rights_at(const std::string &path, mode_t of_new)
+std::unexpected<error> is_there(const std::string &path)
+{
+	return fail(errc::output, path, "it is there already; --overwrite replaces it");
+}
+
+mode_t rights_of_part(const std::string &path, mode_t of_new)
 {
 	struct stat st{};
 
-	return ::stat(path.c_str(), &st) == 0 ? st.st_mode & 0777 : of_new;
+	return ::stat(path.c_str(), &st) == 0 ? S_IRUSR | S_IWUSR : of_new;
 }
 
 result<unique_fd> open_part(const std::string &part, mode_t mode)
@@ -138,7 +161,7 @@ result<void> put_in_place(int file, const std::string &part, const std::string &
 	struct stat before{};
 
 	if (overwrite && ::stat(path.c_str(), &before) == 0 &&
-	    !take_after(file, before))
+	    !take_after(file, path, before))
 		return fail_errno(part, "chmod", errno, errc::output);
 	int err = ::renameat2(AT_FDCWD, part.c_str(), AT_FDCWD, path.c_str(), flags);
 

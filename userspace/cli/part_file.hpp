@@ -18,8 +18,12 @@ namespace sluice::cli {
 result<std::string> place_of(const std::string &to, const std::string &name,
 			     bool overwrite);
 
-/// The mode of the file at @p path, or @p of_new if there is none.
-mode_t rights_at(const std::string &path, mode_t of_new);
+/// The error for a file that is at @p path and may not be replaced.
+std::unexpected<error> is_there(const std::string &path);
+
+/// The mode of a file that will be renamed to @p path: @p of_new, or, if it will replace a
+/// file, for its owner alone, until it gets the rights of that one.
+mode_t rights_of_part(const std::string &path, mode_t of_new);
 
 /// Open @p part to read and write, locked against other processes. It must be a regular
 /// file without another name, and not a symbolic link. Its content is kept.
@@ -31,8 +35,8 @@ result<unique_fd> open_part(const std::string &part, mode_t mode);
 /// @param mode less the umask
 result<unique_fd> make_part(const std::string &part, mode_t mode);
 
-/// Rename the file to @p path, and give it the owner and mode of the file that it
-/// replaces, as far as this user may. errc::output, also if the name was taken in the
+/// Rename the file to @p path, and give it the owner, the mode and the access list of the
+/// file that it replaces, as far as this user may. errc::output, also if the name was taken in the
 /// meantime and may not be replaced.
 /// @param file @p part, open
 result<void> put_in_place(int file, const std::string &part, const std::string &path,

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: MIT
 #include "program.hpp"
 
+#include <algorithm>
+#include <vector>
+
 #include "command_line.hpp"
 #include "json_text.hpp"
 #include "text.hpp"
@@ -65,9 +68,13 @@ int run_program(int argc, const char *const *argv, std::ostream &out, std::ostre
 	settings common{.out = &out};
 	command_line line(common);
 
+	std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
+
 	try {
-		line.app().parse(argc, argv);
+		line.parse(words);
 	} catch (const CLI::ParseError &what) {
+		// The parser may not have come to this option.
+		common.json |= std::ranges::contains(words, "--json");
 		return answer(line.app(), what, common, err);
 	}
 

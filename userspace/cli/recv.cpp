@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT
+#include <cerrno>
 #include <fcntl.h>
+#include <filesystem>
 #include <set>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -25,10 +27,11 @@ public:
 		return {.file = fd_.get(),
 			.to = {},
 			.have = have_,
+			.complete = complete_,
 			.in_order = path_.empty(),
 			.confirm = true};
 	}
-	result<void> keep(context &in, uint64_t size, bool overwrite);
+	result<void> keep(context &in, bool overwrite);
 	/// Empty: standard output.
 	const std::string &path() const { return path_; }
 	/// Leave the part that can be resumed.
@@ -38,9 +41,15 @@ public:
 	void leave_open() { fd_.release(); }
 
 private:
+	/// Write to NAME.part, and go on where it ends.
+	result<void> open_remains();
+	/// Only compare NAME with what is offered.
+	result<void> open_complete(const stream_offer &offer, bool may_compare);
+
 	std::string path_, part_; ///< empty: standard output
 	unique_fd fd_, directory_;
 	uint64_t have_ = 0;
+	bool complete_ = false;
 };
 
 // Pieces are written in any order. A receiver that was killed has left holes where some
@@ -50,6 +59,17 @@ uint64_t without_holes(int file)
 	off_t hole = ::lseek(file, 0, SEEK_HOLE);
 
 	return hole < 0 ? 0 : static_cast<uint64_t>(hole);
+}
+
+// Shells read .profile and its like when they start, and programs take "-x" for an option.
+result<void> may_be_chosen(const std::string &name)
+{
+	if (!name.starts_with('.') && !name.starts_with('-'))
+		return {};
+	return fail(
+		errc::denied, name,
+		"a peer without a token may not choose a name that begins with \".\" or "
+		"\"-\": name the file as TO");
 }
 
 result<target> target::open(const recv_options &o, const stream_offer &offer,
@@ -64,38 +84,50 @@ result<target> target::open(const recv_options &o, const stream_offer &offer,
 					  errc::output);
 		return t;
 	}
-	auto place = place_of(o.to, offer.name, o.overwrite);
-	if (!place)
-		return std::unexpected(place.error());
-	t.path_ = *place;
+	const bool trusted = !o.token_file.empty();
+
+	SLUICE_TRY(t.path_, place_of(o.to, offer.name, true));
 	t.part_ = t.path_ + ".part";
+	if (t.path_ != o.to && !trusted)
+		SLUICE_CHECK(may_be_chosen(offer.name));
 	if (placed.contains(t.path_) || placed.contains(t.part_))
 		return fail(errc::output, offer.name,
 			    "it would replace a file that came before it");
 	t.directory_ = directory_of(t.path_);
-	// Another run must be able to go on with it, also if this replaces a file that
-	// may not be written to.
-	auto file = open_part(t.part_, rights_at(t.path_, 0666) | S_IRUSR | S_IWUSR);
-	if (!file)
-		return std::unexpected(file.error());
-	t.fd_ = std::move(*file);
-	t.have_ = without_holes(t.fd_.get());
+	if (!o.overwrite && ::access(t.path_.c_str(), F_OK) == 0)
+		SLUICE_CHECK(t.open_complete(offer, trusted));
+	else
+		SLUICE_CHECK(t.open_remains());
 	return t;
 }
 
-// The file left from before may have been longer. The ring runs on while the name gets
-// to the disk: the peer is waiting.
-result<void> target::keep(context &in, uint64_t size, bool overwrite)
+result<void> target::open_remains()
 {
-	const auto end = static_cast<off_t>(size);
+	SLUICE_TRY(fd_, open_part(part_, rights_of_part(path_, 0666)));
+	have_ = without_holes(fd_.get());
+	return {};
+}
+
+// A run of several files that broke has left the first ones complete. The sender is told
+// the digest of what is here, which is nothing for strangers.
+result<void> target::open_complete(const stream_offer &offer, bool may_compare)
+{
 	struct stat st{};
 
-	if (path_.empty())
+	fd_ = unique_fd(::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+	if (!may_compare || !fd_ || ::fstat(fd_.get(), &st) < 0 ||
+	    !S_ISREG(st.st_mode) || static_cast<uint64_t>(st.st_size) != offer.size)
+		return is_there(path_);
+	have_ = offer.size;
+	complete_ = true;
+	return {};
+}
+
+// The ring runs on while the name gets to the disk: the peer is waiting.
+result<void> target::keep(context &in, bool overwrite)
+{
+	if (path_.empty() || complete_)
 		return {};
-	if (::fstat(fd_.get(), &st) < 0 ||
-	    (st.st_size != end &&
-	     (::ftruncate(fd_.get(), end) < 0 || ::fsync(fd_.get()) < 0)))
-		return fail_errno(part_, "truncate", errno, errc::output);
 	SLUICE_CHECK(put_in_place(fd_.get(), part_, path_, overwrite));
 	if (!directory_)
 		return {};
@@ -109,7 +141,7 @@ result<void> target::keep(context &in, uint64_t size, bool overwrite)
 // old content is as good as it was.
 void target::leave(uint64_t size) const
 {
-	if (!path_.empty() && size &&
+	if (!path_.empty() && !complete_ && size &&
 	    ::ftruncate(fd_.get(), static_cast<off_t>(size)) < 0)
 		::unlink(part_.c_str());
 }
@@ -133,7 +165,7 @@ result<stream_report> take(session &s, receiver &from, const stream_offer &offer
 		return report;
 	}
 	// The sender is told of success once the file has its name.
-	auto kept = to->keep(s.context, report->bytes + report->resumed, o.overwrite);
+	auto kept = to->keep(s.context, o.overwrite);
 	if (!kept) {
 		(void)from.give_up(kept.error()).run(s.context);
 		return std::unexpected(kept.error());
@@ -142,6 +174,22 @@ result<stream_report> take(session &s, receiver &from, const stream_offer &offer
 	if (auto told = from.confirm().run(s.context); !told)
 		return std::unexpected(told.error());
 	return report;
+}
+
+/// Before a sender has come: can files be made at the place that a user names?
+result<void> can_have_files(const std::string &to)
+{
+	std::error_code none;
+
+	if (to == "-")
+		return {};
+	const std::string where =
+		std::filesystem::is_directory(to, none)
+			? to
+			: std::filesystem::absolute(to, none).parent_path().string();
+	if (::access(where.c_str(), W_OK | X_OK) < 0)
+		return fail_errno(where, "cannot get files", errno, errc::output);
+	return {};
 }
 
 class recv_command : public command {
@@ -179,6 +227,8 @@ result<exit_status> recv_command::run(const settings &with)
 			errc::usage, "--json",
 			"standard output gets the data: --report FILE has the same");
 	options_.quiet = options_.quiet || options_.to == "-";
+	options_.chunk = options_.piece; // the sender decides
+	SLUICE_CHECK(can_have_files(options_.to));
 	auto s = session::open(options_);
 	if (!s)
 		return std::unexpected(s.error());

@@ -18,6 +18,11 @@ namespace {
 class run_command : public command {
 public:
 	void add_options(CLI::App &to) override;
+	bool take_words(std::vector<std::string> words) override
+	{
+		words_ = std::move(words);
+		return true;
+	}
 	result<exit_status> run(const settings &with) override;
 
 private:
@@ -68,7 +73,7 @@ result<void> run_command::set_up() const
 void run_command::add_options(CLI::App &to)
 {
 	to.usage("Usage: sluice run --device-memory [OPTIONS] -- COMMAND...");
-	to.add_option("COMMAND", words_, "the program and its arguments")->required();
+	to.add_option("COMMAND", words_, "the program and its arguments");
 	to.add_flag(
 		  "--device-memory", device_memory_,
 		  "move to a GPU the memory that the program registers on demand with "
@@ -85,8 +90,13 @@ void run_command::add_options(CLI::App &to)
 		    "each process tells at its end what was moved, on standard error");
 }
 
-result<exit_status> run_command::run(const settings &)
+result<exit_status> run_command::run(const settings &with)
 {
+	if (with.json)
+		return fail(errc::usage, "--json",
+			    "the output is that of the program, which run becomes");
+	if (words_.empty())
+		return fail(errc::usage, "COMMAND", "name a program");
 	SLUICE_CHECK(set_up());
 	return std::unexpected(become(words_));
 }

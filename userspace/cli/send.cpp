@@ -2,6 +2,7 @@
 #include <fcntl.h>
 #include <filesystem>
 #include <format>
+#include <set>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -9,6 +10,7 @@
 #include "sluice/unique_fd.hpp"
 #include "stream_wire.hpp"
 #include "transfer.hpp"
+#include "try.hpp"
 
 namespace sluice::cli {
 
@@ -50,7 +52,16 @@ result<opened_file> open_source(const std::string &path)
 			   (path != "-" || ::lseek(f.fd.get(), 0, SEEK_CUR) == 0);
 	f.source.size =
 		whole ? static_cast<uint64_t>(st.st_size) : stream_source::unknown;
+	f.source.steady = true;
 	return f;
+}
+
+bool is_same_file(const std::string &one, const std::string &other)
+{
+	struct stat a{}, b{};
+
+	return ::stat(one.c_str(), &a) == 0 && ::stat(other.c_str(), &b) == 0 &&
+	       S_ISREG(a.st_mode) && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
 }
 
 // The usual limit is 1024, and far more may be had for the asking.
@@ -86,16 +97,21 @@ void send_command::add_options(CLI::App &to)
 	to.add_flag("!--no-checksum", options_.checksum, "no CRC-32C for each chunk");
 	to.add_flag("!--no-digest", options_.digest,
 		    "do not compare a SHA-256 in the end");
+	add_chunk_option(to, options_);
 	add_transfer_options(to, options_);
 }
 
 result<exit_status> send_command::run(const settings &with)
 {
 	std::vector<opened_file> files;
+	std::set<std::string> names;
 	reports told(with, options_);
 
-	if (auto can = told.begin(); !can)
-		return std::unexpected(can.error());
+	for (const std::string &path : options_.files)
+		if (is_same_file(path, options_.report))
+			return fail(errc::usage, "--report",
+				    path + " is one of the files to send");
+	SLUICE_CHECK(told.begin());
 	// All files are opened before a peer has to wait: what is missing is told at once,
 	// and what is removed meanwhile is sent.
 	open_as_many_as_allowed();
@@ -103,6 +119,9 @@ result<exit_status> send_command::run(const settings &with)
 		auto f = open_source(path);
 		if (!f)
 			return std::unexpected(f.error());
+		if (!names.insert(f->source.name).second)
+			return fail(errc::usage, path,
+				    "another file of this name is sent, too");
 		files.push_back(std::move(*f));
 	}
 	auto s = session::open(options_);

@@ -3,6 +3,7 @@
 
 #include <cerrno>
 #include <fstream>
+#include <sys/stat.h>
 
 namespace sluice::cli {
 
@@ -14,6 +15,10 @@ result<std::string> read_token(const std::string &path)
 
 	if (!file)
 		return fail_errno(path, "open", errno, errc::input);
+	if (struct stat st{}; ::stat(path.c_str(), &st) == 0 && S_ISREG(st.st_mode) &&
+			      (st.st_mode & S_IRWXO))
+		return fail(errc::denied, path,
+			    "every user may read it or change it: chmod o= FILE");
 	if (!std::getline(file, token) || token.empty())
 		return fail(errc::input, path,
 			    "its first line is empty: it must be the token");

@@ -315,6 +315,11 @@ result<int> recorder::run()
 class trace_command : public command {
 public:
 	void add_options(CLI::App &to) override;
+	bool take_words(std::vector<std::string> words) override
+	{
+		options_.words = std::move(words);
+		return true;
+	}
 	result<exit_status> run(const settings &with) override;
 
 private:
@@ -373,6 +378,8 @@ result<json> open_trace(const std::string &path)
 
 result<exit_status> trace_command::merge(const settings &with)
 {
+	if (!options_.words.empty())
+		return fail(errc::usage, "trace merge", "it runs no program");
 	SLUICE_TRY(auto a, open_trace(merge_.a));
 	SLUICE_TRY(auto b, open_trace(merge_.b));
 	SLUICE_TRY(auto both, merge_traces(a, b, merge_.offset_ns));

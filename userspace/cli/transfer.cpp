@@ -3,6 +3,7 @@
 
 #include <cstdio>
 #include <format>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "json_text.hpp"
@@ -163,9 +164,8 @@ result<session> session::open(const transfer_options &o)
 		s.endpoint.token = *token;
 	}
 	// Check before there is a peer: if it gave up first, it would only count as lost.
-	if (*path)
-		if (auto found = find_path(s.card, s.stream_of()); !found)
-			return std::unexpected(found.error());
+	if (auto found = find_path(s.card, s.stream_of()); !found)
+		return std::unexpected(found.error());
 	return s;
 }
 
@@ -187,8 +187,10 @@ void progress_line::show(const stream_progress &p)
 	if (!on_ || now - shown_ < std::chrono::milliseconds(200))
 		return;
 	shown_ = now;
-	// Bytes that were there already took no time.
-	uint64_t moved = p.bytes - first_.emplace(first_.value_or(p.bytes));
+	// Bytes that were there already are read and compared, but not moved.
+	const uint64_t moved = p.bytes - p.resumed;
+	if (!moved)
+		began_ = now;
 	double rate = megabytes_a_second(moved, now - began_);
 	std::string text = std::format("{}  {:.1f} MB  {:.1f} MB/s", name_,
 				       static_cast<double>(p.bytes) / 1e6, rate);
@@ -211,8 +213,13 @@ void reports::add(const stream_report &r)
 		*with_.out << table(r) << "\n";
 }
 
+// A reader of a pipe gets one document, at the end.
 result<void> reports::begin() const
 {
+	struct stat st{};
+
+	if (::stat(options_.report.c_str(), &st) == 0 && !S_ISREG(st.st_mode))
+		return {};
 	return write_file();
 }
 
@@ -241,6 +248,13 @@ std::unexpected<error> reports::failed(const error &why)
 	return std::unexpected(why);
 }
 
+void add_chunk_option(CLI::App &to, transfer_options &o)
+{
+	to.add_option("--chunk", o.chunk, "bytes of one RDMA write, and of a CRC")
+		->transform(CLI::AsSizeValue(false))
+		->capture_default_str();
+}
+
 void add_transfer_options(CLI::App &to, transfer_options &o)
 {
 	to.add_option("--nic", o.nic, "RDMA device; default: the only one")
@@ -255,10 +269,6 @@ void add_transfer_options(CLI::App &to, transfer_options &o)
 		      "its first line is the token, which both sides must have")
 		->type_name("FILE");
 	to.add_option("--piece", o.piece, "bytes of memory granted at a time")
-		->transform(CLI::AsSizeValue(false))
-		->capture_default_str();
-	to.add_option("--chunk", o.chunk,
-		      "bytes of one RDMA write, and of a CRC; the sender decides")
 		->transform(CLI::AsSizeValue(false))
 		->capture_default_str();
 	to.add_option("--pieces", o.pieces, "pieces that this side has memory for")

@@ -42,6 +42,9 @@ struct recv_options : transfer_options {
 /// Options that both commands have.
 void add_transfer_options(CLI::App &to, transfer_options &o);
 
+/// The sender's.
+void add_chunk_option(CLI::App &to, transfer_options &o);
+
 /// What both commands need to begin.
 struct session {
 	sluice::context context;
@@ -87,7 +90,6 @@ private:
 	std::string name_;
 	bool on_;
 	clock::time_point began_ = clock::now(), shown_{};
-	std::optional<uint64_t> first_;
 };
 
 template <class T>

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <cinttypes>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -18,6 +19,7 @@
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <format>
+#include <fstream>
 #include <memory>
 #include <mutex>
 #include <poll.h>
@@ -88,6 +90,30 @@ std::string text_of(const char *variable)
 	return value ? value : "";
 }
 
+/// Is all of it private memory without a file? Pages of a file would be written to, or
+/// copied, when they are populated.
+bool is_anonymous(pages what)
+{
+	std::ifstream maps("/proc/self/maps");
+
+	for (std::string line; std::getline(maps, line);) {
+		uint64_t from, to, inode;
+		char rights[5];
+
+		if (std::sscanf(line.c_str(),
+				"%" SCNx64 "-%" SCNx64 " %4s %*s %*s %" SCNu64, &from,
+				&to, rights, &inode) == 4 &&
+		    from < what.start + what.size && to > what.start &&
+		    (inode || rights[3] != 'p'))
+			return false;
+	}
+	return true;
+}
+
+/// Of an entry of pagemap: the page is in memory, or in swap, which is what a page of a
+/// GPU looks like. Other bits may be set where there is no page.
+constexpr uint64_t is_there = uint64_t{3} << 62;
+
 /// Unpopulated pages do not migrate. Touching pages in a GPU would bring them back, so
 /// touch only those that are not there yet.
 result<void> populate(pages what)
@@ -104,7 +130,7 @@ result<void> populate(pages what)
 			    static_cast<off_t>(at / page_size * 8)) != bytes)
 			return fail_errno("/proc/self/pagemap", "read");
 		for (size_t i = 0; i < n; i++)
-			if (!entries[i] &&
+			if (!(entries[i] & is_there) &&
 			    ::madvise(reinterpret_cast<void *>(at + i * page_size),
 				      page_size, MADV_POPULATE_WRITE) < 0)
 				return fail_errno("memory", "populate");
@@ -361,9 +387,16 @@ bool concerns_us(size_t length, unsigned access)
 template <class Register>
 ibv_mr *with_memory_moved(void *at, size_t length, unsigned access, Register real)
 {
-	mover *to = concerns_us(length, access) ? mover_of_process(true) : nullptr;
+	if (!concerns_us(length, access))
+		return real();
 	pages what = pages_of(at, length);
-
+	if (!is_anonymous(what)) {
+		say(std::format("{} bytes stay where they are: some are of a file, or "
+				"shared",
+				length));
+		return real();
+	}
+	mover *to = mover_of_process(true);
 	if (!to)
 		return real();
 	if (auto moved = to->move(what); !moved)

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <csignal>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <format>
 #include <fstream>
@@ -11,6 +13,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <sys/xattr.h>
 #include <thread>
 #include <unistd.h>
 
@@ -192,6 +195,28 @@ TEST_F(CommandLineTest, BadArgumentsAreNamed)
 	EXPECT_TRUE(out.str().empty());
 }
 
+TEST_F(CommandLineTest, AWordInBracketsIsNoList)
+{
+	EXPECT_EQ(run({"send", "[a,b]", "--to", "nowhere"}), 2);
+	EXPECT_NE(err.str().find("./[a,b]"), std::string::npos) << err.str();
+	// Those of another program are passed on, and only the GPU is not there.
+	EXPECT_EQ(run({"run", "--device-memory", "--gpu", "ffff:ff:1f.7", "--", "true",
+		       "[a,b]", "[]", "{}"}),
+		  4)
+		<< err.str();
+}
+
+TEST_F(CommandLineTest, AMistakeIsADocumentToo)
+{
+	EXPECT_EQ(run({"send", "file", "--to", "nowhere", "--json", "--port"}), 2);
+	EXPECT_EQ(parsed()["error"]["code"], "usage") << out.str();
+	EXPECT_EQ(run({"run", "--device-memory", "--json", "--", "true"}), 2);
+	EXPECT_EQ(run({"kv", "recv", "--to", "nowhere"}), 2);
+	EXPECT_EQ(run({"kv", "send", "--to", "nowhere", "--listen", "here"}), 2);
+	EXPECT_EQ(run({"recv", "/no/such/directory/"}), 9);
+	EXPECT_NE(err.str().find("/no/such/directory"), std::string::npos);
+}
+
 TEST_F(CommandLineTest, ErrorsNameTheThingTheLimitAndTheRemedy)
 {
 	EXPECT_EQ(run({"info", "node0", "gpu7"}), 4);
@@ -362,6 +387,35 @@ TEST_F(CopyTest, RightsAreThoseOfTheFile)
 	EXPECT_EQ(copy("program"), 0) << err.str();
 	::umask(before);
 	EXPECT_EQ(rights("program"), perms(0755));
+}
+
+TEST_F(CopyTest, AFileThatIsReplacedKeepsItsAccessList)
+{
+	struct entry {
+		uint16_t kind, rights;
+		uint32_t id;
+	};
+	// As Linux has it: the owner, a user, the group, the mask, others.
+	const struct {
+		uint32_t version = 2;
+		entry all[5] = {{1, 6, ~0u},
+				{2, 6, 65534},
+				{4, 0, ~0u},
+				{16, 6, ~0u},
+				{32, 0, ~0u}};
+	} list;
+	std::array<char, sizeof(list)> now;
+	constexpr const char *name = "system.posix_acl_access";
+
+	write("to", "somebody's");
+	if (::setxattr(path("to").c_str(), name, &list, sizeof(list), 0) < 0)
+		GTEST_SKIP() << "no access lists here";
+	EXPECT_EQ(run({"copy", "--quiet", "--overwrite", path("from").c_str(),
+		       path("to").c_str()}),
+		  0);
+	ASSERT_EQ(::getxattr(path("to").c_str(), name, now.data(), now.size()),
+		  std::ssize(now));
+	EXPECT_EQ(std::memcmp(now.data(), &list, sizeof(list)), 0);
 }
 
 TEST_F(CopyTest, AFileThatIsReplacedKeepsItsOwner)
@@ -539,6 +593,14 @@ TEST_F(CopyTest, AReportSaysThatNothingWasMoved)
 		       path("report").c_str()}),
 		  0);
 	EXPECT_EQ(json::parse(text_of("report"), nullptr, false), json::array());
+	// It is not written over what is sent.
+	EXPECT_EQ(run({"send", path("from").c_str(), "--to", "nobody", "--report",
+		       path("from").c_str()}),
+		  2);
+	EXPECT_EQ(text_of("from"), "what is copied");
+	EXPECT_EQ(run({"send", path("from").c_str(), path("from").c_str(), "--to",
+		       "nobody"}),
+		  2);
 	EXPECT_NE(run({"trace", "--out", path("new").c_str()}), 0);
 	EXPECT_FALSE(std::filesystem::exists(path("new")));
 }

@@ -765,6 +765,30 @@ TEST_F(ContextTest, MovingAnOperationMovesTheOwnership)
 	EXPECT_FALSE(b.poll());
 }
 
+TEST(Error, ALongPathKeepsItsEnd)
+{
+	const std::string path = "/" + std::string(300, 'd') + "/données/file.bin";
+	error why(errc::input, path, "open: No such file or directory");
+
+	EXPECT_TRUE(why.where().starts_with("/ddd"));
+	EXPECT_TRUE(why.where().ends_with("/données/file.bin")) << why.where();
+	EXPECT_TRUE(why.message().ends_with("No such file or directory"));
+}
+
+TEST(Error, NoCharacterIsCut)
+{
+	std::string accents;
+
+	for (int i = 0; i < 100; i++)
+		accents += "é";
+	for (size_t n = 0; n < 4; n++) {
+		error why(errc::input, std::string(n, 'x') + accents, "");
+
+		EXPECT_EQ(std::ranges::count(why.where(), '\xc3'),
+			  std::ranges::count(why.where(), '\xa9'));
+	}
+}
+
 TEST(Error, KeepsItsText)
 {
 	error e(errc::device, "rxe0", "it is gone", ENODEV);

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: MIT
 """preload_test.py PRELOAD VERBS PROGRAM: with libsluice-preload.so in between, calls of
 a program arrive at libibverbs unchanged, and so do the return values. If memory cannot be
-moved, it says so once; if none is to be moved, it opens no GPU."""
+moved, it says so once; if none is to be moved, it opens no GPU. Memory of files is not
+moved."""
 
 import subprocess
 import sys
@@ -12,9 +13,9 @@ LARGE, SMALL = 1 << 20, 4096
 ON_DEMAND, WRITE = 1 << 6, 1
 
 
-def said(*libraries, length, access, **environment):
-    ran = subprocess.run([PROGRAM, str(length), str(access)], capture_output=True, text=True,
-                         env={"LD_PRELOAD": ":".join(libraries), **environment},
+def said(*libraries, length, access, file=(), **environment):
+    ran = subprocess.run([PROGRAM, str(length), str(access), *file], capture_output=True,
+                         text=True, env={"LD_PRELOAD": ":".join(libraries), **environment},
                          check=True)
     return ran.stdout, ran.stderr
 
@@ -41,3 +42,5 @@ check(LARGE, ON_DEMAND | WRITE, 1, **wanted)
 check(LARGE, WRITE, 0, **wanted)
 check(SMALL, ON_DEMAND | WRITE, 0, **wanted)
 check(LARGE, ON_DEMAND | WRITE, 0)
+_, errors = said(PRELOAD, VERBS, length=LARGE, access=ON_DEMAND, file=(PROGRAM,), **wanted)
+expect(errors.count("some are of a file") == 3 and "no-such-gpu" not in errors, errors)

@@ -4,6 +4,7 @@
 #include "rdma_fixture.hpp"
 
 #include <sys/mman.h>
+#include <sys/stat.h>
 
 #include "base_kernel.hpp"
 #include "hang_up.hpp"
@@ -311,6 +312,61 @@ TEST_F(PairTest, MemoryIsNotResumed)
 	begins_anew(source_of(data, 2 * page_size), data, 2 * page_size);
 }
 
+TEST_F(PairTest, AnOfferWaitsForTheNextNext)
+{
+	pair();
+	auto in = *receiver::make(*ring, *to, *card, small_stream);
+	{
+		auto hearing = in.next();
+		EXPECT_FALSE(hearing.done());
+		ASSERT_TRUE(
+			say(*from, wire::encode(wire::open_message{.size = page_size,
+								   .piece = page_size,
+								   .chunk = page_size,
+								   .checksum = false,
+								   .digest = false,
+								   .name = "one"})));
+	}
+	auto hearing = in.next();
+	auto offer = within(20s, hearing);
+	ASSERT_TRUE(offer) << "it is lost";
+	ASSERT_TRUE(*offer && **offer);
+	EXPECT_EQ((**offer)->name, "one");
+}
+
+TEST_F(PairTest, WithoutAnOfferNothingIsReceived)
+{
+	auto memory = noise(page_size);
+
+	pair();
+	auto in = *receiver::make(*ring, *to, *card, small_stream);
+	auto receiving = in.receive({.file = -1, .to = {memory}, .have = 0});
+	is_usage(receiving.run(*ring));
+	auto refusing = in.refuse("why not");
+	is_usage(refusing.run(*ring));
+}
+
+// A broken transfer may have left bytes behind its beginning.
+TEST_F(PairTest, AFileEndsWhereTheOfferEnds)
+{
+	auto data = noise(page_size);
+
+	pair();
+	for (size_t size : {size_t{100}, size_t{0}}) {
+		unique_fd file(::memfd_create("sink", MFD_CLOEXEC));
+		struct stat st{};
+
+		ASSERT_EQ(::ftruncate(file.get(), 2 * page_size), 0);
+		auto [sent, received] =
+			move(source_of(data, size), {.file = file.get(), .to = {}},
+			     small_stream, small_stream);
+		ASSERT_TRUE(sent && received) << "it hangs";
+		ASSERT_TRUE(*received) << received->error().message();
+		ASSERT_EQ(::fstat(file.get(), &st), 0);
+		EXPECT_EQ(st.st_size, static_cast<off_t>(size));
+	}
+}
+
 TEST_F(PairTest, NamesAreThoseOfFiles)
 {
 	auto memory = noise(page_size);
@@ -342,6 +398,7 @@ TEST_F(PairTest, StreamsNeedRoomInTheirContext)
 	auto other_card = *nic::open(other, card_a);
 
 	pair();
+	is_usage(sender::make(*ring, *from, *card, {.require = {}, .patience = 0s}));
 	is_usage(sender::make(*ring, *from, *card, many));
 	EXPECT_TRUE(receiver::make(*ring, *to, *card, many));
 	is_usage(sender::make(*ring, *from, other_card, small_stream));

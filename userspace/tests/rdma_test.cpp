@@ -137,7 +137,7 @@ TEST_F(RdmaTest, OptionsAreChecked)
 	for (endpoint_options bad :
 	     {endpoint_options{.messages = 0}, endpoint_options{.messages = 1025},
 	      endpoint_options{.depth = 0}, endpoint_options{.depth = 4097},
-	      endpoint_options{.silence = 1ms}}) {
+	      endpoint_options{.silence = 1ms}, endpoint_options{.silence = 25h}}) {
 		auto refused = listener::open(*ring, *card, address_a, 0, bad);
 		ASSERT_FALSE(refused);
 		EXPECT_EQ(refused.error().code(), errc::usage);
@@ -529,6 +529,10 @@ TEST_F(RdmaTest, CutLink)
 	EXPECT_TRUE(status == exit_status(errc::peer_lost) ||
 		    status == exit_status(errc::device))
 		<< status;
+	// The listener outlives it.
+	auto nobody = door->accept(after(100ms));
+	ASSERT_FALSE(nobody);
+	EXPECT_EQ(nobody.error().code(), errc::timeout) << nobody.error().message();
 	// Soft RoCE's queue pair for management does not survive a send while the link is
 	// down: make new devices once the old ones are closed.
 	door.reset();

@@ -323,6 +323,16 @@ TEST_F(TopologyTest, SoftNicsReachGpusInPlaceOnAPatchedKernel)
 	EXPECT_TRUE(mentions(between("gpu0", "rxe0").not_known, "kallsyms"));
 }
 
+TEST_F(TopologyTest, WithoutSymbolsARouteSaysWhatIsNotKnown)
+{
+	const std::string bus = "pci0000:00/0000:00:01.0/0000:01:00.0/";
+
+	machine.gpu(bus + "0000:02:00.0/0000:03:00.0", 128);
+	machine.gpu(bus + "0000:02:01.0/0000:04:00.0", 129);
+	machine.file("proc/kallsyms", "");
+	EXPECT_TRUE(mentions(between("gpu0", "gpu1").not_known, "P2PDMA"));
+}
+
 TEST_F(TopologyTest, AHiveIsLinked)
 {
 	for (int i = 0; i < 3; i++) {

@@ -1003,7 +1003,7 @@ struct sluice_endpoint_options {
 	uint32_t messages;   /* of the peer, received at once; 1 to 1024; 0: 32 */
 	uint32_t depth;	     /* writes in flight at once; 1 to 4096; 0: 128 */
 	int64_t silence_ns;  /* without a sign of life: the peer is lost. 30 ms at
-				 * least; 0: 10 s */
+				 * least, a day at most; 0: 10 s */
 };
 
 /*
@@ -1135,7 +1135,10 @@ struct sluice_source {
 
 #define SLUICE_UNKNOWN UINT64_MAX
 
-/* Where data go: to a file, or to memory, whose slices are filled in order. */
+/*
+ * Where data go: to a file, which is cut off behind them, or to memory, whose slices are
+ * filled in order.
+ */
 struct sluice_sink {
 	size_t size;
 	const struct sluice_slice *memory; /* NULL: a file */

@@ -15,6 +15,9 @@ namespace sluice::detail {
 
 namespace {
 
+// Events of rdma_cm that are handled in one go.
+constexpr int most_at_once = 8;
+
 bool never_wait(int fd) noexcept
 {
 	int flags = ::fcntl(fd, F_GETFL);
@@ -82,7 +85,7 @@ card::~card()
 bool card::quiet() const noexcept
 {
 	return !completion_watch_.armed && !device_watch_.armed && !cm_watch_.armed &&
-	       !ticker_.armed;
+	       !ticker_.armed && !reminder_.armed;
 }
 
 result<void> card::open(std::string_view name)
@@ -92,6 +95,16 @@ result<void> card::open(std::string_view name)
 	ticker_.of = this;
 	ticker_.complete = [](request &self, int, unsigned) noexcept {
 		static_cast<ticker &>(self).of->ticked();
+	};
+	reminder_.of = this;
+	reminder_.complete = [](request &self, int, unsigned) noexcept {
+		auto &one = static_cast<reminder &>(self);
+
+		one.armed = false;
+		if (one.of->closing_)
+			return;
+		one.of->take_cm_events();
+		one.of->settle();
 	};
 	SLUICE_CHECK(
 		start(completion_watch_, completions->fd, &card::take_completions));
@@ -279,13 +292,19 @@ void card::fail_all(std::string_view what) noexcept
 		user->fail(why);
 }
 
+// It may be up again by now. Then requests are repeated, and nothing is lost.
 void card::port_failed(uint8_t port) noexcept
 {
+	ibv_port_attr now{};
+
+	if (ibv_query_port(verbs.get(), port, &now) == 0 &&
+	    now.state == IBV_PORT_ACTIVE)
+		return;
 	error why(errc::device, info.name, std::format("its port {} went down", port));
 
 	for (card_user *user : users_)
 		if (ports == 1 || user->card_port() == port)
-			user->fail(why);
+			user->on_port_down(why);
 }
 
 void card::take_completions() noexcept
@@ -349,10 +368,25 @@ void card::on_device_event(const ibv_async_event &event) noexcept
 	}
 }
 
+// Strangers may come as fast as they are taken: what else has happened gets its turn. The
+// poll does not report again what is there already.
 void card::take_cm_events() noexcept
 {
-	while (take_cm_event())
-		;
+	for (int i = 0; i < most_at_once; i++)
+		if (!take_cm_event())
+			return;
+	come_back();
+}
+
+void card::come_back() noexcept
+{
+	io_uring_sqe *sqe = reminder_.armed ? nullptr : in.entry(reminder_);
+
+	if (!sqe)
+		return;
+	io_uring_prep_nop(sqe);
+	io_uring_sqe_set_data(sqe, static_cast<request *>(&reminder_));
+	reminder_.armed = true;
 }
 
 bool card::take_cm_event() noexcept

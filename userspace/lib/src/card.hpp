@@ -62,6 +62,8 @@ public:
 	virtual void on_broken(ibv_event_type) noexcept {}
 	/// The card does not work any more.
 	virtual void fail(const error &why) noexcept = 0;
+	/// Its port does not work now.
+	virtual void on_port_down(const error &why) noexcept { fail(why); }
 	/// The only port of the card that it uses; 0: any.
 	virtual uint8_t card_port() const noexcept = 0;
 	/// Time passes. @return when to call again at the latest
@@ -137,6 +139,7 @@ private:
 	void listen() noexcept;
 	void take_cm_events() noexcept;
 	bool take_cm_event() noexcept;
+	void come_back() noexcept;
 	void on_device_event(const ibv_async_event &event) noexcept;
 	/// Note for all users that it is over. settle() destroys some later, not in the
 	/// middle of a handler.
@@ -146,7 +149,14 @@ private:
 	void settle() noexcept;
 	bool quiet() const noexcept;
 
+	/// Done at once, but after what else the ring has: more events are there.
+	struct reminder : request {
+		card *of = nullptr;
+		bool armed = false;
+	};
+
 	watcher completion_watch_, device_watch_, cm_watch_;
+	reminder reminder_;
 	ticker ticker_;
 	struct listener : chore {
 		card *of = nullptr;

@@ -16,6 +16,30 @@ constexpr std::array names = {
 };
 static_assert(names.size() == static_cast<size_t>(errc::corrupt) + 1);
 
+constexpr std::string_view dots = "...";
+
+/// Is this a byte of a character of UTF-8, but not its first?
+bool continues(char byte)
+{
+	return (byte & 0xc0) == 0x80;
+}
+
+/// The text before @p end, without a part of a character.
+std::string_view before_character(std::string_view text, size_t end)
+{
+	while (end && continues(text[end]))
+		end--;
+	return text.substr(0, end);
+}
+
+/// The text from @p begin on, without a part of a character.
+std::string_view from_character(std::string_view text, size_t begin)
+{
+	while (begin < text.size() && continues(text[begin]))
+		begin++;
+	return text.substr(begin);
+}
+
 } // namespace
 
 const char *name(errc code) noexcept
@@ -28,6 +52,7 @@ error::error(errc code, std::string_view where, std::string_view what,
 	: code_(code), number_(number)
 {
 	static_assert(sizeof(text_) <= std::numeric_limits<uint8_t>::max());
+	constexpr size_t longest_where = sizeof(text_) / 2;
 	auto add = [this](std::string_view more) {
 		size_t n = std::min(more.size(), text_.size() - size_);
 
@@ -35,8 +60,18 @@ error::error(errc code, std::string_view where, std::string_view what,
 		size_ = static_cast<uint8_t>(size_ + n);
 	};
 
-	// What is wrong must be seen even if the name is long.
-	add(where.substr(0, text_.size() / 2));
+	// What is wrong must be seen even if the name is long. The end of a path says
+	// more than its middle.
+	if (where.size() <= longest_where) {
+		add(where);
+	} else {
+		constexpr size_t head = longest_where / 3;
+		constexpr size_t tail = longest_where - head - dots.size();
+
+		add(before_character(where, head));
+		add(dots);
+		add(from_character(where, where.size() - tail));
+	}
 	where_ = size_;
 	if (where_)
 		add(": ");

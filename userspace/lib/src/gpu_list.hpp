@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -28,7 +29,7 @@ std::vector<gpu_entry> find_gpus(const std::filesystem::path &sys = "/sys",
 /// @param is_amd whether a GPU has the driver amdgpu: others are kept, and do not count
 template <class T>
 void keep_given(std::vector<T> &gpus, const std::filesystem::path &nodes,
-		bool (*is_amd)(const T &) = [](const T &) { return true; })
+		std::function<bool(const T &)> is_amd = [](const T &) { return true; })
 {
 	auto is_given = [&nodes](const T &gpu) {
 		std::error_code none;

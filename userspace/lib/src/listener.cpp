@@ -80,6 +80,8 @@ public:
 
 	void on_cm(const cm_event &event) noexcept override;
 	void fail(const error &why) noexcept override;
+	/// It listens again when the port is back.
+	void on_port_down(const error &) noexcept override {}
 	uint8_t card_port() const noexcept override { return id_ ? id_->port_num : 0; }
 	deadline on_tick(deadline) noexcept override { return never; }
 	void settle() noexcept override;
@@ -160,8 +162,9 @@ bool door::make_room() noexcept
 		one->has_message(); // its proof may be there
 		return !can_be_taken(*one);
 	});
-	if (stranger != arriving_.end())
-		arriving_.erase(stranger);
+	if (stranger == arriving_.end())
+		return false;
+	arriving_.erase(stranger);
 	return true;
 }
 

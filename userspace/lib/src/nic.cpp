@@ -69,6 +69,7 @@ void try_on_demand(nic_info &info, ibv_context *device)
 	auto verdict = detail::try_odp(device);
 	info.on_demand = verdict == detail::odp_verdict::right;
 	info.on_demand_wrong = verdict == detail::odp_verdict::wrong;
+	info.on_demand_untried = verdict == detail::odp_verdict::untried;
 }
 
 // There is no flag for it. A kernel whose driver supports it gets far enough to find

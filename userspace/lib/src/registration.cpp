@@ -44,6 +44,8 @@ const char *obstacle(const card &c, memory kind, registration_path path) noexcep
 			return "video memory has no pages to be found on demand";
 		if (c.info.on_demand_wrong)
 			return "ODP moves wrong bytes on this kernel; series 04 mends it";
+		if (c.info.on_demand_untried)
+			return "no trial of ODP could be made: the port is down, or slow";
 		return c.info.on_demand ? nullptr : "the card has no ODP for RC";
 	case registration_path::dmabuf:
 		return c.info.dmabuf ? nullptr : "the card's driver takes no dma-bufs";

@@ -10,11 +10,9 @@ namespace {
 
 constexpr const char *patched_kernel = "boot a kernel with the patch series of Sluice";
 constexpr unsigned near = 10; // as ACPI counts distances
-
-bool is_amd(const topology::gpu &g)
-{
-	return g.driver == "amdgpu";
-}
+constexpr const char *alias_not_known =
+	"whether the kernel lets peers reach the memory of GPUs in place: /proc/kallsyms "
+	"tells nothing";
 
 route unknown_driver(const topology::gpu &g)
 {
@@ -51,7 +49,7 @@ route router::find(location a, location b) const
 	if (a.what == node)
 		return b.what == node ? between_nodes(a.index, b.index)
 				      : to_node(a.index, b);
-	if (a.what == gpu && !is_amd(t_.gpus_[a.index]))
+	if (a.what == gpu && !t_.gpus_[a.index].has_amdgpu())
 		return unknown_driver(t_.gpus_[a.index]);
 	if (a.what == gpu && b.what == gpu)
 		return between_gpus(a, b);
@@ -85,7 +83,7 @@ route router::to_node(size_t node, location device) const
 	std::string name = t_.name_of(device);
 	route to{.how = path::host_memory};
 
-	if (device.what == location::kind::gpu && !is_amd(t_.gpus_[device.index]))
+	if (device.what == location::kind::gpu && !t_.gpus_[device.index].has_amdgpu())
 		return unknown_driver(t_.gpus_[device.index]);
 	if (!pci_of(device)) {
 		to.how = path::by_cpu;
@@ -131,7 +129,7 @@ route router::between_gpus(location first, location second) const
 {
 	const gpu &a = t_.gpus_[first.index], &b = t_.gpus_[second.index];
 
-	if (!is_amd(b))
+	if (!b.has_amdgpu())
 		return unknown_driver(b);
 	auto link = std::ranges::find(a.links, second.index, &topology::xgmi_link::gpu);
 	if (link != a.links.end())
@@ -165,9 +163,7 @@ route router::gpu_and_software(const gpu &g, const nic &n) const
 	to.why_not_better.push_back(n.name + " is software: it has no DMA engine");
 	to.remedies.push_back("use a NIC that does RDMA in hardware");
 	if (!t_.kernel_.symbols)
-		to.not_known.push_back(
-			"whether the kernel lets peers reach the memory "
-			"of GPUs in place: /proc/kallsyms tells nothing");
+		to.not_known.push_back(alias_not_known);
 	if (t_.kernel_.symbols && !t_.kernel_.kfd_alias) {
 		to.how = path::staged;
 		to.limit = "the CPU, and host memory, which each byte crosses twice";
@@ -211,6 +207,8 @@ route router::gpu_and_nic(location first, location second) const
 		note_bar(to, g);
 		if (t_.kernel_.symbols && !t_.kernel_.kfd_alias)
 			note_alias(to);
+		if (!t_.kernel_.symbols)
+			to.not_known.push_back(alias_not_known);
 	}
 	if (to.how != path::peer_to_peer)
 		note_nodes(to, first, second);
@@ -321,6 +319,9 @@ void router::judge_peers(route &to, const pci_function &provider,
 		to.remedies.push_back("build the kernel with CONFIG_PCI_P2PDMA=y");
 		verdict.how = peer_verdict::map::none;
 	}
+	if (!t_.kernel_.symbols)
+		to.not_known.push_back("whether the kernel has P2PDMA: /proc/kallsyms "
+				       "tells nothing");
 	bound_by_links(to, verdict);
 	if (!verdict.acs_known)
 		to.not_known.push_back("ACS: only root can read what the bridges do; "

@@ -89,6 +89,9 @@ result<void> check_options(const endpoint_options &options, const card &by)
 	if (options.silence < least_silence)
 		return sluice::fail(errc::usage, "endpoint",
 				    "silence must be 30 ms at least");
+	if (options.silence > most_silence)
+		return sluice::fail(errc::usage, "endpoint",
+				    "silence must be a day at most");
 	if (options.token.size() > most_token)
 		return sluice::fail(
 			errc::usage, "endpoint",

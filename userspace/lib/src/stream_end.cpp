@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: MIT
 #include "stream_end.hpp"
 
+#include <algorithm>
 #include <cstdio>
 #include <format>
 
 #include "card.hpp"
 #include "gpu.hpp"
+#include "gpu_memory.hpp"
 #include "hang_up.hpp"
 #include "one_context.hpp"
 #include "placement.hpp"
@@ -31,6 +33,10 @@ namespace {
 // How long to try to tell the peer why this end gives up.
 constexpr auto longest_farewell = std::chrono::seconds(1);
 
+// Bytes that are hashed before other work of the context gets its turn. Meanwhile, no peer
+// sees a sign of life.
+constexpr size_t most_hashed = 16 << 20;
+
 // Bytes between two messages to a peer that waits. Reading and hashing them takes
 // seconds at most.
 constexpr uint64_t busy_each = 16 << 20;
@@ -53,6 +59,8 @@ result<void> check_options(const stream_options &o)
 		return bad("a piece may have at most 128 chunks");
 	if (o.pieces < 2 || o.pieces > 64)
 		return bad("pieces must be between 2 and 64");
+	if (o.patience <= clock::duration::zero())
+		return bad("patience must be more than 0");
 	return {};
 }
 
@@ -71,7 +79,8 @@ result<void> try_in_place(nic &card, device &gpu)
 	SLUICE_TRY(auto before, gpu.counters());
 	SLUICE_CHECK(reached.prefetch());
 	SLUICE_TRY(auto now, gpu.counters());
-	if (now.migrated_out != before.migrated_out)
+	SLUICE_TRY(size_t left, misplaced_pages(trial.address(), trial.size(), true));
+	if (left || now.migrated_out != before.migrated_out)
 		return fail(errc::no_path, gpu.info().address,
 			    "its memory moves to the host when the card reaches for "
 			    "it");
@@ -193,6 +202,7 @@ result<void> stream_end::begin(std::string source, uint64_t size)
 	ended_.reset();
 	began_ = clock::now();
 	calls_before_ = context_.system_calls();
+	counters_before_.reset();
 	if (options_.gpu)
 		if (auto now = options_.gpu->counters())
 			counters_before_ = *now;
@@ -207,8 +217,14 @@ result<void> stream_end::kept_to_path()
 				now->migrated_in - counters_before_->migrated_in,
 				now->migrated_out - counters_before_->migrated_out,
 				now->lost_events - counters_before_->lost_events};
-	if (options_.require == data_path::device_alias && report_.migrations &&
-	    report_.migrations->migrated_out)
+	if (options_.require != data_path::device_alias)
+		return {};
+	if (!report_.migrations || report_.migrations->lost_events)
+		return fail(
+			errc::no_path, report_.name,
+			"events were lost, so nobody knows whether pages moved from "
+			"the GPU to the host on their way");
+	if (report_.migrations->migrated_out)
 		return fail(
 			errc::no_path, report_.name,
 			std::format(
@@ -372,6 +388,24 @@ task<result<void>> stream_end::write_all(int file, slice from, uint64_t offset)
 	co_return {};
 }
 
+task<result<void>> stream_end::add_to_digest(std::span<const std::byte> data)
+{
+	while (!data.empty()) {
+		auto part = data.first(std::min(data.size(), most_hashed - hashed_));
+
+		sum_.add(part);
+		data = data.subspan(part.size());
+		hashed_ += part.size();
+		if (hashed_ < most_hashed)
+			continue;
+		hashed_ = 0;
+		heed(co_await context_.sleep_until(deadline{}));
+		if (broken())
+			co_return why();
+	}
+	co_return {};
+}
+
 task<result<void>> stream_end::digest_of(int file, uint64_t size, sha256 &sum)
 {
 	const slice &through = pieces_[0].host;
@@ -414,7 +448,7 @@ task<result<void>> stream_end::sync(int file)
 	auto synced = co_await context_.sync(file);
 
 	if (!synced)
-		co_return std::unexpected(synced.error());
+		co_return fail_at(report_.name, synced.error());
 	co_return {};
 }
 
@@ -516,7 +550,8 @@ task<void> stream_end::fail_with(const error &reason)
 		while (!outcome && !late)
 			if (!co_await changed_.wait())
 				break;
-		if (!outcome || !*outcome)
+		// A peer that has taken it may leave us waiting for what follows.
+		if (!outcome || !*outcome || card_has_more())
 			break_off("it takes no message");
 	}
 	let_go();
@@ -574,6 +609,7 @@ result<found_path> find_path(nic &card, const stream_options &options)
 {
 	found_path found;
 
+	SLUICE_CHECK(detail::check_options(options));
 	if (options.gpu)
 		found = detail::find_in_gpu(card, options);
 	if (options.require && *options.require != found.path)

@@ -101,6 +101,9 @@ protected:
 	result<void> kept_to_path();
 	stream_report end();
 
+	/// After a message that ends the stream was taken: is there more for the peer's
+	/// card?
+	virtual bool card_has_more() const noexcept { return false; }
 	/// What a refusal by a card means to this end.
 	virtual error meaning_of(error why) const noexcept = 0;
 	/// All give up, for this reason; the first one counts.
@@ -179,6 +182,8 @@ protected:
 	task<result<void>> digest_of(int file, uint64_t size, sha256 &sum);
 	/// The peer does the same, with @p most bytes to look at.
 	result<void> peer_busy(const wire::busy_message &m, uint64_t most);
+	/// Add a piece to the digest. Other work of the context gets its turn now and then.
+	task<result<void>> add_to_digest(std::span<const std::byte> data);
 	/// Flush all that was written to a file to its medium.
 	task<result<void>> sync(int file);
 
@@ -208,6 +213,7 @@ protected:
 	stream_progress progress_;
 	stream_report report_;
 	sha256 sum_;
+	size_t hashed_ = 0; ///< bytes since other work had its turn
 	uint64_t moves_ = 0;
 	uint64_t peer_looked_at_ = 0; ///< bytes, before the first piece
 	unsigned in_flight_ = 0;

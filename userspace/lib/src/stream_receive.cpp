@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+#include <cerrno>
 #include <cstring>
 #include <fcntl.h>
 #include <format>
@@ -96,10 +97,13 @@ private:
 	task<void> sync_behind();
 	/// errc::usage if what came has to be confirmed first.
 	result<void> nothing_to_confirm() const;
+	static std::unexpected<error> nothing_offered();
 	/// Listen once more before the sender is told that all went well.
 	result<void> said_already();
 	/// What the sender said before that.
 	result<void> said_before(result<void> done);
+	/// The file ends where the offer ends.
+	result<void> cut_to_size();
 	/// Is all that came right, and on its medium?
 	task<result<void>> verify();
 	task<result<void>> say_done();
@@ -129,6 +133,7 @@ private:
 	bool syncs_ = false; ///< the sink is a file on a medium
 	bool short_ = false; ///< a piece came that has to be the last one
 	std::optional<wire::end_message> to_confirm_;
+	bool offered_ = false;	      ///< and neither taken nor refused
 	bool no_more_ = false;	      ///< instead of an offer
 	std::optional<size_t> early_; ///< size of an offer that was heard already
 	bool sequential_ = false;     ///< the sink takes one piece after the other
@@ -158,8 +163,9 @@ task<result<std::span<const std::byte>>> receiving::hear_next()
 	if (early_)
 		co_return std::span<const std::byte>(message_).first(
 			*std::exchange(early_, std::nullopt));
+	// It outlives a task of next() that is destroyed: what came meanwhile is not lost.
 	if (!heard_)
-		co_return co_await hear();
+		heard_.emplace(endpoint_.receive(message_));
 	auto n = co_await *heard_;
 	heard_.reset();
 	if (!n)
@@ -183,6 +189,7 @@ task<result<void>> receiving::hear_offer()
 	open_ = *open;
 	offer_ = {std::string(open->name), open->size};
 	open_.name = {};
+	offered_ = true;
 	co_return {};
 }
 
@@ -244,6 +251,8 @@ task<result<void>> receiving::refuse(std::string reason)
 {
 	if (auto free = nothing_to_confirm(); !free)
 		co_return free;
+	if (!std::exchange(offered_, false))
+		co_return nothing_offered();
 	co_return co_await say_alone(wire::encode_text(wire::type::refuse, reason));
 }
 
@@ -254,7 +263,7 @@ task<result<void>> receiving::accept()
 
 	if (sink_.have && sink_.file >= 0 && offer_.size != stream_source::unknown &&
 	    sink_.have <= offer_.size) {
-		m.from = progress_.bytes = sink_.have;
+		m.from = progress_.bytes = progress_.resumed = sink_.have;
 		auto read = co_await or_give_up(digest_of(sink_.file, m.from, sum_));
 		if (!read)
 			co_return read;
@@ -274,7 +283,10 @@ result<void> receiving::take_piece(const wire::piece_message &m)
 	size_t chunks = (m.length + open_.chunk - 1) / open_.chunk;
 
 	if (arrived_ == 0 && m.offset == 0 && expected_) {
-		expected_ = 0;
+		if (sink_.complete)
+			return fail(errc::output, offer_.name,
+				    "it is there already, and is not the same");
+		expected_ = progress_.bytes = progress_.resumed = 0;
 		sum_ = {};
 	}
 	if (arrived_ == granted_)
@@ -373,7 +385,8 @@ task<result<void>> receiving::check(unsigned slot, uint64_t index)
 	if (auto mine = co_await turn(checked_, index); !mine)
 		co_return mine;
 	if (open_.digest)
-		sum_.add(data);
+		if (auto added = co_await add_to_digest(data); !added)
+			co_return added;
 	checked_++;
 	changed_.notify();
 	co_return {};
@@ -534,6 +547,8 @@ task<result<void>> receiving::verify()
 				       "what arrived differs from what was sent");
 		report_.digest = done.digest;
 	}
+	if (auto cut = cut_to_size(); !cut)
+		co_return cut;
 	if (syncs_)
 		if (auto synced = co_await or_give_up(sync(sink_.file)); !synced)
 			co_return synced;
@@ -543,6 +558,20 @@ task<result<void>> receiving::verify()
 	if (told)
 		to_confirm_ = done;
 	co_return told;
+}
+
+// What the file had before, or what a broken transfer has left, may be longer.
+result<void> receiving::cut_to_size()
+{
+	const auto end = static_cast<off_t>(expected_);
+	struct stat st{};
+
+	if (!syncs_ || sequential_ || sink_.complete)
+		return {};
+	if (::fstat(sink_.file, &st) < 0 || (S_ISREG(st.st_mode) && st.st_size > end &&
+					     ::ftruncate(sink_.file, end) < 0))
+		return fail_errno(offer_.name, "truncate", errno, errc::output);
+	return {};
 }
 
 task<result<void>> receiving::say_done()
@@ -601,6 +630,11 @@ result<void> receiving::nothing_to_confirm() const
 	return fail(errc::usage, "stream", "confirm what came first, or give it up");
 }
 
+std::unexpected<error> receiving::nothing_offered()
+{
+	return fail(errc::usage, "stream", "nothing is offered: call next() first");
+}
+
 task<result<void>> receiving::abandon(error reason)
 {
 	why_.reset();
@@ -622,6 +656,10 @@ result<void> receiving::fits()
 				options_.piece, open_.chunk));
 	if (sink_.file >= 0)
 		return {};
+	if (offer_.size == stream_source::unknown)
+		return fail(errc::usage, "stream",
+			    "the size of what is offered is not known, so no memory is "
+			    "sure to hold it");
 	if (offer_.size > memory_.size())
 		return fail(errc::usage, "stream",
 			    std::format("{} bytes are offered, the memory has {}",
@@ -633,6 +671,9 @@ result<void> receiving::prepare_for_pieces()
 {
 	if (auto begun = begin(offer_.name, offer_.size); !begun)
 		return begun;
+	if (sink_.complete && sink_.have != offer_.size)
+		return fail(errc::output, offer_.name,
+			    "it is there already, and has another size");
 	piece_ = std::min<uint64_t>(open_.piece, options_.piece) / open_.chunk *
 		 open_.chunk;
 	syncs_ = sink_.file >= 0 && has_medium(sink_.file);
@@ -675,6 +716,8 @@ task<result<stream_report>> receiving::receive(stream_sink sink)
 {
 	if (auto free = nothing_to_confirm(); !free)
 		co_return std::unexpected(free.error());
+	if (!std::exchange(offered_, false))
+		co_return nothing_offered();
 	sink_ = std::move(sink);
 	memory_ = scattered(std::exchange(sink_.to, {}));
 	why_.reset();

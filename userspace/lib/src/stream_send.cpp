@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: MIT
+#include <algorithm>
+#include <cerrno>
 #include <cstring>
 #include <format>
+#include <sys/stat.h>
 
 #include "hang_up.hpp"
 #include "stream_end.hpp"
@@ -9,6 +12,21 @@
 namespace sluice {
 
 namespace detail {
+
+/// When a file of this size changed. errc::input if it has another size.
+static result<timespec> change_of(const stream_source &file)
+{
+	struct stat st{};
+
+	if (::fstat(file.file, &st) < 0)
+		return fail_errno(file.name, "stat", errno, errc::input);
+	if (file.size != stream_source::unknown &&
+	    file.size != static_cast<uint64_t>(st.st_size))
+		return fail(errc::input, file.name,
+			    std::format("it has {} bytes now, and had {}", st.st_size,
+					file.size));
+	return st.st_mtim;
+}
 
 class sending final : public stream_end {
 public:
@@ -24,6 +42,7 @@ public:
 private:
 	void let_go() noexcept override;
 	error meaning_of(error why) const noexcept override;
+	bool card_has_more() const noexcept override;
 	/// A write for each chunk, a message, and a wait.
 	size_t operations_of_piece() const noexcept override
 	{
@@ -41,6 +60,8 @@ private:
 	task<result<void>> gather(piece_memory &piece, uint64_t offset, size_t length);
 	task<result<void>> examine(unsigned slot, uint64_t index, size_t length,
 				   wire::piece_message &m);
+	result<void> note_change();
+	result<void> unchanged() const;
 	task<result<void>> await_grant(uint64_t index);
 	task<result<void>> transfer(unsigned slot, uint64_t index, size_t length,
 				    wire::piece_message &m);
@@ -73,6 +94,7 @@ private:
 	bool closed_ = false;	///< END was sent
 	bool in_order_ = false; ///< the source has no offsets
 	std::optional<wire::accept_message> answer_;
+	timespec changed_at_{}; ///< the source, when it was begun
 };
 
 result<void> sending::prepare_pieces()
@@ -100,6 +122,16 @@ error sending::meaning_of(error reason) const noexcept
 		return reason;
 	return error(errc::peer_lost, endpoint_.peer(),
 		     "it took back the memory that it had granted, or died");
+}
+
+// Writes that follow a message which the peer's card has taken.
+bool sending::card_has_more() const noexcept
+{
+	auto undone = [](const operation &write) { return !write.done(); };
+
+	return std::ranges::any_of(writes_, [&](const auto &of_piece) {
+		return std::ranges::any_of(of_piece, undone);
+	});
 }
 
 task<result<void>> sending::offer()
@@ -136,7 +168,7 @@ task<result<void>> sending::agree(const wire::accept_message &m)
 		start_ = 0;
 	}
 	report_.resumed = start_;
-	progress_.bytes = last_ack_ = start_;
+	progress_.bytes = progress_.resumed = last_ack_ = start_;
 	co_return {};
 }
 
@@ -251,7 +283,8 @@ task<result<void>> sending::examine(unsigned slot, uint64_t index, size_t length
 	if (auto mine = co_await turn(examined_, index); !mine)
 		co_return mine;
 	if (options_.digest)
-		sum_.add(data);
+		if (auto added = co_await add_to_digest(data); !added)
+			co_return added;
 	examined_++;
 	changed_.notify();
 	co_return {};
@@ -347,6 +380,25 @@ task<void> sending::worker(unsigned slot)
 	changed_.notify();
 }
 
+result<void> sending::note_change()
+{
+	source_.steady &= source_.file >= 0 && size_known();
+	if (!source_.steady)
+		return {};
+	SLUICE_TRY(changed_at_, change_of(source_));
+	return {};
+}
+
+result<void> sending::unchanged() const
+{
+	if (!source_.steady)
+		return {};
+	SLUICE_TRY(timespec now, change_of(source_));
+	if (now.tv_sec == changed_at_.tv_sec && now.tv_nsec == changed_at_.tv_nsec)
+		return {};
+	return fail(errc::input, source_.name, "it changed while it was sent");
+}
+
 task<result<void>> sending::close()
 {
 	wire::end_message end{.size = std::min(source_.size, start_ + report_.bytes),
@@ -354,6 +406,8 @@ task<result<void>> sending::close()
 
 	if (auto kept_to = kept_to_path(); !kept_to)
 		co_return kept_to;
+	if (auto same = unchanged(); !same)
+		co_return same;
 	if (options_.digest)
 		end.digest = sum_.digest();
 	closed_ = true;
@@ -402,7 +456,9 @@ task<result<stream_report>> sending::send(stream_source source)
 task<result<void>> sending::send_all()
 {
 	auto watching = watch_over();
-	auto step = co_await offer();
+	auto step = note_change();
+	if (step)
+		step = co_await offer();
 	auto listening = listen();
 
 	while (step && !answer_ && !broken())

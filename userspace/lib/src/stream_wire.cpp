@@ -156,9 +156,10 @@ std::unexpected<error> is_no_name(std::string_view text)
 {
 	return fail(
 		errc::usage, "stream",
-		std::format("\"{}\" is no name: 1 to {} bytes of UTF-8 without \"/\" "
-			    "and control characters",
-			    text, longest_name));
+		std::format(
+			"a name has 1 to {} bytes of UTF-8 without \"/\" and control "
+			"characters, not \"{}\"",
+			longest_name, text));
 }
 
 bytes &bytes::raw(std::span<const std::byte> from) noexcept

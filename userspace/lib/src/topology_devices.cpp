@@ -32,11 +32,6 @@ std::string address_of(uint64_t domain, uint64_t location)
 			   location >> 3 & 0x1f, location & 7);
 }
 
-bool is_amd(const topology::gpu &gpu)
-{
-	return gpu.driver == "amdgpu";
-}
-
 double megabytes(const std::string &properties, std::string_view key)
 {
 	return static_cast<double>(sysfs::value(properties, key).value_or(0)) * 1e6;
@@ -67,10 +62,11 @@ void topology_reader::read_gpus(topology &to) const
 				.value_or(0);
 		to.gpus_.push_back(std::move(gpu));
 	}
-	detail::keep_given<topology::gpu>(to.gpus_, files_.path("dev/dri"), is_amd);
+	detail::keep_given<topology::gpu>(to.gpus_, files_.path("dev/dri"),
+					  &topology::gpu::has_amdgpu);
 	// The GPUs that device::open() counts come first.
 	std::ranges::sort(to.gpus_, {}, [](const topology::gpu &gpu) {
-		return std::pair(!is_amd(gpu), detail::bus_order(gpu.pci.address));
+		return std::pair(!gpu.has_amdgpu(), detail::bus_order(gpu.pci.address));
 	});
 	for (size_t i = 0; i < to.gpus_.size(); i++)
 		to.gpus_[i].name = std::format("gpu{}", i);

@@ -41,6 +41,7 @@ inline constexpr unsigned most_depth = 4096;
 inline constexpr unsigned most_handshakes = 128;
 inline constexpr size_t most_token = 1024;
 inline constexpr clock::duration least_silence = std::chrono::milliseconds(30);
+inline constexpr clock::duration most_silence = std::chrono::hours(24);
 
 /// Memory of a peer, as the peer announced it.
 struct remote_memory {
@@ -59,8 +60,8 @@ struct endpoint_options {
 	/// Writes and reads in flight at once. 1 to 4096.
 	unsigned depth = 128;
 	/// Without a sign of life for that long, the peer is lost. Signs are sent and
-	/// received when the context waits or is polled. least_silence or more, and
-	/// twice the time that 48 MiB take (for each connection): signs of life queue
+	/// received when the context waits or is polled. least_silence to most_silence, and
+	/// at least twice the time that 48 MiB take (for each connection): signs of life queue
 	/// after data. A peer that lives, and whose card takes nothing for twice that
 	/// long, is lost, too.
 	clock::duration silence = std::chrono::seconds(10);

@@ -31,6 +31,8 @@ struct nic_info {
 	/// It claims to have on_demand, but moved wrong bytes in a trial: soft RoCE of
 	/// kernels without the series' fixes.
 	bool on_demand_wrong = false;
+	/// It is offered, and nobody could try whether it is right: no port, no address.
+	bool on_demand_untried = false;
 	bool dmabuf = false;	      ///< it may register dma-bufs (tried when opened)
 	uint32_t max_read_atomic = 0; ///< RDMA reads in flight on a connection
 	uint32_t max_sends = 0, max_completions = 0;

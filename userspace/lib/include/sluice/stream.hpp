@@ -77,9 +77,12 @@ struct stream_source {
 	/// Memory: leave it 0.
 	uint64_t size = 0;
 	static constexpr uint64_t unknown = UINT64_MAX;
+	/// Fail with errc::input if the file has another size, or if it changes before all
+	/// is sent: what was sent may be a mixture.
+	bool steady = false;
 };
 
-/// Where data go to. Parts of memory are filled in their order, by one batch for each
+/// Where data go to. A file is cut off behind them. Parts of memory are filled in their order, by one batch for each
 /// piece; they may differ from those of the source.
 struct stream_sink {
 	int file = -1;		 ///< a descriptor; -1: memory
@@ -87,6 +90,9 @@ struct stream_sink {
 	/// Bytes at the beginning of a file that are here already from a transfer that
 	/// broke off. Their digest is compared, and they are not sent again if it matches.
 	uint64_t have = 0;
+	/// `have` is all of the file: if it differs from the offer, fail with errc::output,
+	/// and write nothing.
+	bool complete = false;
 	/// Write to the file at its position, one piece after the other, as standard
 	/// output needs. This is implied for a pipe, a terminal, and a file that is
 	/// open to append. Nothing is resumed then: `have` is 0.
@@ -131,14 +137,15 @@ struct found_path {
 
 /// Which path streams with these options take here, found by a trial: the card accesses
 /// a page in the GPU. Each stream does this when it is made. Called before connecting,
-/// it tells why options.require cannot be met even if the peer would give up first.
-/// errc::no_path if it is another path than options.require.
+/// it tells what is wrong here even if the peer would give up first: errc::usage if the
+/// options are, errc::no_path if it is another path than options.require.
 result<found_path> find_path(nic &card, const stream_options &options);
 
 /// The progress of a stream, at any time.
 struct stream_progress {
-	uint64_t bytes = 0; ///< in their place at the far end
-	uint64_t size = 0;  ///< or stream_source::unknown
+	uint64_t bytes = 0;   ///< in their place at the far end
+	uint64_t size = 0;    ///< or stream_source::unknown
+	uint64_t resumed = 0; ///< of these bytes, were there already
 };
 
 namespace detail {

@@ -110,6 +110,9 @@ public:
 		unsigned engines = 0;		 ///< SDMA, all kinds
 		bool svm = false;		 ///< shares memory of processes
 		std::vector<xgmi_link> links;
+
+		/// Sluice moves data of no other GPUs.
+		bool has_amdgpu() const { return driver == "amdgpu"; }
 	};
 	struct nic {
 		std::string name; ///< "mlx5_0"
