@@ -127,6 +127,30 @@ static bool pgmap_alias_fits(const struct dev_pagemap *pgmap,
 }
 
 /**
+ * dev_pagemap_prepare_alias() - allocate what a publish needs
+ * @pgmap: as for dev_pagemap_publish_alias_of()
+ * @alias: likewise
+ *
+ * For owners that publish under a lock which a reset takes: after this call,
+ * publishing an alias of @pgmap allocates nothing. Peers get no access yet.
+ *
+ * Context: May sleep.
+ * Return: 0, or -EINVAL or -ENOMEM as dev_pagemap_publish_alias_of() has it.
+ */
+int dev_pagemap_prepare_alias(struct dev_pagemap *pgmap,
+			      const struct dev_pagemap_alias *alias)
+{
+	if (pgmap->type != MEMORY_DEVICE_PRIVATE || pgmap->nr_range != 1 ||
+	    !pgmap_alias_fits(pgmap, alias))
+		return -EINVAL;
+
+	if (pgmap_alias(pgmap))
+		return 0;
+	return pgmap_alias_attach(pgmap, alias->provider);
+}
+EXPORT_SYMBOL_GPL(dev_pagemap_prepare_alias);
+
+/**
  * dev_pagemap_publish_alias_of() - let peers reach some device private pages
  * @pgmap: pagemap of type MEMORY_DEVICE_PRIVATE with one range, after
  *	memremap_pages()
@@ -138,7 +162,8 @@ static bool pgmap_alias_fits(const struct dev_pagemap *pgmap,
  * not own them, see &struct hmm_range.dma_dev and &struct hmm_range.alias_cpu.
  *
  * To publish other values, revoke the alias and evict the pages first. Only the
- * first call for a pagemap allocates memory.
+ * first call for a pagemap allocates memory, unless
+ * dev_pagemap_prepare_alias() has done so.
  *
  * A driver may set bits of @pages at any time. It clears bits only while peers
  * have no access, see dev_pagemap_end_alias(): a reset may have lost the
@@ -156,15 +181,9 @@ int dev_pagemap_publish_alias_of(struct dev_pagemap *pgmap,
 	struct pgmap_alias *pa;
 	int err;
 
-	if (pgmap->type != MEMORY_DEVICE_PRIVATE || pgmap->nr_range != 1 ||
-	    !pgmap_alias_fits(pgmap, alias))
-		return -EINVAL;
-
-	if (!pgmap_alias(pgmap)) {
-		err = pgmap_alias_attach(pgmap, alias->provider);
-		if (err)
-			return err;
-	}
+	err = dev_pagemap_prepare_alias(pgmap, alias);
+	if (err)
+		return err;
 
 	pa = pgmap_alias(pgmap);
 	guard(mutex)(&pa->lock);

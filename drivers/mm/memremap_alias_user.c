@@ -75,7 +75,7 @@ void dev_pagemap_end_alias(struct dev_pagemap *pgmap)
 
 	guard(mutex)(&alias_users_lock);
 	list_for_each_entry(user, &alias_users, link)
-		user->end_access(user);
+		user->end_access(user, pgmap);
 }
 EXPORT_SYMBOL_GPL(dev_pagemap_end_alias);
 

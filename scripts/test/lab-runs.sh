@@ -97,9 +97,10 @@ ctest_fails()
 # fetch_counts WANT STATUS: report on a suite whose script of scripts/fetch ends like that
 fetch_counts()
 {
-	mkdir -p "$work/fetch/scripts/fetch"
-	printf '#!/bin/bash\nexit %s\n' "$2" >"$work/fetch/scripts/fetch/thing"
-	chmod +x "$work/fetch/scripts/fetch/thing"
+	local fetch=$work/fetch/scripts/fetch
+	mkdir -p "$fetch"
+	printf '#!/bin/bash\nexit %s\n' "$2" >"$fetch/thing"
+	chmod +x "$fetch/thing"
 	rm -rf "$work/results"
 	(
 		eval "$(sed -n '/^any_wanted()/,/^}/p; /^fetched()/,/^}/p' "$TOP/scripts/test/suites")"

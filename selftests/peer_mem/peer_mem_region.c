@@ -328,6 +328,27 @@ TEST_F(region, ended)
 	ASSERT_EQ(0, peer_publish(self->mem, self->before.size, 0));
 }
 
+/* Regions that have nothing of a device do not notice its reset. */
+TEST_F(region, other_ended)
+{
+	int other;
+
+	buf_mapped(_metadata, self);
+	if (!self->topo->reachable)
+		SKIP(return, "no alias is usable here");
+	other = peer_open("mem", 1);
+	if (other < 0)
+		SKIP(return, "no /dev/peer_mem1");
+	ASSERT_EQ(0, peer_publish(other, peer_info(other).size, 0));
+	ASSERT_EQ(0, peer_end(other));
+	EXPECT_EQ(NR, mapped(self));
+	EXPECT_EQ(0, reads(self, PAGE, self->want + PAGE));
+	EXPECT_EQ(0, self->last.faults);
+	EXPECT_EQ(self->topo->route, self->last.route[0]);
+	ASSERT_EQ(0, peer_publish(other, peer_info(other).size, 0));
+	close(other);
+}
+
 TEST_F(region, unmapped)
 {
 	buf_mapped(_metadata, self);

@@ -85,22 +85,38 @@ static uint8_t first_byte(FIXTURE_DATA(swap) *self, unsigned int page)
 	return *(volatile uint8_t *)(self->mem + page * self->page);
 }
 
+static bool is_clean(FIXTURE_DATA(swap) *self, unsigned int page)
+{
+	uint64_t entry = page_entry(self->mem + page * self->page);
+	uint64_t flags;
+
+	if (!(entry & PM_PRESENT))
+		return false;
+	flags = read_u64("/proc/kpageflags", entry & PM_PFN);
+	return (flags & KPF_SWAPCACHE) && !(flags & KPF_DIRTY);
+}
+
+static unsigned int count_clean(FIXTURE_DATA(swap) *self)
+{
+	unsigned int i, clean = 0;
+
+	for (i = 0; i < PAGES; i++)
+		clean += is_clean(self, i);
+	return clean;
+}
+
 /* Read all back, and check that pages are clean, as the test requires. */
 static void page_in_clean(struct __test_metadata *_metadata,
 			  FIXTURE_DATA(swap) *self)
 {
-	unsigned int i, clean = 0;
+	unsigned int i, clean;
 
 	for (i = 0; i < PAGES; i++) {
-		uint64_t entry, flags;
-
 		ASSERT_EQ(0xaa, first_byte(self, i));
-		entry = page_entry(self->mem + i * self->page);
-		ASSERT_TRUE(entry & PM_PRESENT);
-		flags = read_u64("/proc/kpageflags", entry & PM_PFN);
-		if ((flags & KPF_SWAPCACHE) && !(flags & KPF_DIRTY))
-			clean++;
+		ASSERT_TRUE(page_entry(self->mem + i * self->page) &
+			    PM_PRESENT);
 	}
+	clean = count_clean(self);
 	TH_LOG("%u of %u pages are clean and have a copy in swap", clean,
 	       PAGES);
 	if (!clean)
@@ -141,6 +157,34 @@ TEST_F_TIMEOUT(swap, written_by_device, 120)
 		if (first_byte(self, i) != 0xbb)
 			lost++;
 	EXPECT_EQ(0, lost);
+}
+
+/* What the device may only read stays clean, though the process may write. */
+TEST_F_TIMEOUT(swap, read_by_device, 120)
+{
+	struct ibv_sge sge = rcp_sge(self->src_mr, self->src, 64);
+	unsigned int i, clean;
+
+	memset(self->mem, 0xaa, PAGES * self->page);
+	ASSERT_TRUE(page_out(self));
+	page_in_clean(_metadata, self);
+	clean = count_clean(self);
+
+	self->mr = rcp_reg_access(&self->dev, self->mem, PAGES * self->page,
+				  (uintptr_t)self->mem,
+				  IBV_ACCESS_REMOTE_READ |
+				  IBV_ACCESS_ON_DEMAND);
+	ASSERT_NE(NULL, self->mr);
+	for (i = 0; i < PAGES; i++) {
+		memset(self->src, 0, 64);
+		ASSERT_EQ(0, rcp_rdma(&self->pair.a, IBV_WR_RDMA_READ, &sge,
+				      (uintptr_t)self->mem + i * self->page,
+				      self->mr->rkey));
+		EXPECT_EQ(0xaa, self->src[63]);
+	}
+	ASSERT_EQ(0, ibv_dereg_mr(self->mr));
+	self->mr = NULL;
+	EXPECT_EQ(clean, count_clean(self));
 }
 
 int main(int argc, char **argv)

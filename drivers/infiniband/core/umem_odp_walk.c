@@ -96,7 +96,7 @@ static void odp_walk_end(struct odp_walk *walk)
 
 /*
  * Tell the walk how the device can use device private pages of other drivers,
- * if it can.
+ * if it can. A device with DMA has to be able to forget them at any time.
  */
 static void odp_accept_alias(struct odp_walk *walk)
 {
@@ -107,7 +107,7 @@ static void odp_accept_alias(struct odp_walk *walk)
 		return;
 	if (ib_uses_virt_dma(dev))
 		walk->range.alias_cpu = true;
-	else
+	else if (!WARN_ON_ONCE(!walk->umem_odp->zap))
 		walk->range.dma_dev = dev->dma_device;
 }
 
@@ -286,6 +286,15 @@ static int odp_walk_store(struct odp_walk *walk)
 	return 0;
 }
 
+/* May a fault have waited for the reset of a device that has an alias? */
+static bool odp_waits_for_reset(const struct odp_walk *walk)
+{
+	struct ib_device *dev = walk->umem_odp->umem.ibdev;
+
+	return (dev->attrs.kernel_cap_flags & IBK_ODP_ALIAS) &&
+	       dev_pagemap_any_alias();
+}
+
 /* Walk the current part, and return with the umem_mutex held. */
 static int odp_walk_part(struct odp_walk *walk)
 {
@@ -301,9 +310,10 @@ static int odp_walk_part(struct odp_walk *walk)
 			odp_walk_load(walk);
 		ret = hmm_range_fault_unlocked_timeout(range, timeout);
 		if (unlikely(ret)) {
-			if (ret != -EBUSY || again)
+			if (ret != -EBUSY || again ||
+			    !odp_waits_for_reset(walk))
 				return ret;
-			/* A fault that waits for a reset uses up all the time. */
+			/* Such a fault uses up all the time. */
 			again = true;
 			continue;
 		}

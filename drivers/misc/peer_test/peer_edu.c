@@ -206,7 +206,8 @@ static bool peer_edu_invalidate(struct mmu_interval_notifier *notifier,
 }
 
 /* For the owner of device private memory: wait for a transfer that has begun. */
-static void peer_edu_end_access(struct dev_pagemap_alias_user *user)
+static void peer_edu_end_access(struct dev_pagemap_alias_user *user,
+				const struct dev_pagemap *pgmap)
 {
 	struct peer_edu *edu = container_of(user, struct peer_edu, alias_user);
 

@@ -385,6 +385,8 @@ static void alias_of_some_pages(struct kunit *test)
 	alias.provider = NULL;
 	alias.kaddr = (void __iomem __force *)pages;
 	pages[0] = alias_bit(pgmap, pfn + 1) | alias_bit(pgmap, pfn + 2);
+	KUNIT_ASSERT_EQ(test, 0, dev_pagemap_prepare_alias(pgmap, &alias));
+	KUNIT_EXPECT_FALSE(test, pgmap_alias_read(pgmap, &got));
 	KUNIT_ASSERT_EQ(test, 0,
 			dev_pagemap_publish_alias_of(pgmap, &alias, pages));
 	KUNIT_EXPECT_TRUE(test, pgmap_alias_read(pgmap, &got));

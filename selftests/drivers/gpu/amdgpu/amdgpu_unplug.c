@@ -8,7 +8,7 @@
 #include <pthread.h>
 
 #include "../../../kselftest_harness.h"
-#include "amdgpu_test.h"
+#include "amdgpu_import.h"
 
 FIXTURE(unplug) {
 	char gpus[MAX_GPUS][32];
@@ -228,6 +228,47 @@ TEST_F_TIMEOUT(unplug, unbind_with_a_hung_job, 120)
 	ASSERT_EQ(0, free_buffer(&self->gpu, &freed));
 	EXPECT_EQ(0, unbind_gpu(self->gpus[0]));
 	let_go(_metadata, self);
+	ASSERT_EQ(0, bind_gpu(self->gpus[0]));
+	works(_metadata, self->gpus[0]);
+	EXPECT_EQ(0, kmsg_complaints(self->kmsg));
+}
+
+/*
+ * A job waits for a job of another GPU of the hive, which hangs, and a buffer
+ * that it uses is freed once it has ended. While the driver leaves the first
+ * GPU, the other one is not reset. Its job ends, and then it is reset.
+ */
+TEST_F_TIMEOUT(unplug, unbind_with_a_hung_peer, 200)
+{
+	struct buffer own, shared, theirs, freed;
+	struct buffer *there[] = { &own, &theirs };
+	struct buffer *here[] = { &self->b, &shared, &freed };
+	struct gpu peer;
+	uint64_t fence;
+
+	if (!gpu_linked(self->gpus[0]) || !*self->gpus[1] ||
+	    !gpu_linked(self->gpus[1]))
+		SKIP(return, "no two GPUs that XGMI links");
+	ASSERT_EQ(0, open_gpu(&peer, self->gpus[1]));
+	ASSERT_EQ(0, new_mapped_buffer(&peer, &own, 65536,
+				       AMDGPU_GEM_DOMAIN_VRAM));
+	ASSERT_EQ(0, new_buffer(&self->gpu, &shared, 65536, AMDGPU_GEM_DOMAIN_VRAM));
+	ASSERT_EQ(0, map_gpu(&self->gpu, &shared));
+	ASSERT_EQ(0, new_buffer(&self->gpu, &freed, 65536, AMDGPU_GEM_DOMAIN_VRAM));
+	ASSERT_EQ(0, map_gpu(&self->gpu, &freed));
+	ASSERT_EQ(0, import(&self->gpu, &shared, &peer, &theirs));
+
+	ASSERT_EQ(0, submit_endless(&peer, there, 2, &fence));
+	memset(self->b.cpu, 0, 32);
+	ASSERT_EQ(0, submit(&self->gpu, here, 3, 8, &fence));
+	ASSERT_EQ(1, wait_fence(&self->gpu, fence, 0.1));
+	ASSERT_EQ(0, free_buffer(&self->gpu, &freed));
+	EXPECT_EQ(0, unbind_gpu(self->gpus[0]));
+	let_go(_metadata, self);
+
+	EXPECT_EQ(0, works_again(&peer, &own));
+	munmap(own.cpu, own.size);
+	close(peer.fd);
 	ASSERT_EQ(0, bind_gpu(self->gpus[0]));
 	works(_metadata, self->gpus[0]);
 	EXPECT_EQ(0, kmsg_complaints(self->kmsg));

@@ -289,6 +289,58 @@ TEST_F(svm, calls_do_not_wait)
 	EXPECT_EQ(0, memcmp(self->vram.cpu, self->want, PAGE));
 }
 
+/* Memory of the process in a file, which ends after the first page. */
+static uint8_t *map_short_file(void)
+{
+	uint8_t *at = svm_map(HUGE_SIZE);
+	int fd = memfd_create("short", MFD_CLOEXEC);
+
+	if (!at || fd < 0 || ftruncate(fd, PAGE) ||
+	    mmap(at, HUGE_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
+		 fd, 0) != at)
+		return NULL;
+	close(fd);
+	return at;
+}
+
+/* There is no memory beyond the end of a file. Queues go on. */
+TEST_F_TIMEOUT(svm, beyond_a_file, 60)
+{
+	const bool xnack = variant->xnack;
+	uint8_t *at = map_short_file();
+	struct svm_queue queue;
+	uint32_t index;
+
+	ASSERT_NE(NULL, at);
+	ASSERT_EQ(0, queue_open(self, &queue));
+	EXPECT_EQ(xnack ? 0 : -EFAULT,
+		  svm_access(&self->svm, at, HUGE_SIZE, &self->svm.gpu[0]));
+	EXPECT_EQ(xnack ? -ENXIO : -EFAULT,
+		  copy_flags(self, va(at + PAGE), VRAM_VA, PAGE, 0, &index));
+	EXPECT_EQ(1, index);
+	EXPECT_EQ(-EFAULT, copy_flags(self, va(at + PAGE), VRAM_VA, PAGE,
+				      AMDGPU_SDMA_DESC_FAULT, &index));
+	EXPECT_EQ(1, index);
+	EXPECT_EQ(0, svm_queue_copy(&queue, vram_at(0), vram_at(MIB), PAGE));
+	queue_close(self, &queue);
+}
+
+/* A mapping of a device is not faulted in, and no range is left there. */
+TEST_F(svm, device_memory)
+{
+	const uint64_t at = va(self->vram.cpu);
+	struct buffer b;
+	uint32_t index;
+
+	EXPECT_EQ(-ENOENT, copy(self, at, VRAM_VA + MIB, PAGE));
+	EXPECT_EQ(variant->xnack ? -EFAULT : -ENOENT,
+		  copy_flags(self, at, VRAM_VA + MIB, PAGE,
+			     AMDGPU_SDMA_DESC_FAULT, &index));
+	EXPECT_EQ(1, index);
+	ASSERT_EQ(0, buffer_new(&self->gpu, &b, PAGE, AMDGPU_GEM_DOMAIN_GTT));
+	EXPECT_EQ(0, buffer_va(&self->gpu, &b, AMDGPU_VA_OP_MAP, at, GPU_RW));
+}
+
 static void *copy_all_the_time(void *arg)
 {
 	struct helper *h = arg;

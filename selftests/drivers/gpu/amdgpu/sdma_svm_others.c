@@ -6,6 +6,7 @@
  */
 #include <sys/wait.h>
 
+#include "sdma_cs.h"
 #include "sdma_svm_fault.h"
 
 /* How often the other process copies: the first time sets up all it needs. */
@@ -45,6 +46,24 @@ static void be_another(int in, int out)
 			_exit(6);
 	}
 	_exit(0);
+}
+
+/* Returns its pid, or a negative errno. */
+static pid_t start_another(int out[2], int in[2])
+{
+	pid_t child;
+
+	if (pipe(out) || pipe(in))
+		return -errno;
+	child = fork();
+	if (!child) {
+		close(out[1]);
+		close(in[0]);
+		be_another(out[0], in[1]);
+	}
+	close(out[0]);
+	close(in[1]);
+	return child;
 }
 
 static bool another_copies(int out, int in, unsigned int seconds)
@@ -122,17 +141,8 @@ static void others_go_on(struct __test_metadata *_metadata,
 		SKIP(return, "queues do not retry");
 	if (hold_open(&self->gpu, &hold))
 		SKIP(return, "no sw_sync to hold batches back with");
-	ASSERT_EQ(0, pipe(out));
-	ASSERT_EQ(0, pipe(in));
-	child = fork();
-	ASSERT_LE(0, child);
-	if (!child) {
-		close(out[1]);
-		close(in[0]);
-		be_another(out[0], in[1]);
-	}
-	close(out[0]);
-	close(in[1]);
+	child = start_another(out, in);
+	ASSERT_LT(0, child);
 	ASSERT_TRUE(another_copies(out[1], in[0], 60));
 	ASSERT_EQ(0, buffer_map(&self->gpu, &buffer, MIB, AMDGPU_GEM_DOMAIN_GTT,
 				VRAM_VA + 64 * MIB));
@@ -205,6 +215,64 @@ TEST_F_TIMEOUT(svm, unmapped_buffer, 120)
 TEST_F_TIMEOUT(svm, mapped_buffer, 120)
 {
 	others_go_on(_metadata, self, variant, map_buffer, self->at + HUGE_SIZE);
+}
+
+/* Holds a job that does nothing, and maps its buffer beforehand. */
+static int hold_job(struct _test_data_svm *self, struct hold *hold,
+		    struct buffer *ib, uint64_t *job)
+{
+	uint32_t list;
+	int ret = buffer_map(&self->gpu, ib, PAGE, AMDGPU_GEM_DOMAIN_GTT,
+			     VRAM_VA + 128 * MIB);
+
+	if (ret)
+		return ret;
+	memset(ib->cpu, 0, PAGE);
+	ret = cs_list(&self->gpu, &ib, 1, &list);
+	return ret ? ret : cs_submit(&self->gpu, list, ib->va, 32, hold, job);
+}
+
+/*
+ * A process that has no batches. A job of AMDGPU_CS is held, and the CPU would
+ * clear unmapped entries after it, before it maps memory for the queue.
+ */
+TEST_F_TIMEOUT(svm, job_without_batches, 120)
+{
+	struct helper b = { .self = self };
+	int out[2], in[2], status;
+	struct buffer buffer, ib;
+	struct svm_queue queue;
+	struct hold hold;
+	uint32_t fence;
+	uint64_t job;
+	pid_t child;
+
+	if (!variant->xnack)
+		SKIP(return, "queues do not retry");
+	if (hold_open(&self->gpu, &hold))
+		SKIP(return, "no sw_sync to hold jobs back with");
+	child = start_another(out, in);
+	ASSERT_LT(0, child);
+	ASSERT_TRUE(another_copies(out[1], in[0], 60));
+	ASSERT_EQ(0, buffer_map(&self->gpu, &buffer, MIB, AMDGPU_GEM_DOMAIN_GTT,
+				VRAM_VA + 64 * MIB));
+	b.buffer = &buffer;
+	ASSERT_EQ(0, take_away(self));
+	memcpy(self->at, self->want, PAGE);
+	ASSERT_EQ(0, queue_open(self, &queue));
+	ASSERT_EQ(0, hold_job(self, &hold, &ib, &job));
+	unmap_buffer(&b);
+	ASSERT_EQ(0, b.ret);
+	fence = svm_queue_start_copy(&queue, self->at, vram_at(MIB), PAGE);
+	usleep(500000);
+	EXPECT_TRUE(another_copies(out[1], in[0], 10));
+	hold_release(&hold);
+	EXPECT_EQ(0, svm_queue_wait(&queue, fence));
+	EXPECT_EQ(0, cs_wait(&self->gpu, job, WAIT_SECONDS));
+	EXPECT_EQ(0, memcmp(self->vram.cpu + MIB, self->want, PAGE));
+	ASSERT_EQ(child, waitpid(child, &status, 0));
+	EXPECT_EQ(0, status);
+	queue_close(self, &queue);
 }
 
 TEST_HARNESS_MAIN

@@ -607,6 +607,20 @@ static int try_batch(struct amdgpu_sdma_batch *b, struct amdgpu_device *adev,
 	return r;
 }
 
+/*
+ * The first attempt of io_uring holds the lock of the ring, so a worker faults
+ * in memory, unless the caller does not want to wait: then there is no worker.
+ */
+static bool starts_again(const struct amdgpu_sdma_user_pages *user,
+			 const struct drm_amdgpu_sdma_batch *args,
+			 bool nonblock)
+{
+	if (nonblock && !(args->flags & AMDGPU_SDMA_BATCH_NONBLOCK) &&
+	    amdgpu_sdma_svm_faults_in(&user->svm))
+		return false;
+	return user->again;
+}
+
 static int call_batch(struct drm_device *dev, struct drm_file *filp,
 		      struct drm_amdgpu_sdma_batch *args, bool nonblock,
 		      struct dma_fence **fence)
@@ -630,7 +644,7 @@ static int call_batch(struct drm_device *dev, struct drm_file *filp,
 	amdgpu_sdma_user_pages_init(&user);
 	do {
 		r = try_batch(b, adev, filp, args, nonblock, fence, &user);
-		if (r != -EAGAIN || !user.again)
+		if (r != -EAGAIN || !starts_again(&user, args, nonblock))
 			break;
 		r = amdgpu_sdma_user_pages_get(&user, args);
 	} while (!r);

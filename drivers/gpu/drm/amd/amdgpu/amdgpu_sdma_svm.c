@@ -344,6 +344,22 @@ static int tell_error(struct drm_amdgpu_sdma_batch *args,
 }
 
 /**
+ * amdgpu_sdma_svm_faults_in - may memory be faulted in or migrated?
+ * @wants: what an attempt has found missing
+ *
+ * Returns: true if opening the windows may do so.
+ */
+bool amdgpu_sdma_svm_faults_in(const struct amdgpu_sdma_svm_wants *wants)
+{
+	u32 i;
+
+	for (i = 0; i < wants->num; i++)
+		if (wants->want[i].window.fault)
+			return true;
+	return false;
+}
+
+/**
  * amdgpu_sdma_svm_get - open the windows that an attempt wanted
  * @wants: of a call that holds no lock
  * @args: of the call; gets the index of a descriptor that is at fault

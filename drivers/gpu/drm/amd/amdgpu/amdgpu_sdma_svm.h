@@ -74,6 +74,7 @@ void amdgpu_sdma_svm_fence(struct amdgpu_sdma_batch *b);
 void amdgpu_sdma_svm_unreserve(struct amdgpu_sdma_batch *b);
 int amdgpu_sdma_svm_lock(struct amdgpu_sdma_batch *b);
 void amdgpu_sdma_svm_unlock(struct amdgpu_sdma_batch *b);
+bool amdgpu_sdma_svm_faults_in(const struct amdgpu_sdma_svm_wants *wants);
 int amdgpu_sdma_svm_get(struct amdgpu_sdma_svm_wants *wants,
 			struct drm_amdgpu_sdma_batch *args);
 void amdgpu_sdma_svm_fini(struct amdgpu_sdma_svm_wants *wants);

@@ -63,10 +63,18 @@
  * signal. The eviction would also allocate memory, and so wait for reclaim,
  * which waits for the same fences.
  *
+ * **PCI errors.** From the report of an error on, peers have no access either,
+ * whatever the state of the channel: the PCI core may reset the slot of a device
+ * that works, for the sake of another one. The alias is published again when the
+ * PCI core says that the device has recovered. If it gives the device up, or if
+ * the device is missing from the bus when it is to be reset, the alias stays
+ * hidden until a reset succeeds.
+ *
  * **Suspend and unplug.** The alias is revoked, and the memory is closed and
- * emptied by kgd2kfd_close_zone_device(), so no peer has a mapping left when
+ * emptied by kgd2kfd_evict_zone_device(), so no peer has a mapping left when
  * the device stops answering. A page that cannot be evicted fails a suspend.
- * A removal goes on; it ends the access of peers as a reset does.
+ * A removal goes on; it ends the access of peers as a reset does. An APU keeps
+ * its pages in S3 and S0ix, but it has no alias.
  *
  * **Lifetime.** The provider of the BAR is devres of the PCI device, acquired
  * before the pagemap and thus released after it. The CPU mapping is undone when
@@ -105,14 +113,14 @@ static void svm_alias_empty(struct amdgpu_device *adev)
 	bitmap_zero(kfd->alias_filled, PHYS_PFN(kfd->alias.size));
 }
 
-/* Does nothing while the alias is hidden. */
+/* Does nothing while the alias is hidden, or if there is none. */
 static void svm_alias_publish(struct amdgpu_device *adev)
 {
 	struct amdgpu_kfd_dev *kfd = &adev->kfd;
 
 	lockdep_assert_held(&kfd->alias_lock);
 
-	if (kfd->alias_hidden)
+	if (kfd->alias_hidden || !kfd->alias.provider)
 		return;
 	svm_alias_empty(adev);
 	/* -EBUSY: it is published already. No other error can occur by now. */
@@ -154,9 +162,18 @@ void svm_alias_fill(struct amdgpu_device *adev, const unsigned long *dst,
 	smp_mb__after_atomic();
 }
 
-/* A reset takes the lock, and memory reclaim may wait for the reset. */
-static void svm_alias_init_lock(struct amdgpu_kfd_dev *kfd)
+/**
+ * svm_alias_early_init - prepare for calls of svm_alias_hide()
+ * @adev: the device, of which nothing else is initialized yet
+ *
+ * A reset may begin before svm_alias_init(), and end after it. It takes the
+ * lock, and memory reclaim may wait for it.
+ */
+void svm_alias_early_init(struct amdgpu_device *adev)
 {
+	struct amdgpu_kfd_dev *kfd = &adev->kfd;
+
+	kfd->alias_hidden = SVM_ALIAS_CLOSED;
 	mutex_init(&kfd->alias_lock);
 	if (!IS_ENABLED(CONFIG_LOCKDEP))
 		return;
@@ -197,8 +214,6 @@ void svm_alias_init(struct amdgpu_device *adev)
 	struct amdgpu_kfd_dev *kfd = &adev->kfd;
 	u64 size = min(adev->gmc.visible_vram_size, adev->gmc.real_vram_size);
 
-	svm_alias_init_lock(kfd);
-	kfd->alias_hidden = SVM_ALIAS_CLOSED;
 	kfd->alias = (struct dev_pagemap_alias) {};
 
 	size = ALIGN_DOWN(size, PAGE_SIZE);
@@ -216,9 +231,9 @@ void svm_alias_init(struct amdgpu_device *adev)
  * svm_alias_first_show - let peers reach the memory of a new device
  * @adev: the device, whose pagemap exists
  *
- * Publishing the alias for the first time allocates memory. A reset takes the
- * lock, and must not wait for an allocation; a new device does not need the
- * lock for this, as there are no pages yet.
+ * Memory for the alias is allocated without the lock: a reset takes it, and must
+ * not wait for an allocation. If a reset has begun, the alias is published when
+ * that ends.
  */
 void svm_alias_first_show(struct amdgpu_device *adev)
 {
@@ -226,20 +241,14 @@ void svm_alias_first_show(struct amdgpu_device *adev)
 
 	if (!adev->kfd.alias.provider)
 		return;
-	r = dev_pagemap_publish_alias_of(&adev->kfd.pgmap, &adev->kfd.alias,
-					 adev->kfd.alias_filled);
+	r = dev_pagemap_prepare_alias(&adev->kfd.pgmap, &adev->kfd.alias);
 	if (r) {
 		dev_warn(adev->dev, "peers do not get access to SVM memory: %d\n",
 			 r);
 		adev->kfd.alias.provider = NULL;
 		return;
 	}
-
-	guard(mutex)(&adev->kfd.alias_lock);
-	adev->kfd.alias_hidden &= ~SVM_ALIAS_CLOSED;
-	/* A reset that has begun meanwhile publishes it again when it ends. */
-	if (adev->kfd.alias_hidden)
-		dev_pagemap_revoke_alias(&adev->kfd.pgmap);
+	svm_alias_show(adev, SVM_ALIAS_CLOSED);
 }
 
 /**
@@ -249,9 +258,11 @@ void svm_alias_first_show(struct amdgpu_device *adev)
  */
 void svm_alias_show(struct amdgpu_device *adev, unsigned int why)
 {
-	if (!adev->kfd.alias.provider)
-		return;
 	guard(mutex)(&adev->kfd.alias_lock);
+	/* A device that was reset works, though the PCI core gave it up. */
+	if (why == SVM_ALIAS_RESET &&
+	    READ_ONCE(adev->pci_channel_state) == pci_channel_io_perm_failure)
+		why |= SVM_ALIAS_ERROR;
 	adev->kfd.alias_hidden &= ~why;
 	svm_alias_publish(adev);
 }
@@ -269,10 +280,10 @@ void svm_alias_show(struct amdgpu_device *adev, unsigned int why)
  */
 void svm_alias_hide(struct amdgpu_device *adev, unsigned int why)
 {
-	if (!adev->kfd.alias.provider)
-		return;
 	guard(mutex)(&adev->kfd.alias_lock);
 	adev->kfd.alias_hidden |= why;
+	if (!adev->kfd.alias.provider)
+		return;
 	if (why == SVM_ALIAS_CLOSED)
 		dev_pagemap_revoke_alias(&adev->kfd.pgmap);
 	else

@@ -4,10 +4,16 @@
  *
  * The handler of retry faults handles those of all processes, so it does not
  * wait for jobs, nor for locks whose holders may wait for jobs, such as
- * mmap_lock. It leaves faults of queues of a process that has had windows to a
+ * mmap_lock. It leaves faults of queues of a process that asks for windows to a
  * worker of the process, and a queue faults again until its fault has been
  * handled. Where a window is open, the page that a queue missed is mapped by
  * now.
+ *
+ * The VMID tells a fault of a job of AMDGPU_CS from one of a queue. On a GPU
+ * that may have partitions, nothing is brought in for such a job, and its fault
+ * ends as an error. On other GPUs, the worker brings in memory for it, as for a
+ * queue. But jobs that the worker waits for may come after that job, so its
+ * fault ends if the worker has waited for long.
  *
  * A fault that is not allowed ends with an invalid entry, which may take away
  * the mapping of other pages. While a job uses these, the fault comes again;
@@ -22,6 +28,8 @@
 
 /* A queue that runs faults again much sooner. */
 #define DENIED_FOR	(HZ / 50)
+/* The fault of a job ends if the worker has waited for so long. */
+#define STUCK_AFTER	(HZ / 4)
 
 /*
  * A denied fault may take away a whole entry, of a GiB at most, so this waits
@@ -87,18 +95,40 @@ static bool take_denied(struct svm_range_list *svms,
 	return true;
 }
 
-static enum kfd_svm_fault_by fault_by(struct svm_range_list *svms,
+/* The worker handles a fault, and it or what it waits for waits for jobs. */
+static bool is_stuck(struct svm_range_list *svms)
+{
+	return svms->fault_pending && atomic_read(&svms->leaving) &&
+	       time_after(jiffies, svms->fault_since + STUCK_AFTER);
+}
+
+static bool is_of_job(struct kfd_process *p,
+		      const struct amdgpu_vm_fault *fault)
+{
+	struct kfd_node *node;
+
+	node = kfd_node_by_irq_ids(fault->adev, fault->node_id, fault->vmid);
+	return kfd_svm_fault_is_of_job(node ? node->compute_vmid_bitmap : 0,
+				       fault->vmid,
+				       node && READ_ONCE(p->xnack_enabled) &&
+				       !is_stuck(&p->svms));
+}
+
+static enum kfd_svm_fault_by fault_by(struct kfd_process *p,
 				      const struct amdgpu_vm_fault *fault)
 {
+	struct svm_range_list *svms = &p->svms;
+
 	if (!READ_ONCE(svms->windows_used))
 		return KFD_SVM_FAULT_HERE;
-	if (!kfd_node_by_irq_ids(fault->adev, fault->node_id, fault->vmid))
+	if (is_of_job(p, fault))
 		return KFD_SVM_FAULT_OF_JOB;
 	if (take_denied(svms, fault))
 		return KFD_SVM_FAULT_DENIED;
 	if (!svms->fault_pending) {
 		svms->fault = *fault;
 		svms->fault_pending = true;
+		svms->fault_since = jiffies;
 		queue_work(system_freezable_wq, &svms->fault_work);
 	}
 	return KFD_SVM_FAULT_LATER;
@@ -108,10 +138,8 @@ static enum kfd_svm_fault_by fault_by(struct svm_range_list *svms,
  * kfd_svm_handle_fault - leave a fault to a worker of the process
  * @fault: in the VM of a compute process
  *
- * Unless no job of the kernel has used SVM memory of the process. The worker
- * handles one at a time: others that occur meanwhile come again, too. Faults of
- * jobs of AMDGPU_CS are not left to it: amdkfd does not know these jobs, and
- * those that the worker waits for may come after them.
+ * Unless no job of the kernel was about to use SVM memory of the process. The
+ * worker handles one at a time: others that occur meanwhile come again, too.
  *
  * Return: who handles the fault.
  */
@@ -124,26 +152,69 @@ enum kfd_svm_fault_by kfd_svm_handle_fault(const struct amdgpu_vm_fault *fault)
 	if (!p)
 		return KFD_SVM_FAULT_HERE;
 	spin_lock(&p->svms.fault_lock);
-	by = fault_by(&p->svms, fault);
+	by = fault_by(p, fault);
 	spin_unlock(&p->svms.fault_lock);
 	kfd_unref_process(p);
 	return by;
 }
 
-/* True if no job uses what the entry maps, or is about to. */
-static bool lose_entry(struct kfd_process *p, u32 gpuidx, unsigned long page,
-		       bool write)
+static bool is_open(struct kfd_svm_user *user, unsigned long page, bool write)
 {
-	struct kfd_svm_leave leave;
+	enum kfd_svm_place place;
+	unsigned long last;
 
-	if (kfd_svm_window_is_open(p, gpuidx, page, write))
+	return kfd_svm_window_find(user, page, write, &last, &place);
+}
+
+/**
+ * kfd_svm_window_is_open - does the GPU have a page that its queue wants?
+ * @p: process
+ * @gpuidx: the GPU's index in the process
+ * @page: address
+ * @write: to be written
+ *
+ * Return: true if a job may use it, and so may a queue.
+ */
+bool kfd_svm_window_is_open(struct kfd_process *p, u32 gpuidx,
+			    unsigned long page, bool write)
+{
+	struct kfd_svm_user user = {
+		.p = p, .pdd = p->pdds[gpuidx], .gpuidx = gpuidx,
+	};
+	bool found;
+
+	kfd_svm_windows_lock(&user);
+	found = is_open(&user, page, write);
+	kfd_svm_windows_unlock(&user);
+	return found;
+}
+
+/*
+ * True if no job uses what the entry maps, or is about to. Does not wait for
+ * the lock of the windows: a batch that has many of them holds it for long.
+ */
+static bool lose_entry(struct kfd_process *p, u32 gpuidx, struct amdgpu_vm *vm,
+		       u64 page, bool write)
+{
+	const u64 each = AMDGPU_GPU_PAGES_IN_CPU_PAGE;
+	struct kfd_process_device *pdd = p->pdds[gpuidx];
+	struct amdgpu_device *adev = pdd->dev->adev;
+	struct kfd_svm_user user = {
+		.p = p, .pdd = pdd, .gpuidx = gpuidx,
+		.generation = amdgpu_vm_generation(adev, vm),
+	};
+	u64 first, end;
+	bool lost;
+
+	if (!mutex_trylock(&p->svms.windows_lock))
 		return false;
-	leave = kfd_svm_windows_close_entries(&p->svms, gpuidx, page, page);
-	if (kfd_svm_windows_busy(&p->svms, &leave))
-		return false;
-	kfd_svm_windows_remove(&p->svms, &leave);
-	atomic64_inc(&p->svms.lost);
-	return true;
+	amdgpu_vm_pt_entry(adev, vm, page, &first, &end);
+	lost = !is_open(&user, page / each, write) &&
+	       kfd_svm_windows_have_none(&user, first / each, end / each);
+	mutex_unlock(&p->svms.windows_lock);
+	if (lost)
+		atomic64_inc(&p->svms.lost);
+	return lost;
 }
 
 /**
@@ -167,10 +238,28 @@ bool kfd_svm_windows_lose(struct amdgpu_vm *vm, u64 page, bool write)
 		return true;
 	gpuidx = kfd_svm_gpuidx(p, vm);
 	if (gpuidx >= 0)
-		lost = lose_entry(p, gpuidx,
-				  page / AMDGPU_GPU_PAGES_IN_CPU_PAGE, write);
+		lost = lose_entry(p, gpuidx, vm, page, write);
 	kfd_unref_process(p);
 	return lost;
+}
+
+/**
+ * kfd_svm_wait_to_clear - amdgpu_vm_wait_to_clear(), while jobs may have faults
+ * @svms: ranges of the process
+ * @vm: of the process
+ * @intr: a signal ends the wait
+ *
+ * Return: 0 or -ERESTARTSYS.
+ */
+int kfd_svm_wait_to_clear(struct svm_range_list *svms, struct amdgpu_vm *vm,
+			  bool intr)
+{
+	int r;
+
+	atomic_inc(&svms->leaving);
+	r = amdgpu_vm_wait_to_clear(vm, intr);
+	atomic_dec(&svms->leaving);
+	return r;
 }
 
 /**

@@ -82,6 +82,7 @@ void kfd_svm_windows_init(struct svm_range_list *svms)
 {
 	mutex_init(&svms->windows_lock);
 	svms->windows = RB_ROOT_CACHED;
+	INIT_LIST_HEAD(&svms->windows_closed);
 	svms->windows_seq = 0;
 	svms->windows_used = false;
 	atomic_set(&svms->leaving, 0);
@@ -113,6 +114,29 @@ static void add_closed(struct kfd_svm_leave *leave,
 	leave->seq = max(leave->seq, w->closed);
 }
 
+static struct kfd_svm_leave close_windows(struct svm_range_list *svms,
+					  unsigned long start,
+					  unsigned long last, u64 gpus)
+{
+	struct kfd_svm_leave leave = { .start = start, .last = last };
+	struct interval_tree_node *node;
+
+	lockdep_assert_held(&svms->windows_lock);
+	node = interval_tree_iter_first(&svms->windows, start, last);
+	for (; node; node = interval_tree_iter_next(node, start, last)) {
+		struct kfd_svm_window *w = to_window(node);
+
+		if (!(gpus & BIT_ULL(w->gpuidx)))
+			continue;
+		if (!w->closed) {
+			w->closed = ++svms->windows_seq;
+			list_add_tail(&w->list, &svms->windows_closed);
+		}
+		add_closed(&leave, w);
+	}
+	return leave;
+}
+
 /**
  * kfd_svm_windows_close - keep further jobs from using pages as they are
  * @svms: ranges of the process
@@ -129,22 +153,8 @@ struct kfd_svm_leave kfd_svm_windows_close(struct svm_range_list *svms,
 					   unsigned long start,
 					   unsigned long last, u64 gpus)
 {
-	struct kfd_svm_leave leave = { .start = start, .last = last };
-	struct interval_tree_node *node;
-
-	mutex_lock(&svms->windows_lock);
-	node = interval_tree_iter_first(&svms->windows, start, last);
-	for (; node; node = interval_tree_iter_next(node, start, last)) {
-		struct kfd_svm_window *w = to_window(node);
-
-		if (!(gpus & BIT_ULL(w->gpuidx)))
-			continue;
-		if (!w->closed)
-			w->closed = ++svms->windows_seq;
-		add_closed(&leave, w);
-	}
-	mutex_unlock(&svms->windows_lock);
-	return leave;
+	guard(mutex)(&svms->windows_lock);
+	return close_windows(svms, start, last, gpus);
 }
 
 /**
@@ -220,12 +230,8 @@ static struct dma_fence *find_busy(struct svm_range_list *svms,
 static struct dma_fence *get_busy(struct svm_range_list *svms,
 				  const struct kfd_svm_leave *leave)
 {
-	struct dma_fence *fence;
-
-	mutex_lock(&svms->windows_lock);
-	fence = find_busy(svms, leave);
-	mutex_unlock(&svms->windows_lock);
-	return fence;
+	guard(mutex)(&svms->windows_lock);
+	return find_busy(svms, leave);
 }
 
 /**
@@ -252,16 +258,38 @@ bool kfd_svm_windows_busy(struct svm_range_list *svms,
  */
 struct kfd_svm_leave kfd_svm_windows_closed(struct svm_range_list *svms)
 {
-	struct kfd_svm_leave leave = { .last = ULONG_MAX };
-	struct interval_tree_node *node;
+	struct kfd_svm_leave leave = { .start = ULONG_MAX };
+	struct kfd_svm_window *w;
 
 	mutex_lock(&svms->windows_lock);
-	node = interval_tree_iter_first(&svms->windows, 0, ULONG_MAX);
-	for (; node; node = interval_tree_iter_next(node, 0, ULONG_MAX))
-		if (to_window(node)->closed)
-			add_closed(&leave, to_window(node));
+	list_for_each_entry(w, &svms->windows_closed, list) {
+		leave.start = min(leave.start, w->pages.start);
+		leave.last = max(leave.last, w->pages.last);
+		add_closed(&leave, w);
+	}
 	mutex_unlock(&svms->windows_lock);
 	return leave;
+}
+
+static void remove_windows(struct svm_range_list *svms,
+			   const struct kfd_svm_leave *leave)
+{
+	struct interval_tree_node *node, *next;
+
+	lockdep_assert_held(&svms->windows_lock);
+	node = interval_tree_iter_first(&svms->windows, leave->start,
+					leave->last);
+	for (; node; node = next) {
+		struct kfd_svm_window *w = to_window(node);
+
+		next = interval_tree_iter_next(node, leave->start, leave->last);
+		if (!w->closed || w->closed > leave->seq ||
+		    !(leave->gpus & BIT_ULL(w->gpuidx)))
+			continue;
+		interval_tree_remove(node, &svms->windows);
+		list_del(&w->list);
+		kfree(w);
+	}
 }
 
 /**
@@ -273,22 +301,30 @@ struct kfd_svm_leave kfd_svm_windows_closed(struct svm_range_list *svms)
 void kfd_svm_windows_remove(struct svm_range_list *svms,
 			    const struct kfd_svm_leave *leave)
 {
-	struct interval_tree_node *node, *next;
+	guard(mutex)(&svms->windows_lock);
+	remove_windows(svms, leave);
+}
 
-	mutex_lock(&svms->windows_lock);
-	node = interval_tree_iter_first(&svms->windows, leave->start,
-					leave->last);
-	for (; node; node = next) {
-		struct kfd_svm_window *w = to_window(node);
+/**
+ * kfd_svm_windows_have_none - close windows, and forget them if they are idle
+ * @user: user that holds the lock of the windows
+ * @start: first page
+ * @last: last page
+ *
+ * Return: true if no job uses them.
+ */
+bool kfd_svm_windows_have_none(struct kfd_svm_user *user, unsigned long start,
+			       unsigned long last)
+{
+	struct svm_range_list *svms = &user->p->svms;
+	const struct kfd_svm_leave leave =
+		close_windows(svms, start, last, BIT_ULL(user->gpuidx));
+	struct dma_fence *fence = find_busy(svms, &leave);
 
-		next = interval_tree_iter_next(node, leave->start, leave->last);
-		if (!w->closed || w->closed > leave->seq ||
-		    !(leave->gpus & BIT_ULL(w->gpuidx)))
-			continue;
-		interval_tree_remove(node, &svms->windows);
-		kfree(w);
-	}
-	mutex_unlock(&svms->windows_lock);
+	dma_fence_put(fence);
+	if (!fence)
+		remove_windows(svms, &leave);
+	return !fence;
 }
 
 /**
@@ -644,29 +680,6 @@ bool kfd_svm_window_find(struct kfd_svm_user *user, unsigned long page,
 }
 
 /**
- * kfd_svm_window_is_open - does the GPU have a page that its queue wants?
- * @p: process
- * @gpuidx: the GPU's index in the process
- * @page: address
- * @write: to be written
- *
- * Return: true if a job may use it, and so may a queue.
- */
-bool kfd_svm_window_is_open(struct kfd_process *p, u32 gpuidx,
-			    unsigned long page, bool write)
-{
-	struct kfd_svm_user user = {
-		.p = p, .pdd = p->pdds[gpuidx], .gpuidx = gpuidx,
-	};
-	bool found;
-
-	kfd_svm_windows_lock(&user);
-	found = find_window(&user, page, write);
-	kfd_svm_windows_unlock(&user);
-	return found;
-}
-
-/**
  * kfd_svm_window_add - let jobs use pages
  * @user: user whose GPU has them mapped
  * @w: all but the GPU is filled in; it cannot be closed yet
@@ -678,7 +691,6 @@ void kfd_svm_window_add(struct kfd_svm_user *user, struct kfd_svm_window *w)
 	w->gpuidx = user->gpuidx;
 	w->closed = 0;
 	mutex_lock(&svms->windows_lock);
-	WRITE_ONCE(svms->windows_used, true);
 	interval_tree_insert(&w->pages, &svms->windows);
 	mutex_unlock(&svms->windows_lock);
 }

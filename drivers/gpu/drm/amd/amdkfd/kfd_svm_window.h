@@ -2,6 +2,7 @@
 #ifndef KFD_SVM_WINDOW_H_
 #define KFD_SVM_WINDOW_H_
 
+#include <linux/bits.h>
 #include <linux/interval_tree.h>
 #include <linux/list.h>
 #include <linux/types.h>
@@ -69,6 +70,7 @@ struct kfd_svm_mark {
 /**
  * struct kfd_svm_window - pages that a GPU has mapped
  * @pages: in &svm_range_list.windows
+ * @list: in &svm_range_list.windows_closed, if it is closed
  * @gpuidx: the GPU
  * @place: of all pages
  * @writable: the GPU may write to all of them
@@ -77,6 +79,7 @@ struct kfd_svm_mark {
  */
 struct kfd_svm_window {
 	struct interval_tree_node pages;
+	struct list_head list;
 	u32 gpuidx;
 	enum kfd_svm_place place;
 	bool writable;
@@ -105,7 +108,7 @@ struct kfd_svm_want {
  * @KFD_SVM_FAULT_HERE: the caller
  * @KFD_SVM_FAULT_LATER: a worker; the fault comes again
  * @KFD_SVM_FAULT_DENIED: already done: the worker has ended it as an error
- * @KFD_SVM_FAULT_OF_JOB: the caller, without waiting: it is no fault of a queue
+ * @KFD_SVM_FAULT_OF_JOB: the caller, as an error and without waiting
  */
 enum kfd_svm_fault_by {
 	KFD_SVM_FAULT_HERE,
@@ -113,6 +116,20 @@ enum kfd_svm_fault_by {
 	KFD_SVM_FAULT_DENIED,
 	KFD_SVM_FAULT_OF_JOB,
 };
+
+/**
+ * kfd_svm_fault_is_of_job - is a worker of no use for a fault?
+ * @queue_vmids: VMIDs of queues, where the fault occurred
+ * @vmid: of the fault
+ * @brings: the worker brings in memory for jobs of AMDGPU_CS, too
+ *
+ * Return: true if it is a fault of such a job, and has to end.
+ */
+static inline bool kfd_svm_fault_is_of_job(u32 queue_vmids, u32 vmid,
+					   bool brings)
+{
+	return !(queue_vmids & BIT(vmid)) && !brings;
+}
 
 #define KFD_SVM_ALL_GPUS	U64_MAX
 
@@ -181,6 +198,10 @@ bool kfd_svm_window_is_open(struct kfd_process *p, u32 gpuidx,
 			    unsigned long page, bool write);
 enum kfd_svm_fault_by kfd_svm_handle_fault(const struct amdgpu_vm_fault *fault);
 bool kfd_svm_windows_lose(struct amdgpu_vm *vm, u64 page, bool write);
+bool kfd_svm_windows_have_none(struct kfd_svm_user *user, unsigned long start,
+			       unsigned long last);
+int kfd_svm_wait_to_clear(struct svm_range_list *svms, struct amdgpu_vm *vm,
+			  bool intr);
 
 /* For code that maps buffers. */
 bool kfd_svm_windows_in_vm(struct amdgpu_vm *vm, u64 first, u64 last);

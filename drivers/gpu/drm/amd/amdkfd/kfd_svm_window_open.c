@@ -25,6 +25,11 @@
 #define WINDOW_PAGES	512ul
 /* How often to fault in pages, and to wait for amdkfd's worker, in vain. */
 #define MAX_TRIES	32
+/*
+ * How often to wait with locks: for jobs before the CPU clears, and for those
+ * that use the pages. Other threads may unmap, and submit jobs, all the time.
+ */
+#define LOCKED_WAITS	2
 
 /* What is known of the pages for which a window is being opened. */
 struct opening {
@@ -174,7 +179,7 @@ static void mark_dirty(const struct opening *o, const unsigned long *pfns)
 	unsigned long i, n = run_length(o);
 
 	for (i = 0; o->w->place == KFD_SVM_IN_SYSTEM && i < n; i++)
-		set_page_dirty(hmm_pfn_to_page(pfns[i]));
+		amdgpu_hmm_mark_dirty(hmm_pfn_to_page(pfns[i]));
 }
 
 /*
@@ -356,17 +361,23 @@ static bool has_access(const struct opening *o)
 /*
  * If amdkfd's worker is about to map the range, leave it to the worker. If a
  * reset has unmapped it, or mapping it went wrong, have the worker map it:
- * queues, which may be using a part of it, are stopped meanwhile.
+ * queues, which may be using a part of it, are stopped meanwhile. They would
+ * not go on if the worker did not find the pages, so get these here first.
  */
 static int map_range(struct opening *o)
 {
 	struct svm_range *prange = o->prange;
+	int r;
 
 	if (!keeps_mapped(o))
 		return 0;
+	if (!atomic_read(&prange->invalid) &&
+	    svm_range_is_mapped(prange, o->user->gpuidx))
+		return 0;
+	r = svm_range_get_pages(prange, o->user->mm);
+	if (r)
+		return r;
 	if (!atomic_read(&prange->invalid)) {
-		if (svm_range_is_mapped(prange, o->user->gpuidx))
-			return 0;
 		atomic_inc(&prange->invalid);
 		svm_range_stop_queues(prange->svms, o->user->mm);
 	}
@@ -381,7 +392,7 @@ static int map_range(struct opening *o)
 static void wait_for_jobs(struct opening *o)
 {
 	if (o->clear)
-		amdgpu_vm_wait_to_clear(vm_of(o), false);
+		kfd_svm_wait_to_clear(&o->user->p->svms, vm_of(o), false);
 	kfd_svm_windows_wait(&o->user->p->svms, &o->leave);
 	o->clear = false;
 	o->leave.gpus = 0;
@@ -416,6 +427,7 @@ static int open_reserved(struct opening *o, unsigned long start,
 {
 	struct mmu_interval_notifier *notifier = &o->prange->notifier;
 	struct hmm_range *hmm = &o->hmm.hmm_range;
+	unsigned int waits = LOCKED_WAITS;
 	struct drm_exec exec;
 	int r;
 
@@ -428,7 +440,7 @@ static int open_reserved(struct opening *o, unsigned long start,
 			return r;
 		r = open_pages(o, start, last, at);
 		drm_exec_fini(&exec);
-		if (!has_to_wait(o) || !o->waited)
+		if (!has_to_wait(o) || !o->waited || !waits--)
 			return r;
 		if (fatal_signal_pending(current))
 			return -EINTR;
@@ -620,6 +632,8 @@ int kfd_svm_window_open(struct kfd_svm_user *user,
 	struct opening *o = NULL;
 	int r = 0;
 
+	/* Before any lock: the handler of faults would wait for it. */
+	WRITE_ONCE(user->p->svms.windows_used, true);
 	while (!r && page <= want->last) {
 		if (is_open(user, page, want->write, &last)) {
 			page = last + 1;
