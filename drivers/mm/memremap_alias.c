@@ -8,7 +8,7 @@
  *
  * Lifetime. Three things have to stay in place for as long as they are used:
  *
- * - struct pgmap_alias: allocated by the first publish, freed by
+ * - struct pgmap_alias: allocated before the first publish, freed by
  *   memunmap_pages() one grace period after the last page of the pagemap was
  *   freed. A user either holds off the freeing of a page, because its entry is
  *   in an array that the notifier has not invalidated and the user holds the
@@ -42,7 +42,7 @@
 #define CREATE_TRACE_POINTS
 #include <trace/events/hmm.h>
 
-/* All aliases that were ever published and whose pagemap still exists. */
+/* All aliases that may have been published and whose pagemap still exists. */
 static LIST_HEAD(pgmap_aliases);
 static DEFINE_MUTEX(pgmap_aliases_lock);
 
@@ -65,7 +65,7 @@ static void pgmap_alias_init_lock(struct pgmap_alias *pa)
 /**
  * dev_pagemap_any_alias() - may a peer have written to private memory?
  *
- * Return: false if no pagemap that still exists has ever had an alias
+ * Return: false if no pagemap that still exists can have had an alias
  */
 bool dev_pagemap_any_alias(void)
 {
@@ -73,7 +73,7 @@ bool dev_pagemap_any_alias(void)
 }
 EXPORT_SYMBOL_GPL(dev_pagemap_any_alias);
 
-/* The first publish. Another thread that does the same may be faster. */
+/* Before the first publish. Another thread that does the same may be faster. */
 static int pgmap_alias_attach(struct dev_pagemap *pgmap,
 			      const struct p2pdma_provider *provider)
 {

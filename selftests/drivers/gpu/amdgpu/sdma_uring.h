@@ -66,14 +66,22 @@ static inline int next_result(struct io_uring *ring, uint64_t *data)
 	return ret;
 }
 
-static inline int run_by(struct io_uring *ring, struct gpu *gpu,
-			 struct drm_amdgpu_sdma_batch *batch)
+static inline int submit_by(struct io_uring *ring, struct gpu *gpu,
+			    struct drm_amdgpu_sdma_batch *batch)
 {
 	int ret;
 
 	put_batch(ring, gpu, batch);
 	ret = io_uring_submit(ring);
-	return ret < 0 ? ret : next_result(ring, NULL);
+	return ret < 0 ? ret : 0;
+}
+
+static inline int run_by(struct io_uring *ring, struct gpu *gpu,
+			 struct drm_amdgpu_sdma_batch *batch)
+{
+	int ret = submit_by(ring, gpu, batch);
+
+	return ret ? ret : next_result(ring, NULL);
 }
 
 #else
@@ -84,6 +92,17 @@ struct io_uring {
 
 static inline int io_uring_queue_init(unsigned int entries,
 				      struct io_uring *ring, unsigned int flags)
+{
+	return -EOPNOTSUPP;
+}
+
+static inline int submit_by(struct io_uring *ring, struct gpu *gpu,
+			    struct drm_amdgpu_sdma_batch *batch)
+{
+	return -EOPNOTSUPP;
+}
+
+static inline int next_result(struct io_uring *ring, uint64_t *data)
 {
 	return -EOPNOTSUPP;
 }

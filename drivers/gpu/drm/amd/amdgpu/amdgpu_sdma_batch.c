@@ -608,8 +608,10 @@ static int try_batch(struct amdgpu_sdma_batch *b, struct amdgpu_device *adev,
 }
 
 /*
- * The first attempt of io_uring holds the lock of the ring, so a worker faults
- * in memory, unless the caller does not want to wait: then there is no worker.
+ * The first attempt of io_uring holds the lock of the ring, so what may migrate
+ * memory is left to a worker, unless the caller does not want to wait: then
+ * there is no worker. Pages of user pointers, and of ranges that a reset has
+ * unmapped, are got in any attempt.
  */
 static bool starts_again(const struct amdgpu_sdma_user_pages *user,
 			 const struct drm_amdgpu_sdma_batch *args,

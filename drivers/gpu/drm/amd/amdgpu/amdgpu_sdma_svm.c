@@ -344,10 +344,10 @@ static int tell_error(struct drm_amdgpu_sdma_batch *args,
 }
 
 /**
- * amdgpu_sdma_svm_faults_in - may memory be faulted in or migrated?
+ * amdgpu_sdma_svm_faults_in - was faulting in or migrating memory asked for?
  * @wants: what an attempt has found missing
  *
- * Returns: true if opening the windows may do so.
+ * Returns: true if opening one of the windows may do so.
  */
 bool amdgpu_sdma_svm_faults_in(const struct amdgpu_sdma_svm_wants *wants)
 {

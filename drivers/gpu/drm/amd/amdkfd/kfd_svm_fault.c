@@ -12,8 +12,8 @@
  * The VMID tells a fault of a job of AMDGPU_CS from one of a queue. On a GPU
  * that may have partitions, nothing is brought in for such a job, and its fault
  * ends as an error. On other GPUs, the worker brings in memory for it, as for a
- * queue. But jobs that the worker waits for may come after that job, so its
- * fault ends if the worker has waited for long.
+ * queue. But what the worker waits for may come after that job, so its fault
+ * ends if the worker has been at one fault for long.
  *
  * A fault that is not allowed ends with an invalid entry, which may take away
  * the mapping of other pages. While a job uses these, the fault comes again;
@@ -28,8 +28,8 @@
 
 /* A queue that runs faults again much sooner. */
 #define DENIED_FOR	(HZ / 50)
-/* The fault of a job ends if the worker has waited for so long. */
-#define STUCK_AFTER	(HZ / 4)
+/* Longer than a batch may wait, and less than the timeout of a ring. */
+#define STUCK_AFTER	(3 * HZ / 2)
 
 /*
  * A denied fault may take away a whole entry, of a GiB at most, so this waits
@@ -95,10 +95,10 @@ static bool take_denied(struct svm_range_list *svms,
 	return true;
 }
 
-/* The worker handles a fault, and it or what it waits for waits for jobs. */
+/* The worker may be waiting for jobs, or for a lock whose holder does. */
 static bool is_stuck(struct svm_range_list *svms)
 {
-	return svms->fault_pending && atomic_read(&svms->leaving) &&
+	return svms->fault_pending &&
 	       time_after(jiffies, svms->fault_since + STUCK_AFTER);
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
  * How a window on SVM memory is opened: see kfd_svm_window.c. Pages are looked
- * at, and stay where they are. If the GPU cannot reach them, and the job asks
- * for it, they are moved as by a retry fault.
+ * at, and are not moved. If the GPU cannot reach them, and the job asks for it,
+ * they are moved as by a retry fault.
  *
  * Without retry faults, amdkfd keeps ranges mapped: such a range is not mapped
  * anew, nor a part of it, as queues may be using it. If amdkfd is about to map
@@ -359,10 +359,14 @@ static bool has_access(const struct opening *o)
 }
 
 /*
- * If amdkfd's worker is about to map the range, leave it to the worker. If a
- * reset has unmapped it, or mapping it went wrong, have the worker map it:
- * queues, which may be using a part of it, are stopped meanwhile. They would
- * not go on if the worker did not find the pages, so get these here first.
+ * The worker maps the range. It is about to, if the range is invalid: a call
+ * that does not wait leaves it to the worker. Another one first gets the pages
+ * here, as it is the one to learn of an error.
+ *
+ * If a reset has unmapped the range, or mapping it went wrong, the worker has to
+ * be told. Queues, which may be using a part of the range, are stopped
+ * meanwhile. They would not go on if the worker did not find the pages, so
+ * these are got first, even for a call that does not wait.
  */
 static int map_range(struct opening *o)
 {
@@ -374,6 +378,8 @@ static int map_range(struct opening *o)
 	if (!atomic_read(&prange->invalid) &&
 	    svm_range_is_mapped(prange, o->user->gpuidx))
 		return 0;
+	if (o->want->nonblock && atomic_read(&prange->invalid))
+		return -EINPROGRESS;
 	r = svm_range_get_pages(prange, o->user->mm);
 	if (r)
 		return r;
