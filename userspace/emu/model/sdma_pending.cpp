@@ -23,7 +23,6 @@ enum class Order : u8 {
 struct OrderOf {
 	Order operator()(const sdma::Copy &) { return Order::pends; }
 	Order operator()(const sdma::Window &) { return Order::pends; }
-	Order operator()(const sdma::Swap &) { return Order::pends; }
 	Order operator()(const sdma::Write &) { return Order::pends; }
 	Order operator()(const sdma::Fill &) { return Order::pends; }
 	Order operator()(const sdma::PtePde &) { return Order::pends; }
@@ -36,6 +35,9 @@ struct OrderOf {
 	Order operator()(const sdma::Trap &) { return Order::last; }
 	Order operator()(const sdma::Atomic &) { return Order::last; }
 	Order operator()(const sdma::SrbmWrite &) { return Order::last; }
+	// A packet that has ended may run again, if one before it is forgotten: see
+	// quiesce(). A second swap would undo the first.
+	Order operator()(const sdma::Swap &) { return Order::last; }
 };
 
 } // namespace
