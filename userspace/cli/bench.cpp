@@ -177,6 +177,10 @@ result<exit_status> bench::run(const settings &with)
 	SLUICE_TRY(options_.sizes, parse_sizes(sizes_));
 	SLUICE_CHECK(check_mode(options_));
 	SLUICE_CHECK(check_lengths(options_));
+	for (const std::string &read :
+	     {is_memory(options_.from) ? "" : options_.from, token_file_})
+		if (is_same_file(read, options_.plot))
+			return fail(errc::usage, "--plot", "it would replace " + read);
 	if (!options_.plot.empty())
 		SLUICE_CHECK(can_be_written(options_.plot));
 	if (!token_file_.empty()) {

@@ -140,32 +140,20 @@ clock_offset combined(const clock_offset &first, const clock_offset &second)
 
 namespace {
 
-/// For both kinds of addresses.
-unique_fd bound_to_all(uint16_t port)
+/// For all addresses of IPv4, and also of IPv6 if the family is AF_INET6.
+unique_fd bound_to_all(sa_family_t family, uint16_t port)
 {
-	unique_fd s(::socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0));
-	sockaddr_in6 any{};
+	unique_fd s(::socket(family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+	sockaddr_in6 any{}; // begins as that of IPv4 does
+	socklen_t length = family == AF_INET6 ? sizeof(any) : sizeof(sockaddr_in);
 	int no = 0;
 
-	any.sin6_family = AF_INET6;
+	any.sin6_family = family;
 	any.sin6_port = htons(port);
-	any.sin6_addr = in6addr_any;
 	if (!s ||
-	    ::setsockopt(s.get(), IPPROTO_IPV6, IPV6_V6ONLY, &no, sizeof(no)) < 0 ||
-	    ::bind(s.get(), reinterpret_cast<sockaddr *>(&any), sizeof(any)) < 0)
-		return {};
-	return s;
-}
-
-/// For a kernel that has no IPv6.
-unique_fd bound_to_ipv4(uint16_t port)
-{
-	unique_fd s(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
-	sockaddr_in any{};
-
-	any.sin_family = AF_INET;
-	any.sin_port = htons(port);
-	if (!s || ::bind(s.get(), reinterpret_cast<sockaddr *>(&any), sizeof(any)) < 0)
+	    (family == AF_INET6 &&
+	     ::setsockopt(s.get(), IPPROTO_IPV6, IPV6_V6ONLY, &no, sizeof(no)) < 0) ||
+	    ::bind(s.get(), reinterpret_cast<sockaddr *>(&any), length) < 0)
 		return {};
 	return s;
 }
@@ -174,10 +162,11 @@ unique_fd bound_to_ipv4(uint16_t port)
 
 result<ping_answerer> ping_answerer::open(uint16_t port)
 {
-	unique_fd s = bound_to_all(port);
+	unique_fd s = bound_to_all(AF_INET6, port);
 
+	// a kernel may have no IPv6
 	if (!s && (errno == EAFNOSUPPORT || errno == EADDRNOTAVAIL))
-		s = bound_to_ipv4(port);
+		s = bound_to_all(AF_INET, port);
 	if (!s)
 		return fail_errno("--sync-listen", "UDP port " + std::to_string(port));
 	return ping_answerer(std::move(s));
@@ -189,18 +178,19 @@ void ping_answerer::answer() const
 {
 	constexpr int most_at_once = 64;
 	std::array<std::byte, sizeof(ping_packet)> room;
-	sockaddr_in6 who{};
-	socklen_t length = sizeof(who);
 
-	for (int i = 0; i < most_at_once &&
-			::recvfrom(fd(), room.data(), room.size(), MSG_DONTWAIT,
-				   reinterpret_cast<sockaddr *>(&who),
-				   &length) == static_cast<ssize_t>(room.size());
-	     i++) {
-		if (auto p = answer_to(room, boot_id(), now_ns()))
+	for (int i = 0; i < most_at_once; i++) {
+		sockaddr_in6 who{};
+		socklen_t length = sizeof(who);
+		ssize_t n = ::recvfrom(fd(), room.data(), room.size(), MSG_DONTWAIT,
+				       reinterpret_cast<sockaddr *>(&who), &length);
+
+		if (n < 0)
+			return;
+		if (auto p = answer_to(std::span(room).first(static_cast<size_t>(n)),
+				       boot_id(), now_ns()))
 			::sendto(fd(), &*p, sizeof(*p), MSG_DONTWAIT,
 				 reinterpret_cast<sockaddr *>(&who), length);
-		length = sizeof(who);
 	}
 }
 

@@ -38,9 +38,9 @@ public:
 	virtual ~command() = default;
 
 	virtual void add_options(CLI::App &to) = 0;
-	/// Take the words of another program that follow "--", as they are.
-	/// @return false if this command runs none
-	virtual bool take_words(std::vector<std::string>) { return false; }
+	/// Where the words of another program are put, as they are; null: this command
+	/// runs none.
+	virtual std::vector<std::string> *program() { return nullptr; }
 	virtual result<exit_status> run(const settings &with) = 0;
 };
 

@@ -49,6 +49,35 @@ void add_common(CLI::App &app, settings &common)
 	app.footer(exit_status_text());
 }
 
+/// Whether the parser takes the next word for the value of this one.
+bool has_value(const CLI::App &parser, const std::string &word)
+{
+	const CLI::Option *o = parser.get_option_no_throw(word);
+
+	return o && o->get_items_expected_min() != 0;
+}
+
+/// Cut off the words of another program: all from the first on that is no option of ours,
+/// nor the value of one. As with env(1), "--" before it is ours, and behind it is not.
+std::vector<std::string> cut_program(const CLI::App &parser,
+				     std::vector<std::string> &words)
+{
+	auto at = std::ranges::find(words, parser.get_name()) + 1;
+
+	while (at != words.end() && at->starts_with('-') && *at != "--") {
+		const bool two =
+			has_value(parser, *at) || has_value(*parser.get_parent(), *at);
+
+		at += two && at + 1 != words.end() ? 2 : 1;
+	}
+	auto is_named = [&](const CLI::App *sub) { return sub->check_name(*at); };
+	if (at == words.end() || !parser.get_subcommands(is_named).empty())
+		return {};
+	std::vector<std::string> program(at + (*at == "--"), words.end());
+	words.erase(at, words.end());
+	return program;
+}
+
 } // namespace
 
 command_line::command_line(settings &common)
@@ -68,26 +97,24 @@ command_line::command_line(settings &common)
 // several. So it does not get the words of other programs, and a file needs a path.
 void command_line::parse(std::vector<std::string> words)
 {
-	const auto end = std::ranges::find(words, "--");
-
-	if (command *what = named_in(words);
-	    what && end != words.end() && what->take_words({end + 1, words.end()}))
-		words.erase(end, words.end());
+	if (const known *c = named_in(words); c && c->what->program())
+		*c->what->program() = cut_program(*c->parser, words);
 	for (const std::string &word : words)
 		if (word.starts_with('[') && word.ends_with(']'))
-			throw CLI::ArgumentMismatch(
-				word + " would be a list: write ./" + word +
-				" for a file, and -- before the words of a program");
+			throw CLI::ArgumentMismatch(word +
+						    " would be a list: write ./" +
+						    word + " for a file");
 	std::ranges::reverse(words);
 	app_.parse(std::move(words));
 }
 
-command *command_line::named_in(const std::vector<std::string> &words) const
+const command_line::known *
+command_line::named_in(const std::vector<std::string> &words) const
 {
 	for (const std::string &word : words)
 		for (const known &c : commands_)
 			if (c.parser->get_name() == word)
-				return c.what.get();
+				return &c;
 	return nullptr;
 }
 

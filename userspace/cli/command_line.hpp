@@ -24,13 +24,13 @@ public:
 	std::string names() const;
 
 private:
-	/// The command of the first word that names one.
-	command *named_in(const std::vector<std::string> &words) const;
-
 	struct known {
 		std::unique_ptr<command> what;
 		CLI::App *parser;
 	};
+
+	/// The command of the first word that names one.
+	const known *named_in(const std::vector<std::string> &words) const;
 
 	CLI::App app_;
 	std::vector<known> commands_;

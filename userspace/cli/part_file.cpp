@@ -57,16 +57,20 @@ bool is_only_name(const std::string &path, const struct stat &file)
 	       named.st_ino == file.st_ino && named.st_nlink == 1;
 }
 
-/// Give the file the access list of the one at @p path.
-/// @return false if that one has a list, and this cannot have it
+/// Give the file the access list of the one at @p path, or none, if that one has none: a
+/// new file may have inherited a list from its directory.
+/// @return false if it cannot have the same
 bool take_access_list(int file, const std::string &path)
 {
 	constexpr const char *list = "system.posix_acl_access";
 	std::array<char, 4096> entries;
 	ssize_t n = ::getxattr(path.c_str(), list, entries.data(), entries.size());
 
+	if (n < 0 && errno == ENODATA)
+		return ::fremovexattr(file, list) == 0 || errno == ENODATA ||
+		       errno == ENOTSUP;
 	if (n < 0)
-		return errno == ENODATA || errno == ENOTSUP;
+		return errno == ENOTSUP;
 	return ::fsetxattr(file, list, entries.data(), static_cast<size_t>(n), 0) == 0;
 }
 
@@ -114,6 +118,20 @@ std::unexpected<error> is_there(const std::string &path)
 	return fail(errc::output, path, "it is there already; --overwrite replaces it");
 }
 
+bool is_same_file(const std::string &one, const std::string &other)
+{
+	struct stat a{}, b{};
+	std::error_code none;
+	auto place = [&](const std::string &path) {
+		return fs::weakly_canonical(fs::absolute(path, none), none);
+	};
+
+	if (::stat(one.c_str(), &a) == 0 && ::stat(other.c_str(), &b) == 0)
+		return S_ISREG(a.st_mode) && a.st_dev == b.st_dev &&
+		       a.st_ino == b.st_ino;
+	return !place(one).empty() && place(one) == place(other);
+}
+
 mode_t rights_of_part(const std::string &path, mode_t of_new)
 {
 	struct stat st{};
@@ -136,6 +154,11 @@ result<unique_fd> open_part(const std::string &part, mode_t mode)
 	if (!is_only_name(part, st))
 		return fail(errc::output, part,
 			    "it has another name as well, or lost this one just now");
+	// A part that was there may be open to others. Only file systems without modes
+	// keep its owner from changing that.
+	if (!(mode & (S_IRWXG | S_IRWXO)) && ::fchmod(file.get(), mode) < 0 &&
+	    st.st_uid != ::geteuid())
+		return fail_errno(part, "chmod", errno, errc::output);
 	return file;
 }
 

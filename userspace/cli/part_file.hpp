@@ -21,6 +21,10 @@ result<std::string> place_of(const std::string &to, const std::string &name,
 /// The error for a file that is at @p path and may not be replaced.
 std::unexpected<error> is_there(const std::string &path);
 
+/// Whether both paths lead to one regular file, or would if they were there. An empty path
+/// leads nowhere.
+bool is_same_file(const std::string &one, const std::string &other);
+
 /// The mode of a file that will be renamed to @p path: @p of_new, or, if it will replace a
 /// file, for its owner alone, until it gets the rights of that one.
 mode_t rights_of_part(const std::string &path, mode_t of_new);
@@ -28,7 +32,8 @@ mode_t rights_of_part(const std::string &path, mode_t of_new);
 /// Open @p part to read and write, locked against other processes. It must be a regular
 /// file without another name, and not a symbolic link. Its content is kept.
 /// errc::output, also if another process holds it.
-/// @param mode less the umask, if it is new
+/// @param mode less the umask, if it is new; if it is for the owner alone, that of a part
+/// that is there, too
 result<unique_fd> open_part(const std::string &part, mode_t mode);
 
 /// Create @p part, which must not exist. errc::output.

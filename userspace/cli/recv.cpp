@@ -93,6 +93,8 @@ result<target> target::open(const recv_options &o, const stream_offer &offer,
 	if (placed.contains(t.path_) || placed.contains(t.part_))
 		return fail(errc::output, offer.name,
 			    "it would replace a file that came before it");
+	if (is_same_file(t.path_, o.report) || is_same_file(t.part_, o.report))
+		return fail(errc::output, offer.name, "it would replace the report");
 	t.directory_ = directory_of(t.path_);
 	if (!o.overwrite && ::access(t.path_.c_str(), F_OK) == 0)
 		SLUICE_CHECK(t.open_complete(offer, trusted));
@@ -192,6 +194,18 @@ result<void> can_have_files(const std::string &to)
 	return {};
 }
 
+/// The report must not replace what is received. What is offered for a directory is
+/// compared when its name is known.
+result<void> report_is_apart(const recv_options &o)
+{
+	const std::string to = o.to == "-" ? "/dev/stdout" : o.to;
+
+	if (is_same_file(to, o.report) || is_same_file(to + ".part", o.report))
+		return fail(errc::usage, "--report",
+			    "it would replace what is received");
+	return {};
+}
+
 class recv_command : public command {
 public:
 	void add_options(CLI::App &to) override;
@@ -220,8 +234,8 @@ result<exit_status> recv_command::run(const settings &with)
 {
 	reports told(with, options_);
 
-	if (auto can = told.begin(); !can)
-		return std::unexpected(can.error());
+	SLUICE_CHECK(report_is_apart(options_));
+	SLUICE_CHECK(told.begin());
 	if (with.json && options_.to == "-")
 		return fail(
 			errc::usage, "--json",

@@ -18,11 +18,7 @@ namespace {
 class run_command : public command {
 public:
 	void add_options(CLI::App &to) override;
-	bool take_words(std::vector<std::string> words) override
-	{
-		words_ = std::move(words);
-		return true;
-	}
+	std::vector<std::string> *program() override { return &words_; }
 	result<exit_status> run(const settings &with) override;
 
 private:

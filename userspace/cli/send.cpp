@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "part_file.hpp"
 #include "sluice/unique_fd.hpp"
 #include "stream_wire.hpp"
 #include "transfer.hpp"
@@ -56,14 +57,6 @@ result<opened_file> open_source(const std::string &path)
 	return f;
 }
 
-bool is_same_file(const std::string &one, const std::string &other)
-{
-	struct stat a{}, b{};
-
-	return ::stat(one.c_str(), &a) == 0 && ::stat(other.c_str(), &b) == 0 &&
-	       S_ISREG(a.st_mode) && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
-}
-
 // The usual limit is 1024, and far more may be had for the asking.
 void open_as_many_as_allowed()
 {
@@ -108,7 +101,7 @@ result<exit_status> send_command::run(const settings &with)
 	reports told(with, options_);
 
 	for (const std::string &path : options_.files)
-		if (is_same_file(path, options_.report))
+		if (is_same_file(path == "-" ? "/dev/stdin" : path, options_.report))
 			return fail(errc::usage, "--report",
 				    path + " is one of the files to send");
 	SLUICE_CHECK(told.begin());

@@ -16,9 +16,9 @@ result<std::string> read_token(const std::string &path)
 	if (!file)
 		return fail_errno(path, "open", errno, errc::input);
 	if (struct stat st{}; ::stat(path.c_str(), &st) == 0 && S_ISREG(st.st_mode) &&
-			      (st.st_mode & S_IRWXO))
+			      (st.st_mode & (S_IROTH | S_IWOTH)))
 		return fail(errc::denied, path,
-			    "every user may read it or change it: chmod o= FILE");
+			    "every user can read or change it: chmod o= " + path);
 	if (!std::getline(file, token) || token.empty())
 		return fail(errc::input, path,
 			    "its first line is empty: it must be the token");

@@ -315,11 +315,7 @@ result<int> recorder::run()
 class trace_command : public command {
 public:
 	void add_options(CLI::App &to) override;
-	bool take_words(std::vector<std::string> words) override
-	{
-		options_.words = std::move(words);
-		return true;
-	}
+	std::vector<std::string> *program() override { return &options_.words; }
 	result<exit_status> run(const settings &with) override;
 
 private:
@@ -380,6 +376,9 @@ result<exit_status> trace_command::merge(const settings &with)
 {
 	if (!options_.words.empty())
 		return fail(errc::usage, "trace merge", "it runs no program");
+	for (const std::string &read : {merge_.a, merge_.b})
+		if (is_same_file(read, merge_.out))
+			return fail(errc::usage, "--out", "it would replace " + read);
 	SLUICE_TRY(auto a, open_trace(merge_.a));
 	SLUICE_TRY(auto b, open_trace(merge_.b));
 	SLUICE_TRY(auto both, merge_traces(a, b, merge_.offset_ns));

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "json_text.hpp"
+#include "part_file.hpp"
 #include "silence.hpp"
 #include "text.hpp"
 #include "token.hpp"
@@ -213,12 +214,15 @@ void reports::add(const stream_report &r)
 		*with_.out << table(r) << "\n";
 }
 
-// A reader of a pipe gets one document, at the end.
+// A reader of a pipe or a terminal gets one document, at the end.
 result<void> reports::begin() const
 {
 	struct stat st{};
 
-	if (::stat(options_.report.c_str(), &st) == 0 && !S_ISREG(st.st_mode))
+	if (is_same_file(options_.token_file, options_.report))
+		return fail(errc::usage, "--report", "it would replace the token");
+	if (::stat(options_.report.c_str(), &st) == 0 &&
+	    (S_ISFIFO(st.st_mode) || S_ISCHR(st.st_mode)))
 		return {};
 	return write_file();
 }

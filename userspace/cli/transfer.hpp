@@ -113,7 +113,8 @@ T run_task(session &s, task<T> &&t, const std::string &name,
 class reports {
 public:
 	reports(const settings &with, const transfer_options &o);
-	/// Call before anything is moved: the file says so. errc::output.
+	/// Call before anything is moved: the file says so. errc::output; errc::usage if
+	/// it is that of the token.
 	result<void> begin() const;
 	void add(const stream_report &r);
 	result<exit_status> end();

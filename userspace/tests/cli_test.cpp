@@ -5,6 +5,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <fcntl.h>
 #include <filesystem>
 #include <format>
 #include <fstream>
@@ -21,12 +22,14 @@
 #include <nlohmann/json.hpp>
 
 #include "child.hpp"
+#include "command_line.hpp"
 #include "doctor.hpp"
 #include "env.hpp"
 #include "exit_status.hpp"
 #include "fake_machine.hpp"
 #include "part_file.hpp"
 #include "program.hpp"
+#include "token.hpp"
 
 using namespace sluice;
 using namespace sluice::cli;
@@ -204,6 +207,43 @@ TEST_F(CommandLineTest, AWordInBracketsIsNoList)
 		       "[a,b]", "[]", "{}"}),
 		  4)
 		<< err.str();
+}
+
+namespace {
+
+/// What `sluice` gives to the program that it runs.
+std::vector<std::string> program_of(std::vector<std::string> words)
+{
+	settings common;
+	command_line line(common);
+
+	line.parse(std::move(words));
+	return *line.chosen()->program();
+}
+
+} // namespace
+
+TEST(Program, HasAllWordsFromItsNameOn)
+{
+	const std::vector<std::string> whole = {"mpirun", "-n",	  "2",	"--json",
+						"--",	  "prog", "--", "[a,b]"};
+	auto with = [&](std::vector<std::string> ours) {
+		ours.insert(ours.end(), whole.begin(), whole.end());
+		return program_of(std::move(ours));
+	};
+
+	EXPECT_EQ(with({"run", "--device-memory"}), whole);
+	EXPECT_EQ(with({"run", "--device-memory", "--"}), whole);
+	EXPECT_EQ(with({"--json", "run", "--gpu", "1", "--min=4K", "--report",
+			"--device-memory"}),
+		  whole);
+	EXPECT_EQ(with({"trace", "--sysroot", "run", "--out", "x", "--"}), whole);
+	EXPECT_EQ(with({"trace", "--out", "--"}), whole); // a file of this name
+	EXPECT_EQ(program_of({"trace", "--", "merge", "a"}),
+		  (std::vector<std::string>{"merge", "a"}));
+	EXPECT_TRUE(program_of({"trace", "--out", "x"}).empty());
+	EXPECT_TRUE(program_of({"trace", "merge", "a", "b", "--out", "x"}).empty());
+	EXPECT_THROW(program_of({"run", "mpirun", "--device-memory"}), CLI::ParseError);
 }
 
 TEST_F(CommandLineTest, AMistakeIsADocumentToo)
@@ -389,33 +429,81 @@ TEST_F(CopyTest, RightsAreThoseOfTheFile)
 	EXPECT_EQ(rights("program"), perms(0755));
 }
 
-TEST_F(CopyTest, AFileThatIsReplacedKeepsItsAccessList)
-{
+namespace {
+
+/// As Linux has it: the owner, a user, the group, the mask, others.
+struct access_list {
+	static constexpr const char *name = "system.posix_acl_access";
+	static constexpr const char *of_new = "system.posix_acl_default";
+
 	struct entry {
 		uint16_t kind, rights;
 		uint32_t id;
 	};
-	// As Linux has it: the owner, a user, the group, the mask, others.
-	const struct {
-		uint32_t version = 2;
-		entry all[5] = {{1, 6, ~0u},
-				{2, 6, 65534},
-				{4, 0, ~0u},
-				{16, 6, ~0u},
-				{32, 0, ~0u}};
-	} list;
+	uint32_t version = 2;
+	entry all[5] = {{1, 6, ~0u},
+			{2, 6, 65534},
+			{4, 0, ~0u},
+			{16, 6, ~0u},
+			{32, 0, ~0u}};
+};
+
+} // namespace
+
+TEST_F(CopyTest, AFileThatIsReplacedKeepsItsAccessList)
+{
+	const access_list list;
 	std::array<char, sizeof(list)> now;
-	constexpr const char *name = "system.posix_acl_access";
 
 	write("to", "somebody's");
-	if (::setxattr(path("to").c_str(), name, &list, sizeof(list), 0) < 0)
+	if (::setxattr(path("to").c_str(), list.name, &list, sizeof(list), 0) < 0)
 		GTEST_SKIP() << "no access lists here";
 	EXPECT_EQ(run({"copy", "--quiet", "--overwrite", path("from").c_str(),
 		       path("to").c_str()}),
 		  0);
-	ASSERT_EQ(::getxattr(path("to").c_str(), name, now.data(), now.size()),
+	ASSERT_EQ(::getxattr(path("to").c_str(), list.name, now.data(), now.size()),
 		  std::ssize(now));
 	EXPECT_EQ(std::memcmp(now.data(), &list, sizeof(list)), 0);
+}
+
+TEST_F(CopyTest, AFileThatIsReplacedInheritsNoAccessList)
+{
+	const access_list list;
+	struct stat st{};
+
+	write("to", "somebody's");
+	::chmod(path("to").c_str(), 0640);
+	if (::setxattr(at, list.of_new, &list, sizeof(list), 0) < 0)
+		GTEST_SKIP() << "no access lists here";
+	EXPECT_EQ(run({"copy", "--quiet", "--overwrite", path("from").c_str(),
+		       path("to").c_str()}),
+		  0);
+	EXPECT_EQ(text_of("to"), "what is copied");
+	EXPECT_LT(::getxattr(path("to").c_str(), list.name, nullptr, 0), 0);
+	::stat(path("to").c_str(), &st);
+	EXPECT_EQ(st.st_mode & 0777, 0640u);
+	// A new file does.
+	EXPECT_EQ(copy("new"), 0);
+	EXPECT_GT(::getxattr(path("new").c_str(), list.name, nullptr, 0), 0);
+}
+
+TEST_F(CopyTest, APartThatIsToReplaceAFileIsForItsOwnerAlone)
+{
+	auto rights = [this] {
+		struct stat st{};
+
+		::stat(path("to.part").c_str(), &st);
+		return st.st_mode & 0777;
+	};
+
+	write("to.part", "the beginning");
+	::chmod(path("to.part").c_str(), 0644);
+	EXPECT_TRUE(open_part(path("to.part"), rights_of_part(path("to"), 0666)));
+	EXPECT_EQ(rights(), 0644u);
+	write("to", "somebody's");
+	EXPECT_TRUE(open_part(path("to.part"), rights_of_part(path("to"), 0666)));
+	EXPECT_EQ(rights(), 0600u);
+	EXPECT_EQ(text_of("to.part"), "the beginning");
 }
 
 TEST_F(CopyTest, AFileThatIsReplacedKeepsItsOwner)
@@ -603,6 +691,101 @@ TEST_F(CopyTest, AReportSaysThatNothingWasMoved)
 		  2);
 	EXPECT_NE(run({"trace", "--out", path("new").c_str()}), 0);
 	EXPECT_FALSE(std::filesystem::exists(path("new")));
+}
+
+TEST_F(CopyTest, TwoPathsMayLeadToOneFile)
+{
+	const std::string other = path("sub/../from");
+
+	std::filesystem::create_directory(path("sub"));
+	std::filesystem::create_symlink("sub", path("link"));
+	std::filesystem::create_hard_link(path("from"), path("sub/same"));
+	EXPECT_TRUE(is_same_file(path("from"), other));
+	EXPECT_TRUE(is_same_file(path("from"), path("link/same")));
+	EXPECT_FALSE(is_same_file(path("from"), path("none")));
+	EXPECT_TRUE(is_same_file(path("link/none"), path("sub/none")));
+	EXPECT_TRUE(is_same_file("none", "./none"));
+	EXPECT_TRUE(is_same_file("none", std::filesystem::absolute("none").string()));
+	EXPECT_FALSE(is_same_file(path("none"), path("sub/none")));
+	EXPECT_FALSE(is_same_file("", ""));
+	EXPECT_FALSE(is_same_file("/dev/null", "/dev/null"));
+}
+
+TEST_F(CopyTest, NoReportReplacesWhatIsReadOrReceived)
+{
+	const std::string from = path("from"), none = path("none"),
+			  part = path("none.part"), plot = path("sub/../from"),
+			  directory = path("sub");
+
+	std::filesystem::create_directory(directory);
+	::chmod(from.c_str(), 0600);
+	write("none.part", "what was received");
+	for (const auto &words : std::initializer_list<std::vector<const char *>>{
+		     {"recv", from.c_str(), "--report", from.c_str()},
+		     {"recv", from.c_str(), "--overwrite", "--report", plot.c_str()},
+		     {"recv", none.c_str(), "--report", none.c_str()},
+		     {"recv", none.c_str(), "--report", part.c_str()},
+		     {"recv", none.c_str(), "--report", from.c_str(), "--token-file",
+		      from.c_str()},
+		     {"kv", "recv", "--report", from.c_str(), "--token-file",
+		      from.c_str()},
+		     {"bench", "--from", from.c_str(), "--to", "host", "--plot",
+		      plot.c_str()},
+		     {"bench", "nobody", "--plot", from.c_str(), "--token-file",
+		      from.c_str()},
+		     {"trace", "merge", from.c_str(), none.c_str(), "--out",
+		      from.c_str()},
+		     {"trace", "merge", none.c_str(), from.c_str(), "--out",
+		      plot.c_str()}}) {
+		EXPECT_EQ(run(words), 2) << words[0] << " " << words[1];
+		EXPECT_NE(err.str().find("it would replace "), std::string::npos)
+			<< err.str();
+	}
+	EXPECT_EQ(text_of("from"), "what is copied");
+	EXPECT_EQ(text_of("none.part"), "what was received");
+	EXPECT_FALSE(std::filesystem::exists(none));
+	// No report at all can be written there.
+	EXPECT_EQ(run({"recv", none.c_str(), "--report", directory.c_str()}), 9);
+	EXPECT_NE(err.str().find(directory), std::string::npos) << err.str();
+}
+
+TEST_F(CopyTest, NoReportReplacesARedirectedFile)
+{
+	const std::string from = path("from");
+	const unique_fd file(::open(from.c_str(), O_RDWR | O_CLOEXEC));
+	auto run_with = [&](int standard, std::vector<const char *> words) {
+		const unique_fd before(::dup(standard));
+
+		::dup2(file.get(), standard);
+		int status = run(std::move(words));
+		::dup2(before.get(), standard);
+		return status;
+	};
+
+	EXPECT_EQ(run_with(STDIN_FILENO,
+			   {"send", "-", "--to", "nobody", "--report", from.c_str()}),
+		  2);
+	EXPECT_EQ(run_with(STDOUT_FILENO, {"recv", "-", "--report", from.c_str()}), 2);
+	EXPECT_EQ(text_of("from"), "what is copied");
+}
+
+TEST_F(CopyTest, ATokenIsASecret)
+{
+	const std::string token = path("token");
+
+	write("token", "secret\n");
+	for (mode_t rights : {0604, 0602, 0607}) {
+		::chmod(token.c_str(), rights);
+		auto read = read_token(token);
+		ASSERT_FALSE(read);
+		EXPECT_EQ(read.error().code(), errc::denied);
+		EXPECT_NE(read.error().message().find("chmod o= " + token),
+			  std::string::npos);
+	}
+	for (mode_t rights : {0600, 0640, 0601}) {
+		::chmod(token.c_str(), rights);
+		EXPECT_EQ(read_token(token).value_or(""), "secret");
+	}
 }
 
 TEST_F(CommandLineTest, FilesThatAreWrittenInTheEndAreLookedAtFirst)

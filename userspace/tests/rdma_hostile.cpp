@@ -1,17 +1,11 @@
 // SPDX-License-Identifier: MIT
-// A peer that speaks the protocol with plain verbs, and breaks it.
-#include "rdma_tools.hpp"
+// A client that speaks the protocol with plain verbs, and breaks it.
+#include "rdma_raw_peer.hpp"
 
 #include <arpa/inet.h>
 #include <csignal>
 #include <cstdlib>
 #include <memory>
-#include <poll.h>
-#include <unistd.h>
-
-#include <rdma/rdma_cma.h>
-
-#include "wire.hpp"
 
 namespace rdma_tests {
 
@@ -21,27 +15,14 @@ using wire::kind;
 
 namespace {
 
-struct failed {
-	const char *where;
-};
-
-void need(bool ok, const char *where)
-{
-	if (!ok)
-		throw failed{where};
-}
-
-class raw_client {
+class raw_client : public raw_peer {
 public:
-	static constexpr unsigned slots = 8;
-
 	/// @param window the most messages that it takes
 	/// @param receives what it posts for them
 	raw_client(uint16_t port, std::string_view secret, uint16_t window = 4,
 		   unsigned receives = slots)
-		: secret_(secret), window_(window)
+		: raw_peer(window), secret_(secret)
 	{
-		channel_ = rdma_create_event_channel();
 		need(!rdma_create_id(channel_, &id_, nullptr, RDMA_PS_TCP), "id");
 		sockaddr_in to{};
 		to.sin_family = AF_INET;
@@ -50,9 +31,9 @@ public:
 		need(!rdma_resolve_addr(id_, nullptr, reinterpret_cast<sockaddr *>(&to),
 					2000),
 		     "address");
-		expect(RDMA_CM_EVENT_ADDR_RESOLVED);
+		rdma_ack_cm_event(next(RDMA_CM_EVENT_ADDR_RESOLVED));
 		need(!rdma_resolve_route(id_, 2000), "route");
-		expect(RDMA_CM_EVENT_ROUTE_RESOLVED);
+		rdma_ack_cm_event(next(RDMA_CM_EVENT_ROUTE_RESOLVED));
 		make_queues(receives);
 	}
 
@@ -70,7 +51,10 @@ public:
 		p.retry_count = 7;
 		p.rnr_retry_count = retries;
 		need(!rdma_connect(id_, &p), "connect");
-		expect(sane ? RDMA_CM_EVENT_ESTABLISHED : RDMA_CM_EVENT_REJECTED);
+		if (sane)
+			take_answer();
+		else
+			rdma_ack_cm_event(next(RDMA_CM_EVENT_REJECTED));
 	}
 
 	void prove(bool truly = true)
@@ -78,48 +62,11 @@ public:
 		auto mine = *wire::prove(truly ? secret_ : "a lie", wire::side::client,
 					 asked_, answer_);
 
-		std::memcpy(memory_ + wire::header::size, mine.data(), mine.size());
+		std::memcpy(text(), mine.data(), mine.size());
 		send(kind::proof, sizeof(mine));
 	}
 
-	void await_welcome()
-	{
-		ibv_wc wc{};
-
-		while (ibv_poll_cq(id_->recv_cq, 1, &wc) == 0)
-			::usleep(1000);
-		need(wc.status == IBV_WC_SUCCESS &&
-			     is(static_cast<unsigned>(wc.wr_id), kind::welcome),
-		     "welcome");
-	}
-
-	void send(kind what, uint16_t length, ibv_wr_opcode by = IBV_WR_SEND)
-	{
-		wire::encode({.what = what,
-			      .length = length,
-			      .sequence = sequence_++,
-			      .granted = window_,
-			      .credits_seen = 0},
-			     std::span<std::byte, 16>(memory_, 16));
-		post(by, wire::header::size + length);
-	}
-
-	void post(ibv_wr_opcode what, size_t length, uint64_t there = 0,
-		  uint32_t key = 0)
-	{
-		ibv_sge part = {reinterpret_cast<uintptr_t>(memory_),
-				static_cast<uint32_t>(length), region_->lkey};
-		ibv_send_wr wr{}, *bad;
-
-		wr.sg_list = &part;
-		wr.num_sge = length ? 1 : 0;
-		wr.opcode = what;
-		wr.send_flags = IBV_SEND_SIGNALED;
-		wr.imm_data = 0x12345678;
-		wr.wr.rdma = {.remote_addr = there, .rkey = key};
-		need(!ibv_post_send(id_->qp, &wr, &bad), "send");
-		await_sent();
-	}
+	void await_welcome() { await(kind::welcome, "welcome"); }
 
 	/// Answer pings, and nothing else, until the connection ends.
 	bool stays_alive_until_the_end(int ms)
@@ -141,101 +88,23 @@ public:
 		return false;
 	}
 
-	ibv_wc_status status() const { return status_; }
-
-	/// Whether the connection ends within that time.
-	bool ends(int ms)
-	{
-		pollfd fd = {channel_->fd, POLLIN, 0};
-		rdma_cm_event *event;
-
-		if (!ended_ && ::poll(&fd, 1, ms) == 1 &&
-		    !rdma_get_cm_event(channel_, &event))
-			// We are rejected if the other side closes before its kernel has
-			// seen the handshake end.
-			ended_ = event->event == RDMA_CM_EVENT_DISCONNECTED ||
-				 event->event == RDMA_CM_EVENT_REJECTED;
-		return ended_;
-	}
-
 private:
-	// With a retry count of 7, soft RoCE retries forever if there is no answer: work
-	// requests that the other side left behind when it ended have no completion.
-	void await_sent()
+	void take_answer()
 	{
-		ibv_wc wc{};
-		bool over = false;
-
-		wc.status = IBV_WC_WR_FLUSH_ERR;
-		while (ibv_poll_cq(id_->send_cq, 1, &wc) == 0 && !over)
-			over = ends(1);
-		status_ = wc.status;
-	}
-
-	static constexpr unsigned slot_size = 2048;
-
-	void make_queues(unsigned receives)
-	{
-		ibv_qp_init_attr wanted{};
-
-		wanted.cap = {.max_send_wr = 16,
-			      .max_recv_wr = 16,
-			      .max_send_sge = 1,
-			      .max_recv_sge = 1,
-			      .max_inline_data = 0};
-		wanted.qp_type = IBV_QPT_RC;
-		need(!rdma_create_qp(id_, nullptr, &wanted), "queues");
-		region_ = ibv_reg_mr(id_->pd, memory_, sizeof(memory_),
-				     IBV_ACCESS_LOCAL_WRITE);
-		need(region_, "memory");
-		for (unsigned i = 0; i < receives; i++)
-			post_receive(i);
-	}
-
-	/// The place of that slot's message, after those to send.
-	std::byte *slot_of(unsigned slot) { return memory_ + 4096 + slot * slot_size; }
-	bool is(unsigned slot, kind what)
-	{
-		return *slot_of(slot) == static_cast<std::byte>(what);
-	}
-
-	void post_receive(unsigned slot)
-	{
-		ibv_sge part = {reinterpret_cast<uintptr_t>(slot_of(slot)), slot_size,
-				region_->lkey};
-		ibv_recv_wr wr{slot, nullptr, &part, 1}, *bad;
-
-		need(!ibv_post_recv(id_->qp, &wr, &bad), "receive");
-	}
-
-	void expect(rdma_cm_event_type what)
-	{
-		rdma_cm_event *event;
-
-		need(!rdma_get_cm_event(channel_, &event), "event");
-		need(event->event == what, rdma_event_str(event->event));
+		auto *event = next(RDMA_CM_EVENT_ESTABLISHED);
 		auto &said = event->param.conn;
-		if (what == RDMA_CM_EVENT_ESTABLISHED) {
-			auto answer = wire::read_answer(
-				{static_cast<const std::byte *>(said.private_data),
-				 said.private_data_len});
-			need(answer.has_value(), "answer");
-			answer_ = *answer;
-		}
+		auto answer = wire::read_answer(
+			{static_cast<const std::byte *>(said.private_data),
+			 said.private_data_len});
+
+		need(answer.has_value(), "answer");
+		answer_ = *answer;
 		rdma_ack_cm_event(event);
 	}
 
 	std::string_view secret_;
-	uint16_t window_;
-	rdma_event_channel *channel_ = nullptr;
-	rdma_cm_id *id_ = nullptr;
-	ibv_mr *region_ = nullptr;
 	wire::greeting asked_;
 	wire::answer answer_;
-	uint32_t sequence_ = 0;
-	bool ended_ = false;
-	ibv_wc_status status_ = IBV_WC_SUCCESS;
-	std::byte memory_[4096 + slots * slot_size]{};
 };
 
 // Exit status 0: the other side ended the connection.
@@ -341,7 +210,6 @@ int be(const words &args)
 int be_hostile(const words &args)
 {
 	try {
-		// It frees nothing: _exit() skips the check for leaks.
 		::_exit(be(args));
 	} catch (const failed &f) {
 		std::fprintf(stderr, "hostile peer: %s failed\n", f.where);

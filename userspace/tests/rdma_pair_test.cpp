@@ -327,11 +327,41 @@ TEST_F(PairTest, AnOfferWaitsForTheNextNext)
 								   .digest = false,
 								   .name = "one"})));
 	}
-	auto hearing = in.next();
-	auto offer = within(20s, hearing);
-	ASSERT_TRUE(offer) << "it is lost";
-	ASSERT_TRUE(*offer && **offer);
-	EXPECT_EQ((**offer)->name, "one");
+	// It is the same until it is taken or refused.
+	for (int i = 0; i < 2; i++) {
+		auto hearing = in.next();
+		auto offer = within(20s, hearing);
+		ASSERT_TRUE(offer) << "it is lost";
+		ASSERT_TRUE(*offer && **offer);
+		EXPECT_EQ((**offer)->name, "one");
+	}
+}
+
+TEST_F(PairTest, OnlyAFileThatCanBeReadAgainIsComplete)
+{
+	auto data = noise(page_size);
+	auto memory = noise(page_size);
+	unique_fd file(::memfd_create("sink", MFD_CLOEXEC));
+
+	ASSERT_EQ(::ftruncate(file.get(), page_size), 0);
+	for (bool in_order : {true, false}) {
+		pair();
+		stream_sink sink{.file = in_order ? file.get() : -1,
+				 .to = {},
+				 .have = page_size,
+				 .complete = true,
+				 .in_order = in_order};
+		if (!in_order)
+			sink.to = {memory};
+		auto [sent, received] =
+			move(source_of(data, page_size), std::move(sink), small_stream,
+			     small_stream);
+		ASSERT_TRUE(sent && received) << "it hangs";
+		ASSERT_FALSE(*received);
+		EXPECT_EQ(received->error().code(), errc::usage)
+			<< received->error().message();
+		EXPECT_EQ(sent->error().code(), errc::peer_error);
+	}
 }
 
 TEST_F(PairTest, WithoutAnOfferNothingIsReceived)

@@ -449,6 +449,7 @@ int be_peer(const words &args)
 		{"take", take_some},
 		{"give", give},
 		{"hostile", be_hostile},
+		{"hostile-listener", be_hostile_listener},
 		{"hostile-stream", be_hostile_stream},
 	};
 

@@ -598,7 +598,7 @@ INSTANTIATE_TEST_SUITE_P(
 			  wrong{"type", "unknown type"},
 			  wrong{"immediate", "immediate"},
 			  wrong{"write-immediate", "immediate"},
-			  wrong{"second-proof", "a first message that is not one"}));
+			  wrong{"second-proof", "that is not the first message"}));
 
 TEST_F(RdmaTest, MoreMessagesThanCredits)
 {

@@ -17,7 +17,7 @@ namespace rdma_tests {
 using namespace std::chrono_literals;
 
 // The two nodes of scripts/guest/nodes.sh: the tests run in a, peers in b.
-inline constexpr const char *address_a = "10.77.0.1";
+inline constexpr const char *address_a = "10.77.0.1", *address_b = "10.77.0.2";
 inline constexpr const char *card_a = "rxe-a", *card_b = "rxe-b";
 inline constexpr const char *node_b = "/var/run/netns/b";
 inline constexpr const char *token = "a token that is long and random, for tests";
@@ -77,8 +77,10 @@ std::string flood(sluice::endpoint &with, unsigned count);
 
 /// Run as a peer.
 int be_peer(const words &args);
-/// Run as a foreign peer, with plain verbs.
+/// Run as a foreign client, with plain verbs.
 int be_hostile(const words &args);
+/// Run as a foreign listener, with plain verbs.
+int be_hostile_listener(const words &args);
 /// Run as one end of a stream that sends what is not due.
 int be_hostile_stream(const words &args);
 

@@ -1136,8 +1136,8 @@ struct sluice_source {
 #define SLUICE_UNKNOWN UINT64_MAX
 
 /*
- * Where data go: to a file, which is cut off behind them, or to memory, whose slices are
- * filled in order.
+ * Where data go: to a file, or to memory, whose slices are filled in order. A regular file
+ * that was not opened to append is cut off behind the data.
  */
 struct sluice_sink {
 	size_t size;

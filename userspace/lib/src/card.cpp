@@ -380,13 +380,15 @@ void card::take_cm_events() noexcept
 
 void card::come_back() noexcept
 {
-	io_uring_sqe *sqe = reminder_.armed ? nullptr : in.entry(reminder_);
-
+	// To make room, entry() may take in completions, and so come here again.
+	if (std::exchange(reminder_.armed, true))
+		return;
+	io_uring_sqe *sqe = in.entry(reminder_);
+	reminder_.armed = sqe;
 	if (!sqe)
 		return;
 	io_uring_prep_nop(sqe);
 	io_uring_sqe_set_data(sqe, static_cast<request *>(&reminder_));
-	reminder_.armed = true;
 }
 
 bool card::take_cm_event() noexcept

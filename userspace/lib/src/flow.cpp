@@ -61,7 +61,9 @@ const char *flow::receive_kind(kind what) noexcept
 		return nullptr;
 	case kind::proof:
 	case kind::welcome:
-		return received_ == 1 ? nullptr : "a first message that is not one";
+		return received_ == 1
+			       ? nullptr
+			       : "a proof or a welcome that is not the first message";
 	}
 	return "a message of an unknown type";
 }

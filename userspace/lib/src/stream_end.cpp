@@ -222,8 +222,10 @@ result<void> stream_end::kept_to_path()
 	if (!report_.migrations || report_.migrations->lost_events)
 		return fail(
 			errc::no_path, report_.name,
-			"events were lost, so nobody knows whether pages moved from "
-			"the GPU to the host on their way");
+			std::format("{}, so nobody knows whether pages moved from the "
+				    "GPU to the host on their way",
+				    report_.migrations ? "events were lost"
+						       : "the GPU has no counters"));
 	if (report_.migrations->migrated_out)
 		return fail(
 			errc::no_path, report_.name,

@@ -175,6 +175,9 @@ task<result<std::span<const std::byte>>> receiving::hear_next()
 
 task<result<void>> receiving::hear_offer()
 {
+	// The task of a next() that had heard it was destroyed.
+	if (offered_)
+		co_return {};
 	if (no_more_)
 		co_return co_await see_off();
 	auto m = co_await hear_next();
@@ -639,6 +642,7 @@ task<result<void>> receiving::abandon(error reason)
 {
 	why_.reset();
 	to_confirm_.reset();
+	offered_ = false;
 	under_way all(*this);
 	co_await fail_with(reason);
 	all.over();
@@ -679,6 +683,9 @@ result<void> receiving::prepare_for_pieces()
 	syncs_ = sink_.file >= 0 && has_medium(sink_.file);
 	sequential_ =
 		sink_.file >= 0 && (sink_.in_order || !syncs_ || appends(sink_.file));
+	if (sink_.complete && (sequential_ || sink_.file < 0))
+		return fail(errc::usage, offer_.name,
+			    "only a file that is not written in order can be compared");
 	if (sequential_)
 		sink_.have = 0; // nothing can return to its beginning
 	came_.assign(options_.pieces, {});

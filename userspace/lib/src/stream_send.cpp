@@ -20,8 +20,7 @@ static result<timespec> change_of(const stream_source &file)
 
 	if (::fstat(file.file, &st) < 0)
 		return fail_errno(file.name, "stat", errno, errc::input);
-	if (file.size != stream_source::unknown &&
-	    file.size != static_cast<uint64_t>(st.st_size))
+	if (file.size != static_cast<uint64_t>(st.st_size))
 		return fail(errc::input, file.name,
 			    std::format("it has {} bytes now, and had {}", st.st_size,
 					file.size));

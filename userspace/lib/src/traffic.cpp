@@ -524,7 +524,7 @@ void connection::handle(const header &head, uint16_t slot) noexcept
 	case kind::ping:
 	case kind::pong: return post_receive(slot);
 	case kind::proof:
-	case kind::welcome: return fail(errc::protocol, "a second first message");
+	case kind::welcome: return; // flow_ takes none that is not the first message
 	}
 }
 
@@ -532,7 +532,9 @@ void connection::handle(const header &head, uint16_t slot) noexcept
 void connection::handle_first(const header &head, uint16_t slot) noexcept
 {
 	if (head.what != (active_ ? kind::welcome : kind::proof))
-		return fail(errc::protocol, "a first message that is none");
+		return fail(errc::protocol,
+			    active_ ? "a first message that is no welcome"
+				    : "a first message that is no proof");
 	if (!active_) {
 		auto right = wire::prove(options_.token, wire::side::client, greeting_,
 					 answer_);

@@ -77,13 +77,14 @@ struct stream_source {
 	/// Memory: leave it 0.
 	uint64_t size = 0;
 	static constexpr uint64_t unknown = UINT64_MAX;
-	/// Fail with errc::input if the file has another size, or if it changes before all
-	/// is sent: what was sent may be a mixture.
+	/// Fail with errc::input if the file has another size, or if its modification time
+	/// changes before all is sent: what was sent may be a mixture.
 	bool steady = false;
 };
 
-/// Where data go to. A file is cut off behind them. Parts of memory are filled in their order, by one batch for each
-/// piece; they may differ from those of the source.
+/// Where data go to. A regular file that is not written in order is cut off behind them.
+/// Parts of memory are filled in their order, by one batch for each piece; they may differ
+/// from those of the source.
 struct stream_sink {
 	int file = -1;		 ///< a descriptor; -1: memory
 	std::vector<slice> to{}; ///< memory, in this order; it is attached
@@ -91,7 +92,7 @@ struct stream_sink {
 	/// broke off. Their digest is compared, and they are not sent again if it matches.
 	uint64_t have = 0;
 	/// `have` is all of the file: if it differs from the offer, fail with errc::output,
-	/// and write nothing.
+	/// and write nothing. Not with `in_order`, nor for memory.
 	bool complete = false;
 	/// Write to the file at its position, one piece after the other, as standard
 	/// output needs. This is implied for a pipe, a terminal, and a file that is
@@ -204,7 +205,8 @@ public:
 	receiver(receiver &&) noexcept;
 	~receiver();
 
-	/// The next offer; none: the sender has no more. In that case it waits until
+	/// The next offer, or again the one that was neither received nor refused yet;
+	/// none: the sender has no more. In that case it waits until
 	/// the sender has ended the connection, or has stayed for `patience`.
 	/// errc::timeout if nothing is offered for that long. Destroying this task
 	/// alone does not end the connection.
