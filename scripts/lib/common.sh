@@ -45,17 +45,23 @@ base()
 }
 
 locks=()	# what this script holds
-# hold shared|exclusive NAME: keep the lock build/NAME until this script ends. It ends at
-# once if another script holds it, and one of the two wants it for itself. What this script
-# starts has it, too: HELD names the locks.
+# hold shared|exclusive NAME [wait]: keep the lock build/NAME until this script ends. If
+# another script holds it, and one of the two wants it for itself, this one ends at once, or
+# waits. What this script starts has the lock, too, as it is: HELD names the locks. So the
+# lab, in a run of suites, may check the series. The file has a line for each script that
+# has shared the lock, until one has it for itself. These are 40 bytes a run, and it would
+# take another lock to remove them.
 hold()
 {
 	local file=$BUILD/$2 fd
 	[[ " ${HELD:-} " != *" $file "* ]] || return 0
 	mkdir -p "$BUILD"
 	exec {fd}>>"$file"
-	flock --nonblock "--$1" $fd ||
-		die "$(this_script) cannot run beside $(holders "$file")"
+	if ! flock --nonblock "--$1" $fd; then
+		[ "${3:-}" = wait ] || die "$(this_script) cannot run beside $(holders "$file")"
+		say "waiting for $(holders "$file")"
+		flock "--$1" $fd
+	fi
 	[ "$1" = shared ] || : >"$file"
 	echo "$$ $(this_script)" >>"$file"
 	locks+=("$fd")
@@ -64,13 +70,16 @@ hold()
 
 this_script() { echo "scripts/${0##*scripts/}"; }
 
-# holders FILE: the scripts that hold that lock, one of which may have ended since
+# holders FILE: the scripts that hold that lock. Another process may have the number of one
+# that has ended. What such a script has left behind may hold the lock, too.
 holders()
 {
-	local pid script
+	local pid script found=
 	while read -r pid script; do
-		! kill -0 "$pid" 2>/dev/null || echo "$script (process $pid)"
-	done <"$1" | paste -sd,
+		! grep -qaF -- "$script" "/proc/$pid/cmdline" 2>/dev/null ||
+			found+="${found:+,}$script (process $pid)"
+	done <"$1"
+	echo "${found:-what holds ${1#"$TOP"/}: fuser ${1#"$TOP"/} tells the process}"
 }
 
 # over_usr DIR COMMAND ...: run it with packages that scripts/fetch/debs has unpacked in DIR

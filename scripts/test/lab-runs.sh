@@ -94,6 +94,64 @@ ctest_fails()
 		report "1 passed, 1 failed, 0 skipped"
 }
 
+# twice COMMAND ...: run it twice at the same time. Both must pass.
+twice()
+{
+	local first rc=0
+	"$@" &
+	first=$!
+	"$@" || rc=1
+	wait $first || rc=1
+	return $rc
+}
+
+# A program that fails if another one like it runs.
+loner()
+{
+	printf '#!/bin/bash\nmkdir %s || exit\nsleep 1\nrmdir %s\n' "$work/alone" "$work/alone"
+	echo "$1"
+}
+
+ctest_runs_alone()
+{
+	mkdir -p "$work/ctest" "$work/bin"
+	loner "echo '<testsuite><testcase name=\"a\" status=\"run\"/></testsuite>' >\"\$4\"" \
+		>"$work/bin/ctest"
+	chmod +x "$work/bin/ctest"
+	PATH=$work/bin:$PATH twice "$TOP/scripts/test/host-ctest" "$work/ctest"
+}
+
+# scripts/build/NAME, where cmake is such a program
+build_runs_alone()
+{
+	local dir=$work/builds
+	mkdir -p "$dir"/{bin,userspace,scripts/build,scripts/lib}
+	ln -sf "$TOP/scripts/build/$1" "$dir/scripts/build/"
+	ln -sf "$TOP/scripts/lib/common.sh" "$dir/scripts/lib/"
+	touch "$dir/userspace/CMakeLists.txt"
+	loner "" >"$dir/bin/cmake"
+	chmod +x "$dir/bin/cmake"
+	PATH=$dir/bin:$PATH twice "$dir/scripts/build/$1"
+}
+
+# debs_exits STATUS UPDATE DOWNLOAD: fetch/debs, where apt-get does that
+debs_exits()
+{
+	local dir=$work/debs rc=0
+	rm -rf "$dir"
+	mkdir -p "$dir"/{bin,thing/DEBIAN}
+	printf '%s\n' "Package: thing" "Version: 1" "Architecture: all" \
+		"Maintainer: Sluice <sluice@sluice.example>" "Description: thing" \
+		>"$dir/thing/DEBIAN/control"
+	dpkg-deb -b "$dir/thing" "$dir/thing_1_all.deb"
+	printf '#!/bin/bash\ncase "$*" in\n*" update") %s ;;\n*) %s ;;\nesac\n' "$2" "$3" \
+		>"$dir/bin/apt-get"
+	chmod +x "$dir/bin/apt-get"
+	SLUICE_CACHE=$dir/cache PATH=$dir/bin:$PATH "$TOP/scripts/fetch/debs" thing trixie thing ||
+		rc=$?
+	[ $rc = "$1" ]
+}
+
 # fetch_counts WANT STATUS: report on a suite whose script of scripts/fetch ends like that
 fetch_counts()
 {
@@ -142,6 +200,17 @@ lock_names_its_holder()
 	hold shared lock
 	env | grep "^HELD=.*$BUILD/lock" || return
 	{ (HELD='' hold shared lock 2>&1) || :; } | grep "beside $(this_script) (process $$)"
+)
+
+# What a script has left behind holds the lock, and its number is that of another process.
+lock_of_a_dead_script()
+(
+	BUILD=$work/left
+	mkdir -p "$BUILD"
+	echo "1 scripts/test/run" >"$BUILD/lock"
+	exec {fd}>>"$BUILD/lock"
+	flock $fd
+	{ (hold shared lock 2>&1) || :; } | grep "cannot run beside what holds .*fuser $BUILD/lock"
 )
 
 # scripts/test/run in a directory where guests are scripts that sleep: four suites, of
