@@ -65,8 +65,11 @@ public:
 		need(!rdma_accept(id_, &p), "accept");
 	}
 
-	void await_proof()
+	/// Of the next client, which gets a true answer.
+	void hear_proof()
 	{
+		await_request();
+		answer();
 		rdma_ack_cm_event(next(RDMA_CM_EVENT_ESTABLISHED));
 		await(kind::proof, "proof");
 	}
@@ -93,9 +96,7 @@ public:
 	/// To a client that has shown that it knows the token.
 	void welcome()
 	{
-		await_request();
-		answer();
-		await_proof();
+		hear_proof();
 		send(kind::welcome, 0);
 	}
 
@@ -127,26 +128,18 @@ bool break_handshake(raw_listener &l, std::string_view what, const words &args)
 		l.answer(wire::answer::size, "a lie");
 		need(l.ends(20000) && l.heard_nothing(), "silence of the client");
 	} else if (what == "no-welcome") {
-		l.await_request();
-		l.answer();
-		l.await_proof();
+		l.hear_proof();
 		::pause();
 	} else if (what == "leaves") {
 		for (;;) {
-			l.await_request();
-			l.answer();
-			l.await_proof();
+			l.hear_proof();
 			l.leave();
 		}
 	} else if (what == "data-first") {
-		l.await_request();
-		l.answer();
-		l.await_proof();
+		l.hear_proof();
 		l.send(kind::data, 1);
 	} else if (what == "early-write") {
-		l.await_request();
-		l.answer();
-		l.await_proof();
+		l.hear_proof();
 		l.post(IBV_WR_RDMA_WRITE, 64,
 		       std::strtoull(args.at(3).c_str(), nullptr, 0),
 		       static_cast<uint32_t>(

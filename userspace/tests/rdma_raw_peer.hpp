@@ -142,10 +142,12 @@ protected:
 		return event;
 	}
 
+	/// What follows the header of a message to send.
+	std::byte *text() { return memory_ + sluice::detail::wire::header::size; }
+
 	uint16_t window_;
 	rdma_event_channel *channel_;
 	rdma_cm_id *id_ = nullptr;
-	std::byte *text() { return memory_ + sluice::detail::wire::header::size; }
 
 private:
 	// With a retry count of 7, soft RoCE retries forever if there is no answer: work
