@@ -40,7 +40,8 @@ if python.is_dir():
     extensions.append("autoapi.extension")
     autoapi_dirs = [str(python)]
     autoapi_root = "reference/python"
-    autoapi_options = ["members", "imported-members", "show-module-summary"]
+    autoapi_options = ["members", "inherited-members", "imported-members",
+                       "show-module-summary"]
     autoapi_add_toctree_entry = False
     autoapi_keep_files = False
 

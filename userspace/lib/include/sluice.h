@@ -1010,7 +1010,8 @@ struct sluice_endpoint_options {
  * Connect to a listener by rdma_cm; tries all addresses of @host.
  * @host: a name or address that the card can reach
  * @options: NULL for the default
- * -ECONNRESET (no answer), -EACCES (a different token), -ETIMEDOUT, -EIO.
+ * -ECONNRESET (nothing listened, it left, or rdma_cm had no answer), -ETIMEDOUT (the
+ * deadline came first), -EACCES (a different token), -EIO.
  */
 SLUICE_API int sluice_endpoint_connect(sluice_nic *nic, const char *host, uint16_t port,
 				       const struct sluice_endpoint_options *options,

@@ -165,7 +165,8 @@ class Nic(OnRing):
         messages   of the peer received at once, 1 to 1024; None: 32
         depth      writes in flight at once, 1 to 4096; None: 128
         silence    seconds without a sign of life until the peer is lost; None: 10
-        PeerLostError (no answer), DeniedError (another token), DeadlineError.
+        PeerLostError (nothing listened, it left, or rdma_cm had no answer), DeadlineError
+        (the timeout came first), DeniedError (another token).
         """
         wanted, _kept = _endpoint_options(token, messages, depth, silence)
         raw = made("operation", lib.sluice_endpoint_begin, self._raw, c_string(host), port,

@@ -181,7 +181,7 @@ class Sender(_End):
 
     gpu        keep pieces in its memory; None: in the host's
     piece      bytes granted at a time; whole pages, up to 1 GiB; None: 4 MiB
-    chunk      bytes of one RDMA write; whole pages, at most 128 to a piece; None: 1 MiB
+    chunk      bytes of one RDMA write; whole pages, at most 128 to a piece; None: up to 1 MiB
     pieces     that this end has memory for; 2 to 64; None: 4
     patience   seconds without progress: DeadlineError; None: 30
     require    NoPathError if this end cannot use this path

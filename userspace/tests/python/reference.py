@@ -8,7 +8,7 @@ import enum
 import inspect
 import pathlib
 import sys
-from itertools import pairwise
+from itertools import chain, pairwise
 
 import sluice
 
@@ -34,9 +34,12 @@ def parameters_of(found: inspect.Signature) -> list[inspect.Parameter]:
 
 
 def members(kind: type) -> list[str]:
-    """Methods and properties, in the order in which they are written."""
+    """Methods and properties, in the order in which they are written, and what it has in
+    common with other public classes."""
     lines = []
-    for name, member in vars(kind).items():
+    written = [vars(base) for base in kind.__mro__
+               if base is kind or is_private(base)]
+    for name, member in chain.from_iterable(those.items() for those in written):
         if name.startswith("_") and name not in ("__getitem__", "__len__", "__await__"):
             continue
         if isinstance(member, property):
@@ -48,6 +51,17 @@ def members(kind: type) -> list[str]:
             lines += ["#### " + signature(f"{kind.__name__}.{name}", function), "",
                       *described(function)]
     return lines
+
+
+def is_private(kind: type) -> bool:
+    """Whether it only holds what public classes have in common."""
+    return kind.__module__.startswith("sluice.") and kind.__name__.startswith("_")
+
+
+def bases(kind: type) -> str:
+    """The public classes that it is derived from, as in its definition."""
+    names = [base.__name__ for base in kind.__bases__ if base.__name__ in sluice.__all__]
+    return f"({', '.join(names)})" if names else ""
 
 
 def fields(kind: type) -> list[str]:
@@ -70,8 +84,8 @@ def section(name: str) -> list[str]:
     it = getattr(sluice, name)
     lines = [f"### `{name}`", ""]
     if isinstance(it, type) and issubclass(it, sluice.Error):
-        bases = ", ".join(base.__name__ for base in it.__bases__)
-        return [f"### `{name}({bases})`", "", *described(it)]
+        above = ", ".join(base.__name__ for base in it.__bases__)
+        return [f"### `{name}({above})`", "", *described(it)]
     if inspect.isfunction(it):
         return ["### " + signature(name, it), "", *described(it)]
     if not isinstance(it, type):
@@ -83,6 +97,8 @@ def section(name: str) -> list[str]:
         lines += fields(it)
     elif "__init__" in vars(it) and "not for users" not in (it.__init__.__doc__ or ""):
         lines[0] = "### " + signature(name, it)
+    else:
+        lines[0] = f"### `{name}{bases(it)}`"
     return lines + members(it)
 
 

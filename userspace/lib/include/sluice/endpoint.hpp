@@ -74,8 +74,8 @@ struct endpoint_options {
 class endpoint {
 public:
 	/// Connect to a listener at any address of @p host; retried until there is one.
-	/// errc::peer_lost if nothing listened there until then, or it left;
-	/// errc::timeout if it did not answer or finish in time; errc::denied.
+	/// errc::peer_lost if nothing listened there until then, it left, or rdma_cm had
+	/// no answer; errc::timeout if @p until came first; errc::denied.
 	/// @param host a name or address that an RDMA device can reach
 	static result<endpoint> connect(context &in, nic &card, std::string_view host,
 					uint16_t port, const endpoint_options &options,
