@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-# Every target runs in the build root (see scripts/enter); "make help" lists them.
+# Almost all targets run in the build root (see scripts/enter); "make help" lists them.
 
 # SERIES= names one series: it and those that it needs are built, booted and
 # tested in a build directory of their own. The checks and mbox take the name.
@@ -41,7 +41,7 @@ endif
 help: ## list the targets
 	@sed -n 's/^##@ /\n/p; s/^\([a-z-]*\):.*## /  \1\t/p' $(MAKEFILE_LIST) | expand -t 16
 	@echo
-	@echo 'Variables: FILE= KV=1 TOPOLOGY=unreachable (demo), KDIR= or LINUX_TARBALL= (base kernel),'
+	@echo 'Variables: FILE= KV=1 (demo), TOPOLOGY= (demo, vm), KDIR= or LINUX_TARBALL= (base kernel),'
 	@echo 'FLAVOUR=debug (kernel, vm, cluster), GPUS= ENGINES= CMD= (vm, cluster), NODES= (cluster),'
 	@echo 'KERNEL=stock (test), SUITE= (test, test-debug),'
 	@echo 'CLOCK=wall (bench), SECONDS= (fuzz), FAULTS= SEED= (faults),'

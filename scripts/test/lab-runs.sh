@@ -121,6 +121,11 @@ ctest_runs_alone()
 	PATH=$work/bin:$PATH twice "$TOP/scripts/test/host-ctest" "$work/ctest"
 }
 
+emulator_without_planner()
+{
+	cmake -S "$TOP/userspace/emu" -B "$work/emu" -G Ninja -DKERNEL_TREE="$work/none"
+}
+
 # scripts/build/NAME, where cmake is such a program
 build_runs_alone()
 {

@@ -158,8 +158,8 @@ std::map<std::string, std::string> ask_environment()
 {
 	std::map<std::string, std::string> found;
 
-	for (const std::string &engine : engines())
-		for (const variable &v : variables_for(engine, "any", true))
+	for (const std::string &library : libraries())
+		for (const variable &v : variables_for(library, "any", true))
 			if (const char *value = std::getenv(v.name.c_str()))
 				found[v.name] = value;
 	return found;

@@ -108,9 +108,9 @@ void bench::add_local_options(CLI::App &to)
 {
 	to.add_option("--gpu", options_.gpu, "0000:03:00.0, or 0; default: the first")
 		->type_name("GPU");
-	to.add_option("--from", options_.from, "host, gpu, svm or a file")
+	to.add_option("--from", options_.from, "where from: host, gpu, svm or a file")
 		->type_name("PLACE");
-	to.add_option("--to", options_.to, "host, gpu, svm or a file")
+	to.add_option("--to", options_.to, "where to: host, gpu, svm or a file")
 		->type_name("PLACE");
 	to.add_option("--gather", options_.gather,
 		      "bring this many scattered blocks together, by one batch and by "

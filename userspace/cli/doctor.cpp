@@ -98,7 +98,7 @@ public:
 		check_gpus(*found, all);
 		check_nics(*found, all);
 		check_paths(*found, all);
-		check_engines(*found, all);
+		check_libraries(*found, all);
 		*with.out << (with.json ? doctor_json(all) : doctor_text(all));
 		return status_of(all);
 	}

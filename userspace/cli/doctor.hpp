@@ -80,6 +80,6 @@ void check_nics(const facts &of, checks &to);
 /// The paths between GPUs and the rest, and how data will move in the end.
 void check_paths(const facts &of, checks &to);
 /// What UCX, Open MPI and libfabric are told.
-void check_engines(const facts &of, checks &to);
+void check_libraries(const facts &of, checks &to);
 
 } // namespace sluice::cli

@@ -15,11 +15,11 @@ namespace sluice::cli {
 
 namespace {
 
-constexpr std::array engine_names = {"ucx", "openmpi", "libfabric"};
+constexpr std::array library_names = {"ucx", "openmpi", "libfabric"};
 enum : unsigned { ucx = 1, openmpi = 2, libfabric = 4 };
 
 struct row {
-	unsigned engines; ///< which of them read it
+	unsigned libraries; ///< which of them read it
 	const char *name, *value, *reason;
 	bool soft_only = false; ///< only for soft RoCE
 };
@@ -62,7 +62,7 @@ constexpr std::array table = {
 	    true},
 };
 
-/// A shell will read the name, and the engines use other characters as separators.
+/// A shell will read the name, and the libraries use other characters as separators.
 bool is_plain(std::string_view name)
 {
 	return name.find_first_not_of("abcdefghijklmnopqrstuvwxyz"
@@ -70,23 +70,24 @@ bool is_plain(std::string_view name)
 	       name.npos;
 }
 
-std::string env_json(const std::string &engine, const std::vector<variable> &all)
+std::string env_json(const std::string &library, const std::vector<variable> &all)
 {
 	nlohmann::json list = nlohmann::json::array();
 
 	for (const variable &v : all)
 		list.push_back(
 			{{"name", v.name}, {"value", v.value}, {"reason", v.reason}});
-	return json_text({{"engine", engine}, {"variables", std::move(list)}});
+	return json_text({{"library", library}, {"variables", std::move(list)}});
 }
 
 class env : public command {
 public:
 	void add_options(CLI::App &to) override
 	{
-		to.add_option("engine", engine_, "print the variables of this library")
+		to.add_option("LIBRARY", library_,
+			      "print the variables of this library")
 			->required()
-			->check(CLI::IsMember(engines()));
+			->check(CLI::IsMember(libraries()));
 		to.add_option("--nic", nic_, "have it use this RDMA device")
 			->type_name("NIC");
 	}
@@ -95,7 +96,7 @@ public:
 private:
 	result<bool> is_soft(const topology &machine) const;
 
-	std::string engine_, nic_;
+	std::string library_, nic_;
 };
 
 /// Whether the chosen device, or any candidate if none is chosen, is software.
@@ -120,30 +121,30 @@ result<exit_status> env::run(const settings &with)
 {
 	SLUICE_TRY(auto machine, topology::read(with.root));
 	SLUICE_TRY(bool soft, is_soft(machine));
-	auto all = variables_for(engine_, nic_, soft);
-	*with.out << (with.json ? env_json(engine_, all) : env_text(all));
+	auto all = variables_for(library_, nic_, soft);
+	*with.out << (with.json ? env_json(library_, all) : env_text(all));
 	return exit_status::ok;
 }
 
 } // namespace
 
-std::vector<std::string> engines()
+std::vector<std::string> libraries()
 {
-	return {engine_names.begin(), engine_names.end()};
+	return {library_names.begin(), library_names.end()};
 }
 
-std::vector<variable> variables_for(std::string_view engine, const std::string &nic,
+std::vector<variable> variables_for(std::string_view library, const std::string &nic,
 				    bool soft)
 {
 	std::vector<variable> all;
-	auto bit =
-		1u << (std::ranges::find(engine_names, engine) - engine_names.begin());
+	auto bit = 1u << (std::ranges::find(library_names, library) -
+			  library_names.begin());
 
 	for (const row &r : table) {
 		std::string value = r.value;
 		size_t mark = value.find('@');
 
-		if (!(r.engines & bit) || (r.soft_only && !soft) ||
+		if (!(r.libraries & bit) || (r.soft_only && !soft) ||
 		    (mark != value.npos && nic.empty()))
 			continue;
 		if (mark != value.npos)

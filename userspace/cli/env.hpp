@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// sluice env: what third-party engines have to be told so that they leave memory where
+// sluice env: what third-party libraries have to be told so that they leave memory where
 // it is. None of these settings is a default of theirs.
 #pragma once
 
@@ -15,12 +15,12 @@ struct variable {
 };
 
 /// "ucx", "openmpi", "libfabric"
-std::vector<std::string> engines();
+std::vector<std::string> libraries();
 
-/// @param engine one of engines()
-/// @param nic the device to use; empty: the engine chooses
+/// @param library one of libraries()
+/// @param nic the device to use; empty: the library chooses
 /// @param soft whether it is soft RoCE
-std::vector<variable> variables_for(std::string_view engine, const std::string &nic,
+std::vector<variable> variables_for(std::string_view library, const std::string &nic,
 				    bool soft);
 
 /// Lines for a shell.

@@ -169,12 +169,13 @@ void kv_command::add_options(CLI::App &to)
 {
 	kv_options &o = options_;
 
-	to.add_option("ROLE", o.role, "send or recv; begin with recv")
+	to.add_option("ROLE", o.role, "the side to be, send or recv; begin with recv")
 		->required()
 		->check(CLI::IsMember({"send", "recv"}));
-	to.add_option("--to", o.host, "send: the receiver's host")->type_name("HOST");
+	to.add_option("--to", o.host, "the receiver's host, for send")
+		->type_name("HOST");
 	to.add_option("--listen", o.listen,
-		      "recv: listen on this address; default: all")
+		      "listen on this address, for recv; default: all")
 		->type_name("ADDRESS");
 	to.add_option("--layers", o.layout.layers, "layers of the model")
 		->check(CLI::Range(1, 1024))

@@ -157,13 +157,16 @@ std::map<std::string, std::string> page_parts(const described_command &program,
 	std::string typed = top ? program.name : program.name + " " + command.name;
 	std::string options = entries(command);
 	std::string summary = command.summary;
+	std::set<std::string> not_here = {"--help", "--version"};
 
 	// The program's summary is a sentence, a command's is not.
 	if (summary.ends_with('.'))
 		summary.pop_back();
+	// It becomes another program, and has no document.
+	if (command.name == "run")
+		not_here.insert("--json");
 	if (!top)
-		options += entries(program, {"--help", "--version"}) +
-			   options_below(command, typed);
+		options += entries(program, not_here) + options_below(command, typed);
 	return {{"NAME", troff(page) + " \\- " + troff(summary) + "\n"},
 		{"SYNOPSIS", synopsis(command, typed)},
 		{"OPTIONS", options},

@@ -139,7 +139,7 @@ checks all_of(const facts &of)
 	check_gpus(of, all);
 	check_nics(of, all);
 	check_paths(of, all);
-	check_engines(of, all);
+	check_libraries(of, all);
 	return all;
 }
 
@@ -940,10 +940,10 @@ TEST_F(CommandLineTest, EnvOfSoftRoceHasOneMore)
 
 TEST_F(CommandLineTest, EnvGivesAReasonForEach)
 {
-	for (const char *engine : {"ucx", "openmpi", "libfabric"}) {
-		ASSERT_EQ(run({"--json", "env", engine}), 0) << err.str();
+	for (const char *library : {"ucx", "openmpi", "libfabric"}) {
+		ASSERT_EQ(run({"--json", "env", library}), 0) << err.str();
 		json all = parsed();
-		EXPECT_EQ(all["engine"], engine);
+		EXPECT_EQ(all["library"], library);
 		EXPECT_GE(all["variables"].size(), 2u);
 		for (const json &v : all["variables"])
 			EXPECT_GT(v["reason"].get<std::string>().size(), 20u) << v;

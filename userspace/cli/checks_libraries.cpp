@@ -10,10 +10,10 @@ namespace sluice::cli {
 
 namespace {
 
-/// The prefix of the variables that this engine reads.
-std::string_view prefix_of(std::string_view engine)
+/// The prefix of the variables that this library reads.
+std::string_view prefix_of(std::string_view library)
 {
-	return engine == "openmpi" ? "OMPI_MCA_" : engine == "ucx" ? "UCX_" : "FI_";
+	return library == "openmpi" ? "OMPI_MCA_" : library == "ucx" ? "UCX_" : "FI_";
 }
 
 /// "UCX_TLS is not set, UCX_ZCOPY_THRESH is inf and not 0"
@@ -34,11 +34,11 @@ std::string differences(const facts &of, const std::vector<variable> &wanted)
 	return text;
 }
 
-/// Whether the NIC that the engine is told to use is software; any, if it is told none.
-bool uses_software(const facts &of, const std::string &engine)
+/// Whether the NIC that the library is told to use is software; any, if it is told none.
+bool uses_software(const facts &of, const std::string &library)
 {
-	auto set = of.environment.find(engine == "libfabric" ? "FI_VERBS_DEVICE_NAME"
-							     : "UCX_NET_DEVICES");
+	auto set = of.environment.find(library == "libfabric" ? "FI_VERBS_DEVICE_NAME"
+							      : "UCX_NET_DEVICES");
 	std::string name = set == of.environment.end() ? "" : set->second;
 
 	name = name.substr(0, name.find(':')); // its port
@@ -49,35 +49,35 @@ bool uses_software(const facts &of, const std::string &engine)
 				   [](const auto &n) { return !n.pci; });
 }
 
-check engine_check(const facts &of, const std::string &engine)
+check library_check(const facts &of, const std::string &library)
 {
-	bool soft = uses_software(of, engine);
-	auto wanted = variables_for(engine, "", soft);
+	bool soft = uses_software(of, library);
+	auto wanted = variables_for(library, "", soft);
 	bool told = std::ranges::any_of(wanted, [&](const variable &v) {
-		return v.name.starts_with(prefix_of(engine)) &&
+		return v.name.starts_with(prefix_of(library)) &&
 		       of.environment.contains(v.name);
 	});
-	std::string wrong = differences(of, wanted), all = "sluice env " + engine;
+	std::string wrong = differences(of, wanted), all = "sluice env " + library;
 
 	if (!told)
-		return {engine, verdict::ok,
+		return {library, verdict::ok,
 			std::format("told nothing here; for memory "
 				    "in a GPU, {} prints what it must be told",
 				    all),
 			""};
 	if (wrong.empty())
-		return {engine, verdict::ok, "leaves memory in a GPU", ""};
-	return {engine, verdict::slower,
+		return {library, verdict::ok, "leaves memory in a GPU", ""};
+	return {library, verdict::slower,
 		"is not told all that memory in a GPU needs: " + wrong,
 		std::format("eval \"$({})\"", all)};
 }
 
 } // namespace
 
-void check_engines(const facts &of, checks &to)
+void check_libraries(const facts &of, checks &to)
 {
-	for (const std::string &engine : engines())
-		to.push_back(engine_check(of, engine));
+	for (const std::string &library : libraries())
+		to.push_back(library_check(of, library));
 }
 
 } // namespace sluice::cli
