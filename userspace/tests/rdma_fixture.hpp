@@ -87,7 +87,7 @@ public:
 	{
 		int status = 0;
 
-		for (auto until = after(20s); clock::now() < until;
+		for (auto until = after(is_slow() ? 120s : 20s); clock::now() < until;
 		     (void)ring.run_once(after(10ms)))
 			if (::waitpid(pid_, &status, WNOHANG) == pid_) {
 				pid_ = -1;
