@@ -290,6 +290,13 @@ static void send_blocks(void)
 	CHECK(!sluice_kv_parts(&layout, &cache, kv_from, 2, SLUICE_KV_READ, parts, 12,
 			       &source.count));
 	CHECK(!connect_with(NULL) && !sluice_sender_create(peer, NULL, &sender));
+	// A mistake in the call does not end the stream.
+	source.name = "a/b";
+	FAILS(send_source(&source, &n), EINVAL, "a name has");
+	source.name = offer.name;
+	source.memory = NULL;
+	FAILS(send_source(&source, &n), EINVAL, "NULL");
+	source.memory = parts;
 	CHECK(!send_source(&source, &n) && n == offer.bytes && !send_finish());
 	sluice_buffer_free(cache.buffer);
 }
@@ -312,6 +319,9 @@ static void receive_blocks(void)
 	CHECK(!sluice_kv_fits(&layout, 2, &offer));
 	CHECK(!sluice_kv_parts(&layout, &cache, kv_to, 2, SLUICE_KV_WRITE, parts, 12,
 			       &sink.count));
+	sink.memory = NULL;
+	FAILS(receive(&sink, &n), EINVAL, "NULL");
+	sink.memory = parts;
 	CHECK(!receive(&sink, &n) && n == 60000 && !next(&n) && n == 0);
 	for (size_t i = 0; i < 12; i++) {
 		part = kv_part(bytes, 5003, i / 2, kv_to[i % 2]);

@@ -3,6 +3,7 @@
 #include <csignal>
 #include <cstring>
 #include <fcntl.h>
+#include <optional>
 #include <poll.h>
 #include <sys/mman.h>
 #include <sys/uio.h>
@@ -571,6 +572,12 @@ task<void> await(operation &op, int &count)
 	count++;
 }
 
+task<void> await_task(task<void> &other, int &count)
+{
+	co_await other;
+	count++;
+}
+
 task<int> two_naps(context &c)
 {
 	int count = 0;
@@ -601,6 +608,23 @@ TEST_F(ContextTest, TheDescriptorTellsOfACoroutineThatMayGoOn)
 		}
 	}
 	EXPECT_EQ(count, 5);
+}
+
+// What a coroutine starts when it goes on has to reach the kernel before a loop sleeps.
+TEST_F(ContextTest, RunOnceLeavesNothingToSubmit)
+{
+	operation other = ring->sleep_until(after(1h));
+	auto naps = two_naps(*ring);
+	pollfd fd = {ring->fd(), POLLIN, 0};
+
+	ASSERT_TRUE(ring->submit());
+	for (auto until = after(50ms); clock::now() < until;)
+		EXPECT_FALSE(other.poll());
+	ASSERT_TRUE(ring->run_once(deadline{}));
+	if (!naps.done()) {
+		EXPECT_EQ(::poll(&fd, 1, 10000), 1);
+	}
+	EXPECT_EQ(naps.run(*ring), 2);
 }
 
 TEST_F(ContextTest, CoroutinesCopy)
@@ -751,6 +775,45 @@ TEST_F(ContextTest, AnOperationThatIsDoneDoesNotResumeATaskThatIsDestroyed)
 	}
 	ASSERT_TRUE(ring->run_once(deadline{}));
 	EXPECT_EQ(count, 0);
+}
+
+// The task that it waits for has another owner, and goes on.
+TEST_F(ContextTest, ATaskDoesNotResumeOneThatIsDestroyed)
+{
+	int count = 0, late = 0;
+	auto napping = nap(*ring, 1ms, count);
+	{
+		auto waiting = await_task(napping, late);
+	}
+	napping.run(*ring);
+	EXPECT_EQ(count, 1);
+	EXPECT_EQ(late, 0);
+}
+
+// The other order: nobody resumes the one that waits.
+TEST_F(ContextTest, ATaskThatIsAwaitedMayBeDestroyedFirst)
+{
+	int count = 0, late = 0;
+	std::optional<task<void>> napping(nap(*ring, 1ms, count));
+	{
+		auto waiting = await_task(*napping, late);
+
+		napping.reset();
+		EXPECT_FALSE(waiting.done());
+	}
+	EXPECT_EQ(count + late, 0);
+}
+
+TEST_F(ContextTest, ATaskMayBeMovedWhileItIsAwaited)
+{
+	int count = 0, after_it = 0;
+	auto napping = nap(*ring, 1ms, count);
+	auto waiting = await_task(napping, after_it);
+	auto moved = std::move(napping);
+
+	waiting.run(*ring);
+	EXPECT_TRUE(moved.done());
+	EXPECT_EQ(after_it, 1);
 }
 
 TEST_F(ContextTest, MovingAnOperationMovesTheOwnership)

@@ -804,6 +804,9 @@ TEST_F(GpuBatchTest, ABatchThatIsCancelledWhileItWaitsInAChainNeverBegins)
 	unique_fd from(ends[0]), to(ends[1]);
 	std::memset(out.data(), 0, size);
 	changes.fill(out, 1);
+	run(gpus[0], changes);
+	EXPECT_EQ(changes.outcome().system_bytes, size);
+	std::memset(out.data(), 0, size);
 	{
 		context::chain all(ring, 2);
 		read = ring.read(from.get(), host.part(0, 1), context::current);
@@ -817,6 +820,7 @@ TEST_F(GpuBatchTest, ABatchThatIsCancelledWhileItWaitsInAChainNeverBegins)
 	ASSERT_FALSE(end);
 	EXPECT_EQ(end.error().code(), errc::cancelled) << end.error().message();
 	EXPECT_EQ(end.error().number(), ECANCELED);
+	EXPECT_EQ(changes.outcome().system_bytes, 0u);
 	EXPECT_EQ(read.wait(), 1u);
 	EXPECT_EQ(out.data()[0], std::byte{0});
 	// The batch can still run later.

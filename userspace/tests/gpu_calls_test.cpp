@@ -47,6 +47,23 @@ TEST_F(GpuCallsTest, ACommandIsSubmittedAgain)
 	EXPECT_BYTES(to.bytes(), from.bytes());
 }
 
+// Cancelled work may be started again; this would never succeed.
+TEST_F(GpuCallsTest, AResetIsAnErrorOfTheDevice)
+{
+	auto to = good(buffer::host(size));
+	batch all;
+
+	auto used = gpus[0].inside().use(detail::gpu::way::command);
+	ASSERT_GOOD(used);
+	auto attached = gpus[0].attach(to);
+	ASSERT_GOOD(attached);
+	all.fill(to, 1);
+	answers = {.request = DRM_IOCTL_AMDGPU_CS, .left = {ECANCELED}};
+	auto end = gpus[0].submit(all).wait();
+	ASSERT_FALSE(end);
+	EXPECT_EQ(end.error().code(), errc::device) << end.error().message();
+}
+
 TEST_F(GpuCallsTest, HostMemoryIsMadeAnObjectAgain)
 {
 	auto memory = good(buffer::host(size));

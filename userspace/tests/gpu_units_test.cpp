@@ -5,6 +5,7 @@
 #include <cstring>
 #include <fcntl.h>
 #include <fstream>
+#include <sys/resource.h>
 
 #include <gtest/gtest.h>
 
@@ -207,6 +208,8 @@ TEST(BatchError, KnowsCallsFromFences)
 	run.args.engines_used = 1;
 	EXPECT_EQ(batch_error(run, "gpu", ECANCELED).code(), errc::device);
 	EXPECT_EQ(batch_error(run, "gpu", ETIME).code(), errc::device);
+	EXPECT_EQ(batch_error(run, "gpu", EINVAL).code(), errc::device);
+	EXPECT_EQ(batch_error(run, "gpu", EHWPOISON).code(), errc::device);
 	run.waits = true;
 	EXPECT_EQ(batch_error(run, "gpu", ETIME).code(), errc::timeout);
 }
@@ -262,6 +265,13 @@ TEST_F(BatchTest, FindsMistakes)
 	expect_mistake(1);
 	all.fill({}, 1);
 	expect_mistake(0);
+	all.fill(a.part(0, 0), 1);
+	expect_mistake(0);
+	all.copy(a.part(0, 0), b.part(0, 0));
+	expect_mistake(0);
+	const uint64_t at[] = {0}, nothing[] = {0};
+	all.copy_many(a, at, b, at, nothing);
+	expect_mistake(0);
 	all.broadcast(one, b.part(0, 10));
 	expect_mistake(0);
 	all.broadcast(uneven, b.part(0, 10));
@@ -272,6 +282,25 @@ TEST_F(BatchTest, FindsMistakes)
 	expect_mistake(0);
 	all.record(a.part(0, 63));
 	expect_mistake(0);
+}
+
+// That the process has too many files open is no mistake of this one.
+TEST_F(BatchTest, AFenceNeedsADescriptor)
+{
+	rlimit before{}, none{};
+
+	ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+	none = before;
+	none.rlim_cur = 3;
+	ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
+	all.after(0);
+	ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+	ASSERT_FALSE(all.check());
+	EXPECT_EQ(all.check().error().code(), errc::system);
+	all.clear();
+	all.after(0);
+	ASSERT_FALSE(all.check());
+	EXPECT_EQ(all.check().error().code(), errc::usage);
 }
 
 TEST_F(BatchTest, FindsRectanglesThatDoNotFit)

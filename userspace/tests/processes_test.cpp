@@ -736,6 +736,14 @@ TEST_F(ProcessesTest, WhoGivesNoMemoryIsNamed)
 	});
 }
 
+TEST_F(ProcessesTest, Rank0IsMissed)
+{
+	auto ring = context::open();
+	ASSERT_TRUE(ring);
+	patience = 300ms;
+	expect_error(meet(*ring, 1, 2), errc::timeout, 0);
+}
+
 // Its rank is not known.
 TEST_F(ProcessesTest, WhoSaysNoRankHasNone)
 {

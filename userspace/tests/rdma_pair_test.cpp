@@ -695,10 +695,7 @@ TEST_F(PairTest, WhatLeftTheRequiredPathIsNotSent)
 	unique_fd source(ends[0]), writes(ends[1]);
 	auto out = *sender::make(*ring, *from, *card, in_place(gpu));
 	auto in = *receiver::make(*ring, *to, *card, small_stream);
-	auto sending = out.send({.name = "pipe",
-				 .file = source.get(),
-				 .from = {},
-				 .size = stream_source::unknown});
+	auto sending = out.send({.name = "pipe", .file = source.get(), .from = {}});
 	auto hearing = in.next();
 	auto offer = within(20s, hearing);
 	ASSERT_TRUE(offer && *offer && **offer);

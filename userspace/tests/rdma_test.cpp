@@ -299,6 +299,12 @@ TEST_F(OfferTest, CannotBePartOfAChain)
 		none.push_back(with->write(mine.part(0, 64), local, there, 0));
 		none.push_back(with->read(mine.part(0, 64), local, there, 0));
 		none.push_back(door->arrival());
+		auto late = endpoint::connect(*ring, *card, "localhost", 1, {}, never);
+		ASSERT_FALSE(late);
+		EXPECT_EQ(late.error().code(), errc::usage);
+		auto second = listener::open(*ring, *card, "localhost", 0, {});
+		ASSERT_FALSE(second);
+		EXPECT_EQ(second.error().code(), errc::usage);
 	}
 	for (auto &op : none) {
 		auto end = op.wait_until(after(5s));

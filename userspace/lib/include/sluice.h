@@ -25,7 +25,9 @@
  *	-EPROTO		the peer broke the protocol
  *	-EBADMSG	the data that arrived are not the data that were sent
  *
- * and what a system call returned, e.g. -EBADF for a file, -ENOSPC for a full disk.
+ * and what a system call returned, e.g. -EBADF for a file, -ENOSPC for a full disk. A
+ * function that starts an operation fails for bad arguments (-EINVAL); unless it says
+ * otherwise, all other errors that are named there are those of the operation.
  *
  * Handles are made by functions whose last argument is a pointer to one, and released
  * by the free or close function of their kind, which accepts NULL as well. They may be
@@ -163,7 +165,8 @@ struct sluice_slice {
 
 struct sluice_context_options {
 	size_t size;
-	uint32_t operations; /* in flight at once, at most; 1 to 65536; 0: 1024 */
+	uint32_t operations; /* that exist at once, at most, done or not; streams have
+				* some, too. 1 to 65536; 0: 1024 */
 	uint32_t reserved;
 };
 
@@ -196,8 +199,9 @@ SLUICE_API int sluice_context_wait(sluice_context *context, int64_t deadline,
 SLUICE_API int sluice_context_fd(const sluice_context *context);
 
 /*
- * How many reads, writes and syncs were freed before their file returned them, as when
- * a network is down or a disk hangs; or a negative errno. Their memory may still be
+ * How many reads, writes and syncs, and waiting parts of chains, were freed before they
+ * ended, as when a network is down or a disk hangs, and have not ended yet; or a negative
+ * errno. Their memory may still be
  * read or written, so do not use it for anything else. It is freed when the file
  * returns it, or with the process.
  */
@@ -222,7 +226,8 @@ SLUICE_API int sluice_context_write(sluice_context *context, int file,
 				    const struct sluice_slice *from, uint64_t offset,
 				    sluice_operation **operation);
 
-/* Flush all that was written to a file to its medium. */
+/* Flush to its medium what was written to a file before this begins: wait for the writes
+ * first, or make them and this parts of a chain. */
 SLUICE_API int sluice_context_sync(sluice_context *context, int file,
 				   sluice_operation **operation);
 
@@ -362,7 +367,8 @@ SLUICE_API int sluice_device_info_at(uint32_t index, struct sluice_device_info *
  * Open a GPU.
  * @name: a PCI address, "0000:03:00.0", or an index, "0"
  * -EIO if there is no such GPU, the user may not open it, or something else in the
- * process owns its address space. If the process uses HIP, initialise HIP first.
+ * process owns its address space. -EOPNOTSUPP if its SDMA engines need a kernel with
+ * batches. If the process uses HIP, initialise HIP first.
  */
 SLUICE_API int sluice_device_open(sluice_context *context, const char *name,
 				  sluice_device **device);
@@ -375,7 +381,8 @@ SLUICE_API int sluice_device_get_info(const sluice_device *device,
 #define SLUICE_LIMIT_USER_MEMORY	4u	/* host memory can be named */
 #define SLUICE_LIMIT_SVM		8u	/* SVM memory can be named */
 #define SLUICE_LIMIT_COMMAND		16u	/* batches go through AMDGPU_CS: the
-						 * kernel has no better way */
+						 * kernel has no better way. 32 are
+						 * in flight at most, else -EBUSY */
 
 struct sluice_limits {
 	size_t size;
@@ -414,7 +421,8 @@ SLUICE_API int sluice_device_vram(sluice_device *device, uint64_t size,
 /*
  * Memory of the process that is shared with this GPU, and prefers its video memory.
  * @flags: SLUICE_SVM_*
- * -EOPNOTSUPP without amdkfd's SVM.
+ * -EOPNOTSUPP without amdkfd's SVM, or with SLUICE_LIMIT_COMMAND; -EIO if not all of it
+ * gets to video memory; -EINVAL if @size is 0.
  */
 SLUICE_API int sluice_device_svm(sluice_device *device, uint64_t size, uint32_t flags,
 				 sluice_buffer **buffer);
@@ -517,7 +525,7 @@ SLUICE_API int sluice_batch_broadcast(sluice_batch *batch,
 				      const struct sluice_slice *to, size_t count,
 				      const struct sluice_slice *from);
 
-/* Write the 32 bits of @value repeatedly. @to has any length and alignment. */
+/* Write the 32 bits of @value repeatedly. @to has any length but 0, and any alignment. */
 SLUICE_API int sluice_batch_fill(sluice_batch *batch, const struct sluice_slice *to,
 				 uint32_t value);
 
@@ -529,8 +537,9 @@ enum sluice_compare {
 };
 
 /*
- * Wait until (the 32 bits at @word & @mask) COMPARE @value, for at most @limit_ns;
- * after that the batch's operation ends with -ETIMEDOUT.
+ * Wait until (the 32 bits at @word & @mask) COMPARE @value. After @limit_ns the batch's
+ * operation ends with -ETIMEDOUT: not before, and up to 25 times as late if the engine's
+ * clock is low. struct sluice_limits .wait_ns is for all waits of a batch.
  * @word: 4 bytes, at a multiple of 4
  * @how: enum sluice_compare
  * @value: has no bit outside @mask
@@ -636,15 +645,18 @@ SLUICE_API int sluice_batch_outcome(const sluice_batch *batch,
 /*
  * Run a batch. The operation's value is the bytes that it moves. Its errors have the
  * index of the failing operation of the batch, if known.
- * -EINVAL, -EBUSY (too much in flight), -ETIMEDOUT (a wait gave up), -EIO (a hang
- * or a reset).
+ * -EINVAL, -EOPNOTSUPP (this kernel or GPU lacks the operation), -EBUSY (too much in
+ * flight), -ETIMEDOUT (a wait gave up), -EIO (a hang or a reset), -ESTALE, -ECANCELED,
+ * -ENOMEM.
  */
 SLUICE_API int sluice_device_submit(sluice_device *device, sluice_batch *batch,
 				    sluice_operation **operation);
 
 /*
  * Check a batch and build its packets once, to run it often. The batch may be freed or
- * changed afterwards. -EOPNOTSUPP on a kernel without batches.
+ * changed afterwards. -EOPNOTSUPP on a kernel without batches; -EINVAL if it begins after
+ * fences, which signal only once; -EBUSY if the process has 256 prepared batches on this
+ * GPU; -EIO if there is no room for its packets.
  */
 SLUICE_API int sluice_device_prepare(sluice_device *device, const sluice_batch *batch,
 				     sluice_prepared **prepared);
@@ -730,8 +742,8 @@ SLUICE_API uint32_t sluice_group_ranks(const sluice_group *group);
  *
  * @options: NULL for the default
  * -EINVAL: sizes differ, memory overlaps otherwise, or the operation lacks the variant;
- * the error's index is the rank at fault. -EOPNOTSUPP on a kernel that cannot prepare
- * batches.
+ * the error's index is the rank at fault, if one is. -EBUSY if a GPU has 256 prepared
+ * batches of this process. -EOPNOTSUPP on a kernel that cannot prepare batches.
  */
 SLUICE_API int sluice_group_all_gather(sluice_group *group,
 				       const struct sluice_slice *to,
@@ -815,12 +827,14 @@ SLUICE_API void sluice_collective_free(sluice_collective *collective);
 /*
  * Processes of this host with a GPU each, which together are the ranks of a group. A
  * socket links each pair, and carries video memory as dma-bufs. An error has the rank
- * of the process at fault as its index: -ECONNRESET (it has ended), -ETIMEDOUT (it has
- * not come), -EPROTO (it is in a different call), or the error that it had. -EINVAL
- * while a chain is open.
+ * of the process at fault as its index, if another one is: -ECONNRESET (it has ended),
+ * -ETIMEDOUT (it has not come), -EPROTO (it is in a different call), or the error that it
+ * had. But in meet, all except rank 0 hear of others through rank 0: the index is 0 then,
+ * and the message has the rank. -EINVAL while a chain is open.
  *
  * Wait for the others, which must be of the same user and able to reach @path.
- * @path: of a socket, which rank 0 makes, and removes in the end; must not exist yet
+ * @path: of a socket, which rank 0 makes, and removes when all have come, or when it gives
+ * up; must not exist yet, and has 107 bytes at most
  * @rank: of this process; 0 to @ranks - 1
  * @ranks: how many processes there are, including this one; 2 to SLUICE_MAX_RANKS
  * @patience_ns: how long this and each later call wait for others at most; 0: 30 s
@@ -919,8 +933,8 @@ SLUICE_API uint32_t sluice_host_group_first_rank(const sluice_host_group *group)
  * The root is a rank among all hosts. Its memory, to gather into or scatter from, may
  * be NULL on other hosts.
  *
- * -EINVAL: a mistake in this call; the error's index is the rank of this host. All
- * hosts are told: they get -EREMOTEIO if another host failed, or -EPROTO if it prepares
+ * -EINVAL: a mistake in this call; the error's index is the rank among those of this host,
+ * if one is at fault. All hosts are told: they get -EREMOTEIO if another host failed, or -EPROTO if it prepares
  * something else, with that host as index. No host has the collective then.
  */
 SLUICE_API int sluice_host_group_all_gather(sluice_host_group *group,
@@ -950,7 +964,7 @@ SLUICE_API int sluice_host_group_scatter(sluice_host_group *group, uint32_t root
  * Run it, and wait until the GPUs of this host have their data. All hosts must call
  * this.
  * @bytes: how many bytes GPUs of this host have moved; or NULL
- * An error of a GPU of this host has its rank as index. If it occurs before the hosts
+ * An error of a GPU of this host has its rank among those of this host as index. If it occurs before the hosts
  * exchange data, all others return -EREMOTEIO with this host as index; after that they
  * have their data, and are not told. -EINVAL while a chain is open. -EPROTO: a host
  * runs another collective. Other errors are the transport's.
@@ -983,7 +997,7 @@ SLUICE_API int sluice_nic_info_at(uint32_t index, struct sluice_nic_info *info);
 
 /*
  * @name: "rxe0"; NULL or empty: the only one; -EINVAL names them if there are several
- * -EIO if there is no such device.
+ * -EIO if there is no such device, or no port of it is active.
  */
 SLUICE_API int sluice_nic_open(sluice_context *context, const char *name,
 			       sluice_nic **nic);
@@ -1007,11 +1021,14 @@ struct sluice_endpoint_options {
 };
 
 /*
- * Connect to a listener by rdma_cm; tries all addresses of @host.
+ * Connect to a listener by rdma_cm; tries all addresses of @host, again and again while
+ * there is no listener yet.
  * @host: a name or address that the card can reach
  * @options: NULL for the default
- * -ECONNRESET (nothing listened, it left, or rdma_cm had no answer), -ETIMEDOUT (the
- * deadline came first), -EACCES (a different token), -EIO.
+ * -ECONNRESET (nothing listened until then, it left, rdma_cm had no answer, or @host is not
+ * found), -ETIMEDOUT (it did not answer or finish in time), -EACCES (a different token), -EIO (no RDMA device
+ * has a route to it, or another one than @nic), -EPROTO (another version), -EINVAL (a chain
+ * is open).
  */
 SLUICE_API int sluice_endpoint_connect(sluice_nic *nic, const char *host, uint16_t port,
 				       const struct sluice_endpoint_options *options,
@@ -1064,7 +1081,8 @@ SLUICE_API int sluice_endpoint_receive(sluice_endpoint *endpoint,
  * @port: 0: any, see sluice_listener_port()
  * @options: NULL for the default
  * -EIO if the address is not one of this card, or cannot be bound, e.g. as another
- * program has the port; -ECONNRESET or -ETIMEDOUT if @host is not found.
+ * program has the port; -ECONNRESET or -ETIMEDOUT if @host is not found; -EINVAL if a
+ * chain is open.
  */
 SLUICE_API int sluice_listener_open(sluice_nic *nic, const char *host, uint16_t port,
 				    const struct sluice_endpoint_options *options,
@@ -1084,7 +1102,8 @@ SLUICE_API int sluice_listener_accept(sluice_listener *listener, int64_t deadlin
 
 /*
  * The same as an operation, without waiting. Once it is done, an accept with the
- * deadline 0 returns the peer, or -ETIMEDOUT if it has left and said nothing.
+ * deadline 0 returns the peer, or -ETIMEDOUT if it has left and said nothing, or another
+ * accept has taken it.
  */
 SLUICE_API int sluice_listener_arrival(sluice_listener *listener,
 				       sluice_operation **operation);
@@ -1113,10 +1132,13 @@ struct sluice_stream_options {
 				 * 0: 4 MiB */
 	uint64_t chunk;	     /* bytes of one RDMA write; whole pages, at most 128 to
 				 * a piece; 0: 1 MiB, or a piece if that is less */
-	uint32_t pieces;     /* that this end has memory for; 2 to 64; 0: 4 */
+	uint32_t pieces;     /* that this end has memory for; 2 to 64; 0: 4. A sender
+				 * needs pieces * (piece / chunk + 2) + 8 operations
+				 * of its context, a receiver 3 * pieces + 8 */
 	uint32_t flags;	     /* SLUICE_STREAM_*; the sender decides */
 	sluice_device *gpu;  /* keep pieces in its memory; NULL: in the host's */
-	int64_t patience_ns; /* nothing moves for that long: -ETIMEDOUT; 0: 30 s */
+	int64_t patience_ns; /* nothing moves for that long: -ETIMEDOUT; 0: 30 s. More
+				 * than the receiver's medium needs for 512 MiB */
 	uint32_t require;    /* enum sluice_data_path: -ENOLINK if this end cannot
 				 * use this one */
 	uint32_t reserved;
@@ -1125,11 +1147,14 @@ struct sluice_stream_options {
 /* Where data come from: a file, or memory, whose slices are gathered in order. */
 struct sluice_source {
 	size_t size;
-	const char *name;		   /* what the receiver is told */
-	const struct sluice_slice *memory; /* NULL: a file */
+	const char *name; /* what the receiver is told: 1 to 255 bytes of UTF-8 without
+				 * control characters and '/', not "." or ".." */
+	const struct sluice_slice *memory; /* NULL, and `count` 0: a file */
 	size_t count;			   /* slices of memory */
-	uint64_t bytes; /* of a file; SLUICE_UNKNOWN: until it ends, as for a pipe.
-				 * Memory: leave it 0 */
+	uint64_t bytes; /* of a file, from its beginning; 0: nothing is sent.
+				 * SLUICE_UNKNOWN: from its position until it ends,
+				 * as for a pipe: not for a sink that is memory, and
+				 * never resumed. Memory: leave it 0 */
 	int32_t file;	/* a descriptor, open until it is done */
 	uint32_t reserved;
 };
@@ -1138,14 +1163,17 @@ struct sluice_source {
 
 /*
  * Where data go: to a file, or to memory, whose slices are filled in order. A regular file
- * that was not opened to append is cut off behind the data.
+ * that was not opened to append is written from its beginning, whatever its position, and
+ * truncated behind the data. A file on a medium has been flushed to it in the end.
  */
 struct sluice_sink {
 	size_t size;
-	const struct sluice_slice *memory; /* NULL: a file */
+	const struct sluice_slice *memory; /* NULL, and `count` 0: a file */
 	size_t count;
 	uint64_t have; /* bytes that a file has already from a transfer that broke
-				 * off: compared, not sent again */
+				 * off: compared, not sent again. Then the file must
+				 * be open to read, too. Not used if the offer has no
+				 * size, or less */
 	int32_t file;  /* a descriptor, open until it is done */
 	uint32_t reserved;
 };
@@ -1196,8 +1224,10 @@ struct sluice_offer {
 };
 
 /*
- * The sending end. It keeps the endpoint alive. One operation at a time, else -EBUSY.
- * After one that failed or was cancelled, only free it: all other calls are -ECANCELED.
+ * The sending end. It keeps the endpoint alive. One operation at a time, else -EBUSY: it
+ * is over when it was polled, waited for, cancelled or freed, and was done. After one that
+ * failed or was cancelled, only free the end, or ask for its report: what starts
+ * something, and progress, are -ECANCELED.
  * @options: NULL for the default
  * -EINVAL, -ENOLINK, -EIO.
  */
@@ -1207,10 +1237,12 @@ SLUICE_API int sluice_sender_create(sluice_endpoint *endpoint,
 SLUICE_API void sluice_sender_free(sluice_sender *sender);
 
 /*
- * Send one source. The operation's value is the bytes moved. Its errors: that of a file
- * that cannot be read, or -EIO of the GPU; -ETIMEDOUT (nothing moves for patience_ns),
- * -ECONNRESET, -EREMOTEIO (the receiver gave up, or refused it), -EPROTO; -EBADMSG
- * (what arrived differs); -ENOLINK (it took another path than `require`).
+ * Send one source. The operation's value is the bytes moved. Its errors: -EINVAL (memory
+ * outside its buffer, or of a GPU without `gpu`); that of a file that cannot be read, or
+ * -EIO of the GPU; -ETIMEDOUT (nothing moves for patience_ns), -ECONNRESET, -EREMOTEIO (the
+ * receiver gave up, refused it, or found that what arrived differs: there it is -EBADMSG),
+ * -EPROTO; -EBADMSG (the receiver says that it has something else); -ENOLINK (it took
+ * another path than `require`).
  */
 SLUICE_API int sluice_sender_send(sluice_sender *sender,
 				  const struct sluice_source *source,
@@ -1240,7 +1272,7 @@ SLUICE_API void sluice_receiver_free(sluice_receiver *receiver);
 /*
  * Wait for the next offer. The value is 1, and sluice_receiver_offer() returns it; or
  * 0: the sender has no more, and has left, or stayed for patience_ns. -ETIMEDOUT if
- * nothing is offered for that long.
+ * nothing is offered for that long; -ECONNRESET, -EREMOTEIO, -EPROTO.
  * -EINVAL from offer, receive and refuse: there is no offer now.
  */
 SLUICE_API int sluice_receiver_next(sluice_receiver *receiver,
@@ -1250,14 +1282,16 @@ SLUICE_API int sluice_receiver_offer(const sluice_receiver *receiver,
 
 /*
  * Receive what was offered. The operation's value is the bytes moved. Its errors are
- * those of sluice_sender_send(), that of a file that cannot be written, and -EINVAL if
- * the memory of the sink is smaller than what was offered.
+ * those of sluice_sender_send(), that of a file that cannot be written, -EBADMSG if what
+ * arrived differs, -ENOLINK also if the card cannot register a piece, and -EINVAL if the
+ * memory of the sink is smaller than what was offered, or the offer has no size.
  */
 SLUICE_API int sluice_receiver_receive(sluice_receiver *receiver,
 				       const struct sluice_sink *sink,
 				       sluice_operation **operation);
 
-/* Refuse the offer, and tell the sender why. */
+/* Refuse the offer, and tell the sender why. That ends the stream: the sender's operation
+ * is -EREMOTEIO, and so is what is called here after this. */
 SLUICE_API int sluice_receiver_refuse(sluice_receiver *receiver, const char *why,
 				      sluice_operation **operation);
 

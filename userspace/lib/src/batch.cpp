@@ -82,6 +82,10 @@ drm_amdgpu_sdma_desc *put_pair(batch_data &b, const char *what, uint32_t op,
 {
 	if (!allows(b, what, {to, from}))
 		return nullptr;
+	if (!to.size()) {
+		mistake(b, what, "of no bytes");
+		return nullptr;
+	}
 	if (to.size() != from.size()) {
 		mistake(b, what,
 			std::format("to {} bytes from {} bytes", to.size(),
@@ -114,12 +118,13 @@ bool hold_all(batch_data &b, const char *name, const slice &memory,
 	uint64_t end = memory.size();
 
 	for (size_t i = 0; i < sizes.size(); i++) {
-		if (at[i] <= end && sizes[i] <= end - at[i])
+		if (sizes[i] && at[i] <= end && sizes[i] <= end - at[i])
 			continue;
 		mistake(b, "copy_many",
 			std::format(
-				"copy {}: {} bytes at {} are outside of the {} bytes of `{}`",
-				i, sizes[i], at[i], end, name),
+				"copy {}: {} bytes at {} are {} of the {} bytes of `{}`",
+				i, sizes[i], at[i], sizes[i] ? "outside" : "none", end,
+				name),
 			i);
 		return false;
 	}
@@ -276,6 +281,10 @@ batch &batch::fill(const slice &to, uint32_t value)
 {
 	if (!allows(*data_, "fill", {to}))
 		return *this;
+	if (!to.size()) {
+		mistake(*data_, "fill", "of no bytes");
+		return *this;
+	}
 	keep(*data_, to);
 	auto &d = put(*data_, AMDGPU_SDMA_OP_FILL, to.size());
 	d.dst = to.address();
@@ -389,6 +398,10 @@ batch &batch::after(int sync_file)
 		return *this;
 	unique_fd kept(::fcntl(sync_file, F_DUPFD_CLOEXEC, 0));
 	sync_file_info info{};
+	if (!kept && errno != EBADF) {
+		data_->right = fail_errno("after", "dup", errno, errc::system);
+		return *this;
+	}
 	if (!kept || detail::call(kept.get(), SYNC_IOC_FILE_INFO, &info)) {
 		mistake(*data_, "after", "the file has no fence");
 		return *this;

@@ -31,6 +31,8 @@ constexpr std::array call_errors = {
 	meaning{EACCES, errc::usage, "it reads or writes memory without the right to"},
 	meaning{EPERM, errc::usage, "memory of another process or file"},
 	meaning{EEXIST, errc::usage, "it overlaps what may run at the same time"},
+	meaning{EADDRINUSE, errc::usage,
+		"a buffer was mapped where shared memory was to be brought"},
 	meaning{EMSGSIZE, errc::usage, "more than one batch may have: split it"},
 	meaning{E2BIG, errc::unsupported, "this kernel does not know all of it"},
 	meaning{EAGAIN, errc::busy, "too much is on its way"},
@@ -61,6 +63,9 @@ constexpr std::array fence_errors = {
 	meaning{ECANCELED, errc::device, "a reset for another one's hang ended it"},
 	meaning{ESRCH, errc::cancelled, "its process ended before it began"},
 	meaning{ENODEV, errc::device, "the GPU is gone"},
+	meaning{EINVAL, errc::device, "its engine did not come back from a reset"},
+	meaning{EHWPOISON, errc::device, "the GPU has met an uncorrectable error"},
+	meaning{ENOMEM, errc::system, "no memory"},
 };
 
 template <size_t n>

@@ -75,8 +75,11 @@ int number_of(const error &why)
 
 const char *remedy_of(const error &why)
 {
+	// A device means something else by these numbers.
+	const bool general = why.code() != errc::device && why.code() != errc::busy;
+
 	for (const remedy &r : remedies)
-		if (r.number == why.number() && why.code() != errc::device)
+		if (general && r.number == why.number())
 			return r.text;
 	return kinds[static_cast<size_t>(why.code())].remedy;
 }

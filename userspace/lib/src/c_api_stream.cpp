@@ -2,6 +2,7 @@
 // The C API: streams. What is a coroutine in C++ is an operation here.
 #include "c_api.hpp"
 #include "sluice/stream.hpp"
+#include "stream_wire.hpp"
 
 using namespace sluice;
 using namespace sluice::c;
@@ -251,8 +252,11 @@ result<stream_source> source_of(const sluice_source *from)
 	SLUICE_TRY(auto s, taken(from, "source"));
 	SLUICE_CHECK(given(s.name, "source->name"));
 	SLUICE_CHECK(not_reserved(s.reserved, "source"));
+	// Later it would end the stream.
+	if (!wire::is_name(s.name))
+		return wire::is_no_name(s.name);
 	to.name = s.name;
-	if (s.memory) {
+	if (s.memory || s.count) {
 		SLUICE_TRY(to.from, slices_of(s.memory, s.count, "source->memory"));
 		return to;
 	}
@@ -271,7 +275,7 @@ result<stream_sink> sink_of(const sluice_sink *from)
 	SLUICE_TRY(auto s, taken(from, "sink"));
 	SLUICE_CHECK(not_reserved(s.reserved, "sink"));
 	to.have = s.have;
-	if (s.memory) {
+	if (s.memory || s.count) {
 		SLUICE_TRY(to.to, slices_of(s.memory, s.count, "sink->memory"));
 		return to;
 	}

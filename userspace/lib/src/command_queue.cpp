@@ -290,7 +290,12 @@ result<void> command_queue::send(batch_data &what) noexcept
 			    "more than 1 GiB in one batch: split it", EMSGSIZE);
 	SLUICE_CHECK(list_objects(what));
 	SLUICE_TRY(uint32_t bytes, put_packets(what, slot));
-	if (int err = submit(slot, bytes, what.run))
+	int err = submit(slot, bytes, what.run);
+	if (err == -ECANCELED)
+		return fail(errc::device, node_.name(),
+			    "a reset has ended this use of the GPU: open it again",
+			    ECANCELED);
+	if (err)
 		return fail_errno(node_.name(), "DRM_AMDGPU_CS", -err, errc::device);
 	busy_ |= uint64_t{1} << slot;
 	what.run.commands = slot;

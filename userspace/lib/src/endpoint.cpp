@@ -40,6 +40,7 @@ result<endpoint> endpoint::connect(context &in, nic &card, std::string_view host
 	SLUICE_CHECK(
 		detail::check_context(card.info().name, card.inside().in, in.inside()));
 	SLUICE_CHECK(detail::check_options(options, card.inside()));
+	SLUICE_CHECK(in.inside().may_wait("connect"));
 	detail::connector one(in, card.inside().shared_from_this(), host, port, options,
 			      until);
 	if (int err = in.inside().reap_until([&] { return one.step(); }))

@@ -520,11 +520,13 @@ int engine::run(deadline until) noexcept
 		return -ETIME;
 	cut_ = chaining_;
 	int finished = reap(awake_.empty() ? until : deadline{});
+	// What coroutines start is still to be submitted: the caller may wait for fd().
+	const bool woken = !awake_.empty();
 	if (chaining_)
 		wake_beside_chain();
 	else
 		wake();
-	return finished;
+	return finished == -ETIME && woken ? 0 : finished;
 }
 
 // The resumed coroutine may be the one that ends the chain.

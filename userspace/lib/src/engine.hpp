@@ -148,7 +148,7 @@ public:
 	/// many operations finished; -ETIME: nothing came; or -errno. deadline{}:
 	/// enters the kernel only to submit or fetch something.
 	int reap(deadline until) noexcept;
-	/// The same, and resume the coroutines whose operations are done.
+	/// The same, and resume the coroutines whose operations are done. 0: only that.
 	int run(deadline until) noexcept;
 
 	/// Reap completions until @p over() is true: 0, or -errno if the ring is

@@ -227,6 +227,7 @@ int gpu::configure(drm_amdgpu_sdma_batch &args) noexcept
 static void expect_answer(submission &run) noexcept
 {
 	run.args.engines_used = 0;
+	run.args.vram_bytes = run.args.system_bytes = run.args.peer_bytes = 0;
 	run.args.error_index = untouched;
 	run.args.error_array = AMDGPU_SDMA_ERROR_NONE;
 }

@@ -304,6 +304,7 @@ result<listener> listener::open(context &in, nic &card, std::string_view host,
 	SLUICE_CHECK(
 		detail::check_context(card.info().name, card.inside().in, in.inside()));
 	SLUICE_CHECK(detail::check_options(options, card.inside()));
+	SLUICE_CHECK(in.inside().may_wait("listener"));
 	auto made = std::make_unique<detail::door>(card.inside().shared_from_this(),
 						   options);
 

@@ -255,8 +255,10 @@ result<unique_fd> connect_to(context &in, const std::string &path, deadline unti
 		if (!passes(number))
 			return fail_errno(path, "connect", number);
 		if (clock::now() >= until)
-			return fail_errno(path, "rank 0 is not there", number,
-					  errc::timeout);
+			return std::unexpected(fail_errno(path, "rank 0 is not there",
+							  number, errc::timeout)
+						       .error()
+						       .at(0));
 		SLUICE_CHECK(in.sleep_until(after(between_trials)).wait());
 	}
 }

@@ -142,7 +142,7 @@ def nothing(_: int) -> None:
 class Context(OnRing):
     """A context: one io_uring, and the only thing that waits.
 
-    operations: in flight at once, at most; 1 to 65536
+    operations: that exist at once, at most; streams have some, too. 1 to 65536
     UnsupportedError if this process may not have an io_uring.
 
     It and everything opened on it belong to the thread that opened it. Use one
@@ -219,7 +219,8 @@ class Context(OnRing):
                      slice_of(memory), at)
 
     def sync(self, file: File) -> Operation[None]:
-        """Get everything written to a file onto its medium."""
+        """Get onto its medium what was written to a file before this begins: await the
+        writes first, or make them and this parts of a chain."""
         return start(self._home, nothing, file, lib.sluice_context_sync, self._raw,
                      fileno(file))
 
@@ -246,9 +247,9 @@ class Context(OnRing):
             c.wait()
 
         Keep the operations: a dropped one is cancelled when the block has ended. Nothing
-        can be waited for in the block. Cancelling an operation, or opening or closing a
-        device or a NIC there, cuts the chain: operations started after that raise
-        UsageError. A read or write moves 1 GiB at most.
+        can be waited for in the block; connecting and listening raise UsageError.
+        Cancelling an operation, or opening or closing a device or a NIC there, cuts the
+        chain: operations started after that raise UsageError. A read or write moves 1 GiB at most.
 
         length: how many operations, at most. If one fails, those after it raise
         OperationCancelledError. BusyError if a chain is open.

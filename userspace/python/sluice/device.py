@@ -234,8 +234,8 @@ class Batch(Bound):
                                            slice_of(from_)))
 
     def fill(self, to: Memory, value: int) -> None:
-        """Fill with the 32 bits of value, repeated. The memory may have any length and
-        alignment."""
+        """Fill with the 32 bits of value, repeated. The memory may have any length but 0,
+        and any alignment."""
         checked(lib.sluice_batch_fill(self._raw, slice_of(to),
                                       unsigned("value", value, 32)))
 
@@ -245,8 +245,9 @@ class Batch(Bound):
 
         word: 4 bytes, at a multiple of 4
         value: has no bits outside of mask
-        limit: seconds, above 0; after that the batch's operation raises DeadlineError,
-        and operations after the wait do not run.
+        limit: seconds, above 0; after that the batch's operation raises DeadlineError (not
+        before, and up to 25 times as late if the engine's clock is low), and operations
+        after the wait do not run.
         """
         checked(lib.sluice_batch_wait(self._raw, slice_of(word), how,
                                       unsigned("value", value, 32),
@@ -378,7 +379,9 @@ class Device(OnRing):
 
     def svm(self, size: int, *, stay: bool = False) -> Buffer:
         """Memory of the process that this GPU shares, and that prefers its video
-        memory. stay: do not move it there now. UnsupportedError without amdkfd's SVM."""
+        memory. stay: do not move it there now. UnsupportedError without amdkfd's SVM, or
+        where batches go through AMDGPU_CS; DeviceError if not all of it gets to video
+        memory."""
         flags = lib.SLUICE_SVM_STAY if stay else 0
         return Buffer(made("buffer", lib.sluice_device_svm, self._raw,
                            unsigned("size", size), flags))
@@ -415,15 +418,18 @@ class Device(OnRing):
         """Run a batch. Value: the bytes that it moves.
 
         Errors have the index of the failing operation of the batch where it is known:
-        UsageError, BusyError (too much in flight), DeadlineError (a wait gave up),
-        DeviceError (a hang or a reset).
+        UsageError, UnsupportedError (this kernel or GPU lacks the operation), BusyError
+        (too much in flight), DeadlineError (a wait gave up), DeviceError (a hang or a
+        reset), StaleError, OperationCancelledError.
         """
         return start(self._home, same, batch, lib.sluice_device_submit, self._raw,
                      batch._raw)
 
     def prepare(self, batch: Batch) -> Prepared:
         """Check a batch and build its packets once, to run it often. The batch may then be
-        freed or changed. UnsupportedError on a kernel without batches."""
+        freed or changed. UnsupportedError on a kernel without batches; UsageError if it
+        begins after fences, which signal only once; BusyError if the process has 256
+        prepared batches on this GPU."""
         raw = made("prepared", lib.sluice_device_prepare, self._raw, batch._raw)
         return Prepared(self._home, raw)
 

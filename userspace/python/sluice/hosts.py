@@ -125,9 +125,9 @@ class HostCollective(OnRing):
         """Run it, and wait until the GPUs of this host have their data. All hosts must call
         it. Returns the bytes that GPUs of this host have moved.
 
-        An error of a GPU of this host has its rank as index. If it occurs before the hosts
-        exchange data, all others raise PeerError with this host as index; after that, they
-        have their data, and are not told. ProtocolError: a host runs another collective.
+        An error of a GPU of this host has its rank in `local` as index. If it occurs before
+        the hosts exchange data, all others raise PeerError with this host as index; after
+        that, they have their data, and are not told. ProtocolError: a host runs another collective.
         UsageError while a chain is open. Other errors are the transport's.
         """
         moved = ffi.new("uint64_t *")
@@ -146,7 +146,8 @@ class HostGroup(OnRing):
     Sequences have memory of each rank of this host, and all hosts have the same sizes.
     Variants are chosen automatically. `staging` is memory of the leader, for data on the
     way to and from other hosts; no other memory of the operation may overlap it.
-    UsageError: a mistake in this call; its index is the rank of this host. All hosts are
+    UsageError: a mistake in this call; its index is the rank in `local`, if one is at
+    fault. All hosts are
     told: PeerError if another host has failed, ProtocolError if it prepares something
     else, with that host as index. No host has the collective then. The others are not
     told of errors that Python itself finds (a number of ranks, closed memory): they wait.

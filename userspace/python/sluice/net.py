@@ -125,7 +125,8 @@ class Listener(OnRing):
     def accept(self) -> Operation[Endpoint]:
         """Wait for a peer that proves that it knows the token; others are turned away,
         and do not end the wait. A peer may have left already: it is given if it said
-        something, which can be received. DeadlineError: it left and said nothing."""
+        something, which can be received. DeadlineError: it left and said nothing, or another
+        accept has taken it: accept again."""
         return start(self._home, partial(_accepted, self._home, self._hidden), None,
                      lib.sluice_listener_arrival, self._raw)
 
@@ -165,8 +166,10 @@ class Nic(OnRing):
         messages   of the peer received at once, 1 to 1024; None: 32
         depth      writes in flight at once, 1 to 4096; None: 128
         silence    seconds without a sign of life until the peer is lost; None: 10
-        PeerLostError (nothing listened, it left, or rdma_cm had no answer), DeadlineError
-        (the timeout came first), DeniedError (another token).
+        PeerLostError (nothing listened until then, it left, rdma_cm had no answer, or host
+        is not found), DeadlineError (it did not answer or finish in time), DeniedError
+        (another token), DeviceError (no RDMA device has a route to it, or another one than
+        this), ProtocolError (another version), UsageError (a chain is open).
         """
         wanted, _kept = _endpoint_options(token, messages, depth, silence)
         raw = made("operation", lib.sluice_endpoint_begin, self._raw, c_string(host), port,
@@ -183,7 +186,7 @@ class Nic(OnRing):
 
         DeviceError if the address is not one of the card, or cannot be bound, as when
         another program has the port; PeerLostError or DeadlineError if host is not
-        found.
+        found; UsageError if a chain is open.
         """
         wanted, _kept = _endpoint_options(token, messages, depth, silence)
         return Listener(self._home, made("listener", lib.sluice_listener_open, self._raw,

@@ -18,12 +18,14 @@ class Processes(OnRing):
     Making it waits for the others, which are processes of the same user that can reach
     `path`.
 
-    path      of a socket, which rank 0 makes, and removes in the end; nothing may exist
-              there yet
+    path      of a socket, which rank 0 makes; nothing may exist there yet; 107 bytes
     rank      of this process; 0 to `ranks` - 1
     ranks     how many processes there are, including this one; 2 to 8
     patience  seconds that this, and each later call, waits for others at most
-    Errors have the rank of the process at fault as index. PeerLostError: it has ended.
+    Rank 0 removes the socket when all have come, or when it gives up.
+    Errors have the rank of the process at fault as index, if another one is at fault; while
+    they meet, all except rank 0 hear of others through rank 0: the index is 0 then, and the
+    message has the rank. PeerLostError: it has ended.
     DeadlineError: it has not arrived. ProtocolError: it makes another call than this one.
     DeniedError: it belongs to another user. Otherwise it is the error of that process.
     UsageError while a chain is open. Calls wait in C: Ctrl-C takes effect after them.

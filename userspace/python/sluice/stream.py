@@ -186,8 +186,10 @@ class Sender(_End):
     patience   seconds without progress: DeadlineError; None: 30
     require    NoPathError if this end cannot use this path
     checksum   a CRC-32C of each chunk; digest: a SHA-256 of all. The sender decides
-    UsageError, NoPathError, DeviceError.
+    UsageError, NoPathError (also if the card cannot register a piece), DeviceError.
 
+    A sender needs pieces * (piece / chunk + 2) + 8 operations of its context, a receiver
+    3 * pieces + 8. `patience` must be more than the receiver's medium needs for 512 MiB.
     One operation at a time: BusyError. After one that failed or was cancelled, it can
     only be closed: OperationCancelledError.
     """
@@ -209,11 +211,15 @@ class Sender(_End):
              bytes: int | None = None) -> Operation[Report]:
         """Send a file, or memory, which is gathered in order.
 
-        name: what the receiver is told. bytes: of a file; None: until it ends, as a pipe.
-        The operation's errors: InputError (a file), DeviceError (the GPU), DeadlineError
-        (nothing moves for `patience`), PeerLostError, PeerError (the receiver gave up, or
-        refused it), ProtocolError, CorruptError (what arrived differs), NoPathError (it
-        took another path than `require`).
+        name: what the receiver is told: 1 to 255 bytes of UTF-8 without control characters
+        and "/", not "." or "..". bytes: of a file, from its beginning; None: from the
+        position of its descriptor until it ends, as for a pipe: that goes into no memory, and
+        is never resumed, so give os.fstat(file.fileno()).st_size for a regular file.
+        The operation's errors: UsageError (memory of a GPU without `gpu`), InputError (a
+        file), DeviceError (the GPU), DeadlineError (nothing moves for `patience`),
+        PeerLostError, PeerError (the receiver gave up, refused it, or found that what
+        arrived differs: it has CorruptError), ProtocolError, CorruptError (the receiver says
+        that it has something else), NoPathError (it took another path than `require`).
         """
         told = ffi.new("char[]", c_string(name))
         it = options("source", name=told,
@@ -243,7 +249,8 @@ class Receiver(_End):
 
     def next(self) -> Operation[Offer | None]:
         """Wait for the next offer. None: the sender has no more, and has left, or stayed
-        for `patience`. DeadlineError if nothing is offered for that long."""
+        for `patience`. DeadlineError if nothing is offered for that long, PeerLostError,
+        PeerError, ProtocolError."""
         stream = self._hidden
         return start(self._home, lambda there: _offer(stream.it) if there else None, None,
                      lib.sluice_receiver_next, self._raw, early=True)
@@ -257,17 +264,22 @@ class Receiver(_End):
                 have: int = 0) -> Operation[Report]:
         """Take the offer, to a file, or to memory, which is filled in order.
 
-        have: bytes that a file already has, from a transfer that broke off: they are
-        compared, and not sent again. UsageError: nothing is offered. The operation's
-        errors are OutputError (a file), UsageError (the memory is smaller than what was
-        offered), and those of Sender.send().
+        A regular file is written from its beginning, whatever its position, and truncated
+        behind the data, unless it was opened to append. A file on a medium has been flushed
+        to it when this is done. have: bytes that a file already has, from a transfer that
+        broke off: they are compared, and not sent again; the file must be open to read, too.
+        UsageError: nothing is offered. The operation's errors are OutputError (a file),
+        UsageError (the memory is smaller than what was offered, or the offer has no size),
+        CorruptError (what arrived differs), NoPathError also if the card cannot register a
+        piece, and those of Sender.send().
         """
         it = options("sink", have=have)
         _parts = _set_place(it, sink)  # noqa: F841: it lives during the call
         return self._transfer(sink, lib.sluice_receiver_receive, it)
 
     def refuse(self, why: str) -> Operation[None]:
-        """Refuse the offer, and tell the sender why. UsageError: nothing is
+        """Refuse the offer, and tell the sender why. That ends the stream: the sender has a
+        PeerError, and so has what is called here after this. UsageError: nothing is
         offered."""
         return start(self._home, nothing, None, lib.sluice_receiver_refuse, self._raw,
                      c_string(why))

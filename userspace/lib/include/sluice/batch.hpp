@@ -93,7 +93,8 @@ public:
 	batch &operator=(batch &&) noexcept;
 	~batch();
 
-	/// @p to and @p from have the same size, at any alignment.
+	/// @p to and @p from have the same size, at any alignment. An operation of no bytes
+	/// is a mistake: this holds for all that follow, too.
 	batch &copy(const slice &to, const slice &from);
 	/// Many copies from one memory to another, each an operation: @p sizes[i] bytes at
 	/// @p from_at[i] go to @p to_at[i]. If one is wrong, none is added.
@@ -115,15 +116,17 @@ public:
 	/// row_bytes, or if the last one ends outside its memory.
 	batch &copy_rectangle(const slice &to, const slice &from,
 			      const rectangle &shape);
-	/// Copy the same bytes to each of @p to.
+	/// Copy the same bytes to each of @p to: 2 to batch_limits::broadcast destinations,
+	/// 8 at most, each as large as @p from.
 	batch &broadcast(std::span<const slice> to, const slice &from);
 	batch &swap(const slice &a, const slice &b);
-	/// Fill with the 32 bits of @p value, repeated. @p to has any size and
-	/// alignment.
+	/// Fill with the 32 bits of @p value, repeated. @p to has any size but 0, and
+	/// any alignment.
 	batch &fill(const slice &to, uint32_t value);
 	/// Wait until (the 32 bits at @p word & @p mask) compare with @p value as
 	/// @p how says; later operations begin after that. After @p limit, which is
-	/// above 0, the batch is errc::timeout.
+	/// above 0, the batch is errc::timeout: not before, and up to 25 times as late
+	/// if the engine's clock is low. batch_limits::wait is for all waits of a batch.
 	/// @param word 4 bytes, at a multiple of 4
 	/// @param value has no bit outside @p mask
 	batch &wait(const slice &word, compare how, uint32_t value,

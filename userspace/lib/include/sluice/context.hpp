@@ -96,7 +96,8 @@ private:
 class context {
 public:
 	struct options {
-		/// Operations that may be in flight at once.
+		/// Operations that may exist at once, done or not; streams have some,
+		/// too. 1 to 65536. One too many is done at once, with errc::busy.
 		unsigned operations = 1024;
 	};
 
@@ -120,7 +121,9 @@ public:
 	operation write(int file, slice from, uint64_t offset);
 	static constexpr uint64_t current = UINT64_MAX;
 
-	/// Flush all that was written to @p file to its medium.
+	/// Flush to its medium what was written to @p file before this begins.
+	/// Operations outside of a chain run in any order: wait for the writes first, or
+	/// make them and the sync parts of a chain.
 	operation sync(int file);
 
 	/// Wait for @p events (POLLIN, ...) of a descriptor; the result is those that
@@ -133,8 +136,9 @@ public:
 	/// Operations that are started while a chain exists begin one after the other,
 	/// each when the one before has succeeded in full. If one fails, those after it
 	/// are errc::cancelled. The thread does not wake up in between. Reads, writes,
-	/// syncs, batches by the ring and sleeps can be part; what is not a request of
-	/// the ring (messages, RDMA, arrivals) cannot: errc::usage.
+	/// syncs, batches by the ring, ready() and sleeps can be part; what is not a
+	/// request of the ring (messages, RDMA, arrivals) cannot: errc::usage. A context
+	/// has one chain at a time, of 2048 parts at most.
 	///
 	/// A part that is cancelled while it waits for those before it never begins.
 	/// Those continue unaffected; when the last of them has ended, it and the parts
@@ -143,7 +147,8 @@ public:
 	/// wait are stopped only once they have begun.
 	///
 	/// The kernel gets a chain when it is whole: while it exists, poll() and submit()
-	/// do nothing. To wait for, cancel or destroy an operation, or to open or close
+	/// do nothing. To connect or to listen is errc::usage then.
+	/// To wait for, cancel or destroy an operation, or to open or close
 	/// a device or a NIC cuts the chain: what is started after that is errc::usage.
 	/// A part that reads or writes a file moves 1 GiB at most.
 	class chain {
@@ -165,14 +170,14 @@ public:
 	/// 0 at @p until, or if only something else came, such as a message.
 	result<unsigned> run_once(deadline until);
 
-	/// Readable when something has completed, for use in another event loop. Then
-	/// call run_once(deadline{}) until it returns 0, and submit() after starting
-	/// operations elsewhere.
+	/// Readable when something has completed, for use in another event loop. Call
+	/// submit() before each wait for it. When it is readable, call
+	/// run_once(deadline{}) until it returns 0. A negative errno if there is none.
 	int fd() const noexcept;
 
-	/// How many reads, writes and syncs were destroyed before their file returned
-	/// them, as when a network is down or a disk hangs; and parts of chains that
-	/// were destroyed while they waited for others. Their memory may still be read
+	/// How many reads, writes and syncs, and waiting parts of chains, were destroyed
+	/// before they ended, as when a network is down or a disk hangs, and have not
+	/// ended yet. Their memory may still be read
 	/// or written, so do not use it for anything else. It is freed when the file
 	/// returns it, or with the process.
 	unsigned left_behind() const noexcept;

@@ -58,7 +58,8 @@ public:
 	/// If the process uses HIP, initialise HIP first: amdkfd lets only one file own
 	/// the process's address space on a GPU, and HIP does not share ours.
 	/// errc::device if there is no such GPU, the user may not open it, or something
-	/// else in the process owns its address space and does not share it.
+	/// else in the process owns its address space and does not share it;
+	/// errc::unsupported if its SDMA engines need a kernel with batches.
 	static result<device> open(context &in, std::string_view name);
 
 	device(device &&) noexcept;
@@ -74,7 +75,9 @@ public:
 
 	/// Memory of the process that is shared with this GPU, and prefers its video
 	/// memory; with @p prefetch it is there at once.
-	/// errc::unsupported without amdkfd's SVM.
+	/// errc::unsupported without amdkfd's SVM, or where path() is
+	/// engine_path::command; errc::device if @p prefetch does not move all pages;
+	/// errc::usage if @p size is 0.
 	result<buffer> svm(size_t size, bool prefetch = true);
 
 	/// Memory of another driver or process, given as a dma-buf. This GPU can reach
@@ -99,14 +102,18 @@ public:
 
 	/// Run a batch. The result is the bytes that it moves; batch::outcome() tells
 	/// more when it is done. errc::usage (index() is the descriptor at fault),
-	/// errc::busy (too much in flight), errc::timeout (a wait gave up),
-	/// errc::device (a hang or a reset), errc::stale.
+	/// errc::unsupported (this kernel or GPU lacks the operation), errc::busy (too
+	/// much in flight; batch_limits::batches, if it is not 0, counts for all
+	/// batches), errc::timeout (a wait gave up), errc::device (a hang or a reset),
+	/// errc::stale, errc::cancelled, errc::system (no memory).
 	operation submit(batch &what);
 
 	/// Check a batch and build its packets once, to run it often. Runs are
 	/// nonblocking if the batch is.
 	/// errc::unsupported on a kernel without batches; errc::usage if it begins after
-	/// fences, which signal only once.
+	/// fences, which signal only once; errc::busy if the process has 256 prepared
+	/// batches on this GPU; errc::device if there is no room for its packets. It may
+	/// have 64 runs in flight, else errc::busy.
 	result<prepared_batch> prepare(const batch &what);
 
 	const batch_limits &limits() const noexcept;

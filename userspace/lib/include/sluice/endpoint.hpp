@@ -74,8 +74,12 @@ struct endpoint_options {
 class endpoint {
 public:
 	/// Connect to a listener at any address of @p host; retried until there is one.
-	/// errc::peer_lost if nothing listened there until then, it left, or rdma_cm had
-	/// no answer; errc::timeout if @p until came first; errc::denied.
+	/// errc::peer_lost if nothing listened there until then, it left, rdma_cm had no
+	/// answer, or @p host is not found; errc::timeout if it did not answer or finish in
+	/// time;
+	/// errc::denied (another token); errc::device if no RDMA device has a route to it,
+	/// or another one than @p card; errc::protocol (another version); errc::usage if
+	/// a chain is open.
 	/// @param host a name or address that an RDMA device can reach
 	static result<endpoint> connect(context &in, nic &card, std::string_view host,
 					uint16_t port, const endpoint_options &options,
@@ -96,15 +100,16 @@ public:
 
 	/// Receive a message into @p to, which must exist until then. Returns its
 	/// length.
-	/// errc::protocol if it is longer; or what ended the connection.
+	/// errc::protocol if it is longer, which ends the connection; or what ended it.
 	operation receive(std::span<std::byte> to);
 
 	/// Write @p from, which @p local covers, to @p offset of @p to. Done when it
 	/// is in the peer's memory. errc::usage if it does not fit; errc::denied if the
 	/// peer revoked its memory, or errc::peer_lost if the end of the connection
 	/// overtakes the refusal of its card; errc::peer_error if its card refuses for
-	/// another reason. A cancelled write may have written a part; operations
-	/// started after it continue.
+	/// another reason. All of these but errc::usage end the connection. It has 1 byte
+	/// at least, and at most what the card takes as one message (max_msg_sz). A
+	/// cancelled write may have written a part; operations started after it continue.
 	operation write(const slice &from, const registration &local,
 			const remote_memory &to, uint64_t offset);
 	/// Read into @p to. Errors are those of write(), and errc::unsupported if the
@@ -132,7 +137,7 @@ public:
 	/// @param port 0: any; see port()
 	/// errc::device if the address is not one of the card, or cannot be bound, e.g.
 	/// as another program has the port; errc::peer_lost or errc::timeout if @p host
-	/// is not found.
+	/// is not found; errc::usage if a chain is open.
 	static result<listener> open(context &in, nic &card, std::string_view host,
 				     uint16_t port, const endpoint_options &options);
 

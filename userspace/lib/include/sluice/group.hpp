@@ -150,7 +150,9 @@ class collective {
 public:
 	/// Begin on all GPUs, by one call of io_uring_enter(2). No other system call is
 	/// made, and nothing is allocated. (If batch_limits::ring is false, it is an
-	/// ioctl for each GPU; within a context::chain, the end of the chain submits.)
+	/// ioctl for each GPU.) Within a context::chain, each rank that has something to
+	/// do is a part, so they run one after the other; errc::usage there if
+	/// batch_limits::ring is false, or for a group of processes.
 	/// Runs are not ordered: if the next one uses the same memory, wait for this
 	/// one first. A prelaunched collective may have one run in flight, else
 	/// errc::busy. Other errors are those of batches, for each rank. errc::stale:
@@ -199,12 +201,12 @@ private:
 /// by xGMI, wait for a batch on its own GPU first, whatever that does.
 ///
 /// What a rank does is one batch: errc::usage if that moves more than batch_limits::bytes
-/// or has more than batch_limits::operations. Larger blocks can be moved in parts, by
-/// send().
+/// or has as many operations as batch_limits::operations. Larger blocks can be moved in
+/// parts, by send(). errc::busy if a GPU has 256 prepared batches of this process.
 ///
 /// errc::usage: memory has a wrong size, is outside its buffer, or overlaps other
 /// memory of the operation in a way not mentioned below; or the operation lacks the
-/// variant. index() is the rank at fault. errc::unsupported: the kernel cannot prepare
+/// variant. index() is the rank at fault, if one is. errc::unsupported: the kernel cannot prepare
 /// batches.
 class group {
 public:

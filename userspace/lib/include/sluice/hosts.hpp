@@ -71,7 +71,8 @@ public:
 	/// Run it, and wait until the GPUs of this host have their data. All hosts must
 	/// call this. Returns the bytes that GPUs of this host have moved.
 	///
-	/// An error of a GPU of this host has its rank as index(), as in a group. If it
+	/// An error of a GPU of this host has its rank among those of this host as
+	/// index(), as in the group of this host. errc::usage: a chain is open. If it
 	/// occurs before the hosts exchange data, nothing is exchanged, and all others
 	/// get errc::peer_error with this host as index(). After that the others have
 	/// their data, and are not told. errc::protocol: the host at index() runs
@@ -99,7 +100,8 @@ private:
 /// Staging memory is the leader's. It holds data on the way to and from other hosts; no
 /// other memory of the operation may overlap it.
 ///
-/// errc::usage: a mistake in this call; index() is the rank of this host. Preparation
+/// errc::usage: a mistake in this call; index() is the rank among those of this host, if
+/// one is at fault. Preparation
 /// is compared: if another host prepares a different operation or size, or has a
 /// different number of ranks, the result is errc::protocol with that host as index();
 /// if it failed there, errc::peer_error. No host has the collective then.

@@ -56,8 +56,9 @@ constexpr remote operator|(remote a, remote b)
 	return static_cast<remote>(static_cast<uint8_t>(a) | static_cast<uint8_t>(b));
 }
 
-/// Memory within a card's reach. Destroying it revokes the peer's rights at once: what
-/// a peer writes later fails at the peer. Writes and reads of this side that are in
+/// Memory within a card's reach. Destroying it revokes the peer's rights at once. A peer
+/// that uses them later loses the connection, and this side does, too (errc::denied): first
+/// agree by a message that it stops. Writes and reads of this side that are in
 /// flight still use it, and the rights end with the last of them. It keeps the buffer
 /// alive.
 class registration {
@@ -97,7 +98,8 @@ private:
 class nic {
 public:
 	/// @param name e.g. "rxe0"; empty: the only one; if there are several,
-	///	errc::usage names them. errc::device.
+	///	errc::usage names them. errc::device if there is none, or no port of it
+	///	is active.
 	static result<nic> open(context &in, std::string_view name);
 
 	nic(nic &&) noexcept;
@@ -107,7 +109,8 @@ public:
 	const nic_info &info() const noexcept;
 
 	/// Let the card reach @p memory by the best path that there is for it, and
-	/// peers as @p rights allow. errc::no_path if there is none; errc::device.
+	/// peers as @p rights allow. errc::no_path says why each path fails, such as a
+	/// low `ulimit -l`; errc::usage if @p memory is empty, or outside its buffer.
 	result<registration> register_memory(const slice &memory, remote rights);
 	/// The same by @p path or not at all: errc::no_path says why not.
 	result<registration> register_memory(const slice &memory, remote rights,

@@ -24,7 +24,9 @@ namespace detail {
 class process_set;
 }
 
-/// Errors have the rank of the process at fault as index().
+/// Errors have the rank of the process at fault as index(), if another one is at fault. But
+/// in meet(), all except rank 0 hear of others through rank 0: index() is 0 then, and the
+/// message has the rank. errc::usage: a chain is open. errc::busy: no room in the context.
 /// errc::peer_lost: it has ended, or was given up because it does not read what it is
 /// told; in that case it loses this process too. errc::timeout: it has not come.
 /// errc::protocol: it is in a different call. Any other error is the one that the other
@@ -36,8 +38,8 @@ public:
 	/// Wait for the others, which must be of the same user and able to reach
 	/// @p path. Those of another user, including root, get errc::denied, and do no
 	/// harm.
-	/// @param path of a socket, which rank 0 makes, and removes in the end. It
-	///	must not exist yet.
+	/// @param path of a socket, which rank 0 makes, and removes when all have come, or
+	///	when it gives up. It must not exist yet, and has 107 bytes at most.
 	/// @param rank of this process; 0 to @p ranks - 1
 	/// @param ranks how many processes there are, including this one; 2 to 8
 	/// @param patience how long this and each later call wait for others at most

@@ -46,22 +46,26 @@ struct stream_options {
 	/// Bytes of a piece: the unit of grants and acknowledgments. Whole pages, up
 	/// to 1 GiB.
 	size_t piece = size_t{4} << 20;
-	/// Bytes of one RDMA write, and of what one CRC covers. Whole pages; a piece
-	/// has at most 128.
+	/// Bytes of one RDMA write, and of what one CRC covers. Whole pages, at most a
+	/// piece; a piece has at most 128. The sender decides. Of `piece`, the smaller one
+	/// of both ends counts, in whole chunks of the sender; a receiver whose piece has
+	/// no room for one of these is errc::usage in receive().
 	size_t chunk = size_t{1} << 20;
-	/// Pieces that this end has memory for. 2 to 64.
+	/// Pieces that this end has memory for. 2 to 64. A sender needs
+	/// pieces * (piece / chunk + 2) + 8 operations of its context, a receiver
+	/// 3 * pieces + 8.
 	unsigned pieces = 4;
 	/// Keep pieces in this GPU, which also copies memory of GPUs; none: in the host.
 	device *gpu = nullptr;
-	/// Check each chunk by a CRC-32C where it arrives. Both ends must agree: the
-	/// sender decides.
+	/// Check each chunk by a CRC-32C where it arrives. The sender decides.
 	bool checksum = true;
 	/// Compare a SHA-256 of all data at the end. The sender decides.
 	bool digest = true;
 	/// Fail with errc::no_path if this end cannot use this path.
 	std::optional<data_path> require{};
 	/// If nothing moves for that long, or the peer sends or takes no message when
-	/// it is its turn: errc::timeout.
+	/// it is its turn: errc::timeout, after twice that time at most. It must be more
+	/// than the time in which the receiver's medium takes 512 MiB.
 	clock::duration patience = std::chrono::seconds(30);
 };
 
@@ -70,26 +74,33 @@ struct stream_options {
 /// or process (device::import_dmabuf()), or be shown to one (buffer::export_dmabuf()):
 /// the GPU of stream_options copies between it and the pieces.
 struct stream_source {
-	std::string name{};	   ///< for the receiver and in errors
+	/// For the receiver and in errors: 1 to 255 bytes of UTF-8 without control
+	/// characters and '/', not "." or "..".
+	std::string name{};
 	int file = -1;		   ///< a descriptor; -1: memory
 	std::vector<slice> from{}; ///< memory, in this order; it is attached
-	/// Bytes of a file. For a pipe or a terminal: unknown, it ends where it ends.
-	/// Memory: leave it 0.
-	uint64_t size = 0;
 	static constexpr uint64_t unknown = UINT64_MAX;
+	/// Bytes of a file, from its beginning; 0: nothing is sent. unknown: from the
+	/// position of the descriptor until it ends, as for a pipe. What has no size goes
+	/// into no memory (errc::usage at the receiver), and is not resumed. Not used for
+	/// memory.
+	uint64_t size = unknown;
 	/// Fail with errc::input if the file has another size, or if its modification time
-	/// changes before all is sent: what was sent may be a mixture.
+	/// changes before all is sent: what was sent may be a mixture. Only with `size`.
 	bool steady = false;
 };
 
-/// Where data go to. A regular file that is not written in order is cut off behind them.
+/// Where data go to. A regular file that is not written in order is written from its
+/// beginning, whatever its position, and truncated behind the data. A file on a medium has
+/// been flushed to it when receive() is done.
 /// Parts of memory are filled in their order, by one batch for each piece; they may differ
 /// from those of the source.
 struct stream_sink {
 	int file = -1;		 ///< a descriptor; -1: memory
 	std::vector<slice> to{}; ///< memory, in this order; it is attached
 	/// Bytes at the beginning of a file that are here already from a transfer that
-	/// broke off. Their digest is compared, and they are not sent again if it matches.
+	/// broke off. Their digest is compared, and they are not sent again if it matches:
+	/// the file must be open to read, too. Not used if the offer has no size, or less.
 	uint64_t have = 0;
 	/// `have` is all of the file: if it differs from the offer, fail with errc::output,
 	/// and write nothing. Not with `in_order`, nor for memory.
@@ -165,17 +176,22 @@ public:
 	/// The context, the endpoint, the card and the GPU of the options must outlive it,
 	/// and not be moved meanwhile; the options are copied. Allocates the memory of
 	/// the pieces.
-	/// errc::usage, errc::no_path, errc::device.
+	/// errc::usage (the options; the context has too few operations), errc::no_path
+	/// (another path than `require`, or the card cannot register a piece), errc::device,
+	/// errc::system (no memory).
 	static result<sender> make(context &in, endpoint &to, nic &card,
 				   const stream_options &options);
 	sender(sender &&) noexcept;
 	~sender();
 
 	/// Send one source; when it is done, the next one may be sent.
-	/// errc::input (a file), errc::device (the GPU), errc::timeout (nothing moves for
-	/// `patience`), errc::peer_lost, errc::peer_error (the receiver gave up, or
-	/// refused it), errc::protocol, errc::corrupt (what arrived differs),
-	/// errc::no_path (it took another path than `require`).
+	/// errc::usage (the name, memory outside its buffer, memory of a GPU without
+	/// `gpu`), errc::input (a file), errc::device (the GPU), errc::timeout (nothing
+	/// moves for `patience`), errc::peer_lost, errc::peer_error (the receiver gave up,
+	/// refused it, or found that what arrived differs: it has errc::corrupt),
+	/// errc::protocol, errc::corrupt (the receiver says that it has something else),
+	/// errc::no_path (it took another path than `require`), errc::busy (no room in the
+	/// context).
 	task<result<stream_report>> send(stream_source source);
 	/// Say that there are no more, and end the connection when the receiver's card
 	/// has that message: what is started on the endpoint after it is errc::usage.
@@ -208,11 +224,14 @@ public:
 	/// The next offer, or again the one that was neither received nor refused yet;
 	/// none: the sender has no more. In that case it waits until
 	/// the sender has ended the connection, or has stayed for `patience`.
-	/// errc::timeout if nothing is offered for that long. Destroying this task
-	/// alone does not end the connection.
+	/// errc::timeout if nothing is offered for that long, errc::peer_lost,
+	/// errc::peer_error, errc::protocol. Destroying this task alone does not end the
+	/// connection.
 	task<result<std::optional<stream_offer>>> next();
 	/// Receive what was offered. errc::output (a file), errc::usage (the memory of
-	/// the sink is smaller than what was offered), or as sender::send().
+	/// the sink is smaller than what was offered, or the offer has no size),
+	/// errc::corrupt (what arrived differs), errc::no_path also if the card cannot
+	/// register a piece, or as sender::send().
 	task<result<stream_report>> receive(stream_sink sink);
 	/// For a sink with `confirm`: tell the sender that all data are where they
 	/// belong, before its patience ends. Nothing else may be done before that.
@@ -222,7 +241,8 @@ public:
 	/// Instead of confirm(): tell the sender that this end gives up, and why. After
 	/// that the connection is unusable.
 	task<result<void>> give_up(error why);
-	/// Refuse the offer, and tell the sender why.
+	/// Refuse the offer, and tell the sender why. That ends the stream: the sender's
+	/// send() is errc::peer_error, and so is what is called here after this.
 	task<result<void>> refuse(std::string why);
 
 	const stream_progress &progress() const noexcept;

@@ -10,7 +10,8 @@
 //
 // A task runs up to its first wait when it is created. It owns its frame: destroying it
 // before it is done destroys the coroutine's local objects, and so drains its
-// operations.
+// operations. One coroutine at a time may await a task, or an operation. An exception that
+// leaves a coroutine ends the process.
 #pragma once
 
 #include <coroutine>
@@ -42,9 +43,15 @@ template <> struct task_value<void> {
 
 template <class T> class [[nodiscard]] task {
 public:
+	struct awaiter;
 	struct promise_type : detail::task_value<T> {
-		std::coroutine_handle<> waiter;
+		awaiter *by = nullptr; ///< what waits for the end
 
+		~promise_type()
+		{
+			if (by)
+				by->of = {};
+		}
 		task get_return_object() noexcept
 		{
 			return task(handle::from_promise(*this));
@@ -57,8 +64,9 @@ public:
 				std::coroutine_handle<> await_suspend(
 					std::coroutine_handle<promise_type> h) noexcept
 				{
-					auto waiter = h.promise().waiter;
-					return waiter ? waiter : std::noop_coroutine();
+					if (auto *by = h.promise().by)
+						return by->waiter;
+					return std::noop_coroutine();
 				}
 				void await_resume() const noexcept {}
 			};
@@ -92,13 +100,32 @@ public:
 		return handle_.promise().take();
 	}
 
-	// co_await of another task.
-	bool await_ready() const noexcept { return done(); }
-	void await_suspend(std::coroutine_handle<> waiter) noexcept
-	{
-		handle_.promise().waiter = waiter;
-	}
-	T await_resume() { return handle_.promise().take(); }
+	/// A coroutine that waits for the end of another one. Either may be destroyed
+	/// first.
+	struct awaiter {
+		handle of; ///< null: it was destroyed, or has another waiter
+		std::coroutine_handle<> waiter;
+
+		explicit awaiter(handle what) noexcept : of(what) {}
+		awaiter(const awaiter &) = delete;
+		~awaiter() { leave(of); }
+		bool await_ready() const noexcept { return of.done(); }
+		void await_suspend(std::coroutine_handle<> from) noexcept
+		{
+			waiter = from;
+			if (auto *other = std::exchange(of.promise().by, this))
+				other->of = {};
+		}
+		T await_resume() { return of.promise().take(); }
+
+	private:
+		void leave(handle from) noexcept
+		{
+			if (from && from.promise().by == this)
+				from.promise().by = nullptr;
+		}
+	};
+	awaiter operator co_await() const noexcept { return awaiter(handle_); }
 
 private:
 	explicit task(handle h) noexcept : handle_(h) {}

@@ -154,7 +154,7 @@ public:
 	std::vector<location> locations() const;
 
 	/// @param wanted "node0", "gpu0", "mlx5_0", "nvme0n1", a PCI address or a
-	///	render node. errc::device names what there is.
+	///	render node. errc::device names what there is; errc::usage if it is empty.
 	result<location> find(std::string_view wanted) const;
 
 	/// "node0", "gpu0", "mlx5_0", "nvme0n1". Empty if there is no such location.
