@@ -63,9 +63,8 @@ demo: kernel userspace ## send FILE= through the memory of two GPUs, or a KV cac
 
 vm: kernel ## boot a guest with GPUS= emulated GPUs, and open a shell or run CMD=
 	@$(ENTER) $(if $(GPUS),scripts/boot/gpu-vm --gpus $(GPUS) --engines $(or $(ENGINES),2) \
-		--topology $(or $(TOPOLOGY),gpu) --memory 8G \
-		--setup '. scripts/guest/nodes.sh; userspace/emu/guest/run true',scripts/boot/vm \
-		--topology $(or $(TOPOLOGY),bridge) --setup '. scripts/guest/nodes.sh') \
+		--topology $(or $(TOPOLOGY),gpu) --memory 8G,scripts/boot/vm --topology $(or $(TOPOLOGY),bridge)) \
+		--setup '. scripts/guest/nodes.sh$(if $(GPUS),; userspace/emu/guest/run true)' \
 		--flavour $(FLAVOUR) $(if $(CMD),-- bash -c "$$CMD")
 
 cluster: kernel userspace ## boot NODES= guests (2), open a shell on the first or run CMD= on all

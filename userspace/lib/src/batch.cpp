@@ -53,6 +53,14 @@ bool allows(batch_data &b, const char *what, std::initializer_list<slice> memory
 	return false;
 }
 
+/// The kernel refuses the whole batch if an operation moves nothing.
+bool has_bytes(batch_data &b, const char *what, const slice &memory)
+{
+	if (!memory.size())
+		mistake(b, what, "of no bytes");
+	return memory.size();
+}
+
 void keep(batch_data &b, const slice &memory)
 {
 	// Usually a few buffers take turns.
@@ -80,12 +88,8 @@ drm_amdgpu_sdma_desc &put(batch_data &b, uint32_t op, uint64_t bytes)
 drm_amdgpu_sdma_desc *put_pair(batch_data &b, const char *what, uint32_t op,
 			       const slice &to, const slice &from, uint64_t times)
 {
-	if (!allows(b, what, {to, from}))
+	if (!allows(b, what, {to, from}) || !has_bytes(b, what, to))
 		return nullptr;
-	if (!to.size()) {
-		mistake(b, what, "of no bytes");
-		return nullptr;
-	}
 	if (to.size() != from.size()) {
 		mistake(b, what,
 			std::format("to {} bytes from {} bytes", to.size(),
@@ -118,13 +122,12 @@ bool hold_all(batch_data &b, const char *name, const slice &memory,
 	uint64_t end = memory.size();
 
 	for (size_t i = 0; i < sizes.size(); i++) {
-		if (sizes[i] && at[i] <= end && sizes[i] <= end - at[i])
+		if (at[i] <= end && sizes[i] <= end - at[i])
 			continue;
 		mistake(b, "copy_many",
 			std::format(
-				"copy {}: {} bytes at {} are {} of the {} bytes of `{}`",
-				i, sizes[i], at[i], sizes[i] ? "outside" : "none", end,
-				name),
+				"copy {}: {} bytes at {} are outside of the {} bytes of `{}`",
+				i, sizes[i], at[i], end, name),
 			i);
 		return false;
 	}
@@ -193,6 +196,12 @@ batch &batch::copy_many(const slice &to, std::span<const uint64_t> to_at,
 			std::format(
 				"{} places to copy to, {} to copy from, and {} sizes",
 				to_at.size(), from_at.size(), sizes.size()));
+		return *this;
+	}
+	if (auto none = std::ranges::find(sizes, 0u); none != sizes.end()) {
+		const auto i = static_cast<size_t>(none - sizes.begin());
+
+		mistake(b, "copy_many", std::format("copy {} is of no bytes", i), i);
 		return *this;
 	}
 	if (!hold_all(b, "to", to, to_at, sizes) ||
@@ -279,12 +288,8 @@ batch &batch::broadcast(std::span<const slice> to, const slice &from)
 
 batch &batch::fill(const slice &to, uint32_t value)
 {
-	if (!allows(*data_, "fill", {to}))
+	if (!allows(*data_, "fill", {to}) || !has_bytes(*data_, "fill", to))
 		return *this;
-	if (!to.size()) {
-		mistake(*data_, "fill", "of no bytes");
-		return *this;
-	}
 	keep(*data_, to);
 	auto &d = put(*data_, AMDGPU_SDMA_OP_FILL, to.size());
 	d.dst = to.address();
@@ -399,7 +404,7 @@ batch &batch::after(int sync_file)
 	unique_fd kept(::fcntl(sync_file, F_DUPFD_CLOEXEC, 0));
 	sync_file_info info{};
 	if (!kept && errno != EBADF) {
-		data_->right = fail_errno("after", "dup", errno, errc::system);
+		refuse(fail_errno("after", "dup", errno, errc::system).error());
 		return *this;
 	}
 	if (!kept || detail::call(kept.get(), SYNC_IOC_FILE_INFO, &info)) {

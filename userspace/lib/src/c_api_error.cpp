@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The C API: errors, time and memory that is handed out.
+#include <algorithm>
 #include <array>
 #include <cstdlib>
 
@@ -75,13 +76,13 @@ int number_of(const error &why)
 
 const char *remedy_of(const error &why)
 {
-	// A device means something else by these numbers.
-	const bool general = why.code() != errc::device && why.code() != errc::busy;
+	const char *usual = kinds[static_cast<size_t>(why.code())].remedy;
 
-	for (const remedy &r : remedies)
-		if (general && r.number == why.number())
-			return r.text;
-	return kinds[static_cast<size_t>(why.code())].remedy;
+	// A device means something else by these numbers.
+	if (why.code() == errc::device || why.code() == errc::busy)
+		return usual;
+	auto known = std::ranges::find(remedies, why.number(), &remedy::number);
+	return known != remedies.end() ? known->text : usual;
 }
 
 } // namespace

@@ -18,7 +18,7 @@ class Processes(OnRing):
     Making it waits for the others, which are processes of the same user that can reach
     `path`.
 
-    path      of a socket, which rank 0 makes; nothing may exist there yet; 107 bytes
+    path      of a socket, which rank 0 makes; nothing may exist there yet; at most 107 bytes
     rank      of this process; 0 to `ranks` - 1
     ranks     how many processes there are, including this one; 2 to 8
     patience  seconds that this, and each later call, waits for others at most

@@ -59,8 +59,9 @@ def is_private(kind: type) -> bool:
 
 
 def bases(kind: type) -> str:
-    """The public classes that it is derived from, as in its definition."""
-    names = [base.__name__ for base in kind.__bases__ if base.__name__ in sluice.__all__]
+    """The public classes, and Python's own, that it is derived from, as in its definition."""
+    names = [base.__name__ for base in kind.__bases__ if base is not object and
+             (base.__module__ == "builtins" or base.__name__ in sluice.__all__)]
     return f"({', '.join(names)})" if names else ""
 
 
@@ -84,8 +85,7 @@ def section(name: str) -> list[str]:
     it = getattr(sluice, name)
     lines = [f"### `{name}`", ""]
     if isinstance(it, type) and issubclass(it, sluice.Error):
-        above = ", ".join(base.__name__ for base in it.__bases__)
-        return [f"### `{name}({above})`", "", *described(it)]
+        return [f"### `{name}{bases(it)}`", "", *described(it)]
     if inspect.isfunction(it):
         return ["### " + signature(name, it), "", *described(it)]
     if not isinstance(it, type):

@@ -108,7 +108,11 @@ public:
 
 		explicit awaiter(handle what) noexcept : of(what) {}
 		awaiter(const awaiter &) = delete;
-		~awaiter() { leave(of); }
+		~awaiter()
+		{
+			if (of && of.promise().by == this)
+				of.promise().by = nullptr;
+		}
 		bool await_ready() const noexcept { return of.done(); }
 		void await_suspend(std::coroutine_handle<> from) noexcept
 		{
@@ -117,13 +121,6 @@ public:
 				other->of = {};
 		}
 		T await_resume() { return of.promise().take(); }
-
-	private:
-		void leave(handle from) noexcept
-		{
-			if (from && from.promise().by == this)
-				from.promise().by = nullptr;
-		}
 	};
 	awaiter operator co_await() const noexcept { return awaiter(handle_); }
 
