@@ -3,6 +3,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <format>
+#include <string>
 #include <unistd.h>
 
 #include "../preload/preload.hpp"
@@ -45,6 +46,20 @@ result<std::string> find_preload()
 		    "it is not installed with this program, " + here.string());
 }
 
+/// The loader splits LD_PRELOAD at these characters, which cannot be quoted.
+result<void> check_path(const std::string &file)
+{
+	size_t at = file.find_first_of(" :");
+
+	if (at == std::string::npos)
+		return {};
+	return fail(
+		errc::usage, file,
+		std::format("there is a {} in its path, at which LD_PRELOAD would be "
+			    "split: move it to another directory",
+			    file[at] == ' ' ? "space" : "colon"));
+}
+
 void put(const char *variable, const std::string &value)
 {
 	::setenv(variable, value.c_str(), 1);
@@ -54,6 +69,7 @@ void put(const char *variable, const std::string &value)
 result<void> run_command::set_up() const
 {
 	SLUICE_TRY(std::string file, find_preload());
+	SLUICE_CHECK(check_path(file));
 	SLUICE_TRY(detail::gpu_node * node, detail::find_node(gpu_));
 	SLUICE_CHECK(detail::can_share(*node));
 	const char *others = std::getenv("LD_PRELOAD");

@@ -22,6 +22,7 @@
 #include <fstream>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <poll.h>
 #include <pthread.h>
 #include <sys/mman.h>
@@ -30,8 +31,10 @@
 #include <unordered_map>
 #include <utility>
 
+#include <amdgpu_drm.h>
 #include <infiniband/verbs.h>
 
+#include "call.hpp"
 #include "gpu_memory.hpp"
 #include "migrations.hpp"
 #include "own_file.hpp"
@@ -139,15 +142,33 @@ result<void> populate(pages what)
 	return {};
 }
 
+/// What all processes leave of the video memory.
+result<uint64_t> free_memory_of(const gpu_node &node)
+{
+	drm_amdgpu_memory_info memory{};
+	drm_amdgpu_info args{};
+
+	args.return_pointer = reinterpret_cast<uintptr_t>(&memory);
+	args.return_size = sizeof(memory);
+	args.query = AMDGPU_INFO_MEMORY;
+	if (int err = call(node.file.get(), DRM_IOCTL_AMDGPU_INFO, &args))
+		return fail_errno(node.name(), "AMDGPU_INFO_MEMORY", -err,
+				  errc::device);
+	const auto &vram = memory.vram;
+	return vram.usable_heap_size - std::min(vram.usable_heap_size, vram.heap_usage);
+}
+
 /// Moves memory of this process to one GPU, and tracks whether it comes back. Nothing large
 /// is freed under the lock: UCX is told of freed memory, and would end a registration.
 class mover {
 public:
 	static result<std::unique_ptr<mover>> open(const std::string &gpu);
 
+	result<void> find_room(pages what);
 	result<void> move(pages what);
 	void begin(const ibv_mr *of, pages what);
-	void end(const ibv_mr *of);
+	std::optional<pages> end(const ibv_mr *of);
+	void ended(pages what);
 	size_t move_again();
 	void keep();
 	std::string report();
@@ -179,6 +200,20 @@ result<std::unique_ptr<mover>> mover::open(const std::string &gpu)
 	SLUICE_CHECK(can_share(*node));
 	SLUICE_TRY(unique_fd events, open_migrations(*node));
 	return std::unique_ptr<mover>(new mover(*node, std::move(events)));
+}
+
+/// To be asked first: moving populates all of it, and a program that registers far more
+/// than it touches has no memory for that.
+result<void> mover::find_room(pages what)
+{
+	std::lock_guard guard(lock_);
+	SLUICE_TRY(uint64_t free, free_memory_of(node_));
+
+	if (elsewhere(what) <= free / page_size)
+		return {};
+	refused_++;
+	return fail(errc::device, node_.name(),
+		    std::format("only {} bytes of its video memory are free", free));
 }
 
 result<void> mover::put(pages what)
@@ -215,15 +250,26 @@ void mover::begin(const ibv_mr *of, pages what)
 	registered_[of] = what;
 }
 
-void mover::end(const ibv_mr *of)
+/// Called before the deregistration, as the next registration may get the same address.
+/// @return what was registered, which continues by begin() if the deregistration fails
+std::optional<pages> mover::end(const ibv_mr *of)
 {
 	std::lock_guard guard(lock_);
 	auto found = registered_.find(of);
 
 	if (found == registered_.end())
-		return;
-	judge(found->second);
+		return {};
+	look();
+	pages what = found->second;
 	registered_.erase(found);
+	return what;
+}
+
+void mover::ended(pages what)
+{
+	std::lock_guard guard(lock_);
+
+	judge(what);
 }
 
 /// Tries it only once, as the CPU may still be using the memory.
@@ -399,6 +445,11 @@ ibv_mr *with_memory_moved(void *at, size_t length, unsigned access, Register rea
 	mover *to = mover_of_process(true);
 	if (!to)
 		return real();
+	if (auto room = to->find_room(what); !room) {
+		say(std::format("{} bytes stay where they are: {}", length,
+				room.error().message()));
+		return real();
+	}
 	if (auto moved = to->move(what); !moved)
 		say(std::format("{} bytes stay where they are: {}", length,
 				moved.error().message()));
@@ -466,9 +517,15 @@ int ibv_dereg_mr(ibv_mr *mr)
 {
 	static auto *const next = real<decltype(ibv_dereg_mr)>("ibv_dereg_mr");
 
-	if (mover *one = mover_of_process(false))
-		one->end(mr);
-	return next(mr);
+	mover *one = mover_of_process(false);
+	auto what = one ? one->end(mr) : std::nullopt;
+	int failed = next(mr);
+
+	if (what && failed)
+		one->begin(mr, *what);
+	else if (what)
+		one->ended(*what);
+	return failed;
 }
 
 } // extern "C"

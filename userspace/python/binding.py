@@ -12,7 +12,8 @@ import sys
 import cffi
 
 # Besides the C API: DLPack's structures (https://dmlc.github.io/dlpack), the release of
-# what a consumer took, what the collector does not see, and the functions of a transport.
+# what a consumer took, numbers of threads, what the collector does not see, and the
+# functions of a transport.
 DLPACK = """
 struct dl_tensor {
     void *data;
@@ -39,6 +40,7 @@ struct dl_versioned {
 DECLARED = DLPACK + """
 void sluice_py_end_tensor(void *self);
 void sluice_py_end_capsule(void *capsule);
+uint64_t sluice_py_thread(void);
 void *sluice_py_hide(void *data, intptr_t length, void *it);
 extern "Python" void sluice_py_let_go(void *tensor);
 extern "Python" int sluice_py_all_gather(void *, const struct sluice_slice *);
@@ -79,6 +81,18 @@ static void sluice_py_end_capsule(void *capsule)
         sluice_py_end_tensor(PyCapsule_GetPointer(it, "dltensor"));
     else if (PyCapsule_IsValid(it, "dltensor_versioned"))
         sluice_py_end_tensor(PyCapsule_GetPointer(it, "dltensor_versioned"));
+}
+
+/* The number of this thread, which no other one ever has. Destructors ask for it even when
+ * the thread ends, and has lost what Python keeps for it. */
+static uint64_t sluice_py_thread(void)
+{
+    static uint64_t last;
+    static _Thread_local uint64_t number;
+
+    if (!number)
+        number = __atomic_add_fetch(&last, 1, __ATOMIC_RELAXED);
+    return number;
 }
 
 /* An object that the collector does not see, and bytes that it keeps, if any. In a cycle

@@ -12,6 +12,7 @@
 #include "ioctl_answers.hpp"
 
 using namespace sluice;
+using namespace std::chrono_literals;
 
 namespace {
 
@@ -62,6 +63,25 @@ TEST_F(GpuCallsTest, AResetIsAnErrorOfTheDevice)
 	auto end = gpus[0].submit(all).wait();
 	ASSERT_FALSE(end);
 	EXPECT_EQ(end.error().code(), errc::device) << end.error().message();
+}
+
+// A GPU whose driver has left answers no call about a fence.
+TEST_F(GpuCallsTest, ABatchThatEnginesHaveEndsWithoutACallWhenCancelled)
+{
+	WANTS_BATCHES();
+	batch all;
+
+	hold(all);
+	all.fill(out, 1);
+	auto running = gpus[0].submit(all);
+	ASSERT_TRUE(ring.submit());
+	answers = {.request = DRM_IOCTL_SYNCOBJ_HANDLE_TO_FD, .left = {ENODEV, ENODEV}};
+	running.cancel();
+	EXPECT_FALSE(running.wait_until(after(2ms)));
+	release();
+	EXPECT_EQ(running.wait(), all.bytes());
+	EXPECT_EQ(answers.left.size(), 2u);
+	answers.left.clear();
 }
 
 TEST_F(GpuCallsTest, HostMemoryIsMadeAnObjectAgain)

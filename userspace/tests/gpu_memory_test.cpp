@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Memory of GPUs, and the references that keep it alive.
 #include <fcntl.h>
+#include <filesystem>
 #include <grp.h>
 #include <optional>
 #include <poll.h>
@@ -360,6 +361,28 @@ TEST_F(GpuMemoryTest, TheDeviceMayGoBeforeAllElse)
 	simple.copy(out, memory);
 	run(gpus[0], simple);
 	EXPECT_BYTES(out.bytes(), host.bytes());
+}
+
+TEST_F(GpuMemoryTest, NoDescriptorGoesToAnotherProgram)
+{
+	const size_t before = std::ranges::distance(
+		std::filesystem::directory_iterator("/proc/self/fd"));
+	device another = good(device::open(ring, "0"));
+	buffer memory = good(another.vram(size)), shared;
+
+	if (!base_kernel())
+		shared = good(another.svm(size));
+	unique_fd exported = good(memory.export_dmabuf());
+	size_t open = 0;
+	for (const auto &one : std::filesystem::directory_iterator("/proc/self/fd")) {
+		const int fd = std::stoi(one.path().filename().string());
+		const int flags = ::fcntl(fd, F_GETFD);
+
+		open++;
+		EXPECT_TRUE(fd <= STDERR_FILENO || flags < 0 || flags & FD_CLOEXEC)
+			<< fd << " is " << std::filesystem::read_symlink(one);
+	}
+	EXPECT_GT(open, before);
 }
 
 // The command is over at once, the batch is not: its memory must stay.

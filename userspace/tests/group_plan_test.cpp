@@ -2,6 +2,7 @@
 // Plans of collectives, carried out on bytes and compared with the defined effect of the
 // operations.
 #include <bit>
+#include <ctime>
 #include <set>
 
 #include "group_cases.hpp"
@@ -287,8 +288,67 @@ TEST_F(GroupMistakeTest, MemoryThatOverlaps)
 	EXPECT_TRUE(plan_send(4, same, {}));
 	const message ring[] = {{0, 1, to[1], to[0]}, {1, 0, to[3], to[1]}};
 	expect(plan_send(4, ring, {}), 1,
-	       "send: rank 1: its memory overlaps memory of rank 0, and one of "
+	       "send: rank 1: its memory overlaps memory of rank 1, and one of "
 	       "the two is written");
+	// It is named whose memory it is, not who would write there.
+	to[3] = to[2] = wide[1];
+	expect(plan_all_gather(4, to, from, {}), 3,
+	       "all_gather: rank 3: its memory overlaps memory of rank 2, and one of "
+	       "the two is written");
+}
+
+// It is not moved, but another rank's block would overwrite it.
+TEST_F(GroupMistakeTest, BlocksInPlaceThatAreOverwritten)
+{
+	const slice all = to[0].part(0, 200), own = all.part(0, 100);
+
+	expect(plan_scatter(2, 0, slices(2, own), all, {}), 1,
+	       "scatter: rank 1: its memory overlaps memory of rank 0, and one of the "
+	       "two is written");
+	EXPECT_TRUE(plan_scatter(2, 0, slices{own, from[1]}, all, {}));
+	EXPECT_FALSE(plan_all_to_all(2, slices(2, all), slices(2, all), {}));
+	const message kept[] = {{0, 0, own, own}, {1, 0, all, to[1].part(0, 200)}};
+	EXPECT_FALSE(plan_send(2, kept, {}));
+	// Nobody writes to a block that two have in place.
+	const message both[] = {{0, 0, own, own}, {1, 1, own, own}};
+	EXPECT_TRUE(plan_send(2, both, {}));
+}
+
+// It takes no longer than if each had memory of its own.
+TEST(GroupPlan, ManyMayReadTheSame)
+{
+	constexpr size_t many = 100000;
+	const buffer memory = some_memory();
+	const auto time_of = [&](size_t step) {
+		std::vector<message> all;
+
+		for (size_t i = 0; i < many; i++)
+			all.push_back({0, 1, memory.part(i, 1),
+				       memory.part(many + i * step, 1)});
+		const auto begun = std::clock();
+		EXPECT_TRUE(plan_send(2, all, {}));
+		return std::clock() - begun;
+	};
+
+	EXPECT_LT(time_of(0), 3 * time_of(1));
+}
+
+// Processes that differ in these would move the same bytes between the same places.
+TEST_F(GroupMistakeTest, RootsAndReceiversAreCompared)
+{
+	const auto sum = [](const result<plan> &of) {
+		return summary_of(of.value(), false);
+	};
+	const message one[] = {{0, 1, to[1], wide[0]}, {2, 3, to[3], wide[2]}};
+	const message other[] = {{0, 1, to[1], wide[0]}, {2, 1, to[3], wide[2]}};
+	const message turned[] = {one[1], one[0]};
+
+	EXPECT_NE(sum(plan_gather(4, 0, to[0], from, {})),
+		  sum(plan_gather(4, 1, to[0], from, {})));
+	EXPECT_NE(sum(plan_scatter(4, 0, from, to[0], {})),
+		  sum(plan_scatter(4, 1, from, to[0], {})));
+	EXPECT_NE(sum(plan_send(4, one, {})), sum(plan_send(4, other, {})));
+	EXPECT_EQ(sum(plan_send(4, one, {})), sum(plan_send(4, turned, {})));
 }
 
 // For eight ranks: the quickest ones in the paper's tables.

@@ -179,6 +179,12 @@ void differs(member &m)
 	ASSERT_FALSE(made);
 	EXPECT_EQ(made.error().code(), errc::usage);
 	EXPECT_EQ(made.error().index(), 1 - m.rank);
+	// and those that name different roots or receivers of the same bytes
+	made = m.by.gather(m.rank, m.memory[0].part(1, ranks * 100),
+			   m.parts(20000, 100));
+	ASSERT_FALSE(made);
+	EXPECT_EQ(made.error().code(), errc::usage);
+	EXPECT_EQ(made.error().index(), 1 - m.rank);
 	made = m.by.broadcast(m.rank ? 7 : 0, m.parts(1, length));
 	ASSERT_FALSE(made);
 	EXPECT_EQ(made.error().code(), errc::usage);
@@ -218,6 +224,10 @@ void asks_in_a_chain(member &m)
 			first = m.ring.sleep_until(after(1ms));
 			EXPECT_FALSE(running.done());
 			EXPECT_FALSE(running.of(1));
+			auto waited = running.wait_until(after(10ms));
+			ASSERT_FALSE(waited);
+			EXPECT_EQ(waited.error().code(), errc::usage);
+			EXPECT_EQ(waited.error().index(), error::no_index);
 			second = m.ring.sleep_until(after(1ms));
 		}
 		EXPECT_GOOD(second.wait_until(after(5s)));
@@ -357,6 +367,22 @@ void is_stopped_beside_others(member &m)
 	});
 }
 
+// There is no place for one more operation when rank 1 is late.
+void is_stopped_while_all_is_full(member &m)
+{
+	stop_rank_1(m, [](member &in, collective_run &running) -> result<size_t> {
+		const auto begun = clock::now();
+		std::vector<operation> more;
+
+		while (!in.all.inside()->ring().full())
+			more.push_back(in.ring.sleep_until(after(60s)));
+		while (!running.done())
+			SLUICE_CHECK(in.ring.run_once(never));
+		EXPECT_LT(clock::now() - begun, 30s);
+		return running.of(1);
+	});
+}
+
 // Rank 1 gives a file that is not GPU memory. It is told that rank 0 cannot take it.
 void gives_a_file(member &m)
 {
@@ -386,6 +412,7 @@ const std::pair<const char *, void (*)(member &)> plays[] = {
 	{"gives_a_file", gives_a_file},
 	{"is_stopped", is_stopped},
 	{"is_stopped_beside_others", is_stopped_beside_others},
+	{"is_stopped_while_all_is_full", is_stopped_while_all_is_full},
 	{"is_killed", is_killed},
 	{"a_gpu_hangs", a_gpu_hangs},
 };

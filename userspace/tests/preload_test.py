@@ -1,14 +1,17 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""preload_test.py PRELOAD VERBS PROGRAM: with libsluice-preload.so in between, calls of
+"""preload_test.py PRELOAD VERBS PROGRAM SLUICE: with libsluice-preload.so in between, calls of
 a program arrive at libibverbs unchanged, and so do the return values. If memory cannot be
 moved, it says so once; if none is to be moved, it opens no GPU. Memory of files is not
-moved."""
+moved. `sluice run` refuses a path that LD_PRELOAD cannot have."""
 
+import pathlib
+import shutil
 import subprocess
 import sys
+import tempfile
 
-PRELOAD, VERBS, PROGRAM = sys.argv[1:]
+PRELOAD, VERBS, PROGRAM, SLUICE = sys.argv[1:]
 LARGE, SMALL = 1 << 20, 4096
 ON_DEMAND, WRITE = 1 << 6, 1
 
@@ -44,3 +47,15 @@ check(SMALL, ON_DEMAND | WRITE, 0, **wanted)
 check(LARGE, ON_DEMAND | WRITE, 0)
 _, errors = said(PRELOAD, VERBS, length=LARGE, access=ON_DEMAND, file=(PROGRAM,), **wanted)
 expect(errors.count("some are of a file") == 3 and "no-such-gpu" not in errors, errors)
+
+for name, what in ("a b", "space"), ("a:b", "colon"):
+    with tempfile.TemporaryDirectory() as where:
+        for part in "cli", "preload":
+            pathlib.Path(where, name, part).mkdir(parents=True)
+        preload = pathlib.Path(where, name, "preload", "libsluice-preload.so")
+        preload.touch()
+        moved = shutil.copy(SLUICE, pathlib.Path(where, name, "cli"))
+        ran = subprocess.run([moved, "run", "--device-memory", "--", "true"],
+                             capture_output=True, text=True)
+        expect(ran.returncode == 2 and str(preload) in ran.stderr and what in ran.stderr,
+               ran.stderr)

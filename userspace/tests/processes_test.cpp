@@ -408,6 +408,41 @@ TEST_F(ProcessesTest, ACallThatComesEarlyIsKept)
 	});
 }
 
+// It cannot hear the others then, and they do not wait for it.
+TEST_F(ProcessesTest, ACallInAChainFailsForAll)
+{
+	together(2, [](processes &with) {
+		auto &ring = with.inside()->ring();
+		const auto begun = clock::now();
+
+		if (with.rank())
+			ring.begin_chain(1);
+		expect_error(with.barrier(), errc::usage, 1);
+		ring.end_chain();
+		EXPECT_LT(clock::now() - begun, 10s);
+		// and all are at the same call
+		EXPECT_TRUE(with.barrier());
+	});
+}
+
+TEST_F(ProcessesTest, WhatCameEarlyForACallInAChainIsDropped)
+{
+	beside([](processes &with, stranger &other) {
+		auto &set = *with.inside();
+
+		ASSERT_TRUE(set.begin_run());
+		other.say(note::kind::barrier, 0, 2);
+		EXPECT_FALSE(set.heard_of_run(1));
+		set.ring().begin_chain(1);
+		expect_error(with.barrier(), errc::usage, 0);
+		set.ring().end_chain();
+		other.say(note::kind::barrier, 0, 3);
+		EXPECT_FALSE(set.heard_of_run(1));
+		set.end_run();
+		EXPECT_TRUE(with.barrier());
+	});
+}
+
 TEST_F(ProcessesTest, WhoIsTwoCallsAheadIsToldSo)
 {
 	beside([](processes &with, stranger &other) {
@@ -541,6 +576,25 @@ TEST_P(RestartTest, ARankMayBeStartedAgain)
 	met = fail(errc::cancelled, "test", "over");
 }
 
+// Rank 0 does not leave the others, which would then miss it instead. This one has come,
+// but cannot be told of the others.
+TEST_F(ProcessesTest, WhoEndsWhileTheyMeetIsNamed)
+{
+	stranger gone;
+	std::jthread comes([&] {
+		ASSERT_TRUE(gone.connect(path));
+		::shutdown(gone.socket.get(), SHUT_RD);
+		gone.say(note::kind::hello, uint64_t{3} << 32 | 2, 0);
+		gone.say(note::kind::barrier, 0, 1);
+	});
+	auto why = refused({{0, 3}, {1, 3}});
+	for (const auto &one : why) {
+		ASSERT_TRUE(one);
+		EXPECT_EQ(one->code(), errc::peer_lost) << one->message();
+		EXPECT_EQ(one->index(), 2u) << one->message();
+	}
+}
+
 // It cannot hear the others, and says so: else they would go on without it.
 TEST_F(ProcessesTest, AContextThatIsFullIsAnError)
 {
@@ -635,6 +689,20 @@ TEST_F(ProcessesTest, WhoComesAfterOneThatWasGivenUpIsHeard)
 			auto heard = set.hear(at, note::kind::barrier, until);
 			EXPECT_EQ(heard.has_value(), until != never);
 		}
+	});
+}
+
+// Only who has ended is lost; whatever else fails is reported with its errno.
+TEST_F(ProcessesTest, WhoCannotBeHeardIsNotLost)
+{
+	beside([](processes &with, stranger &) {
+		auto &set = *with.inside();
+		constexpr unsigned at = detail::process_set::newcomer;
+
+		set.link(at, unique_fd(::memfd_create("no socket", MFD_CLOEXEC)));
+		auto heard = set.hear(at, note::kind::barrier, clock::now());
+		expect_error(heard, errc::system, error::no_index);
+		EXPECT_EQ(heard.error().number(), ENOTSOCK);
 	});
 }
 

@@ -226,6 +226,7 @@ TEST_P(StreamHostileTest, EndsAndTheListenerGoesOn)
 		ASSERT_TRUE(end) << "it hangs";
 		ASSERT_FALSE(*end) << "it believes what it is told";
 		EXPECT_EQ(end->error().code(), l.ends_in) << end->error().message();
+		EXPECT_FALSE(with.alive()) << "the peer may hold messages up";
 		int status = other.wait(*ring);
 		EXPECT_TRUE(l.may_end_with(status)) << status;
 	}

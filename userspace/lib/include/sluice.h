@@ -263,7 +263,8 @@ SLUICE_API int sluice_operation_poll(sluice_operation *operation);
  * The same without reaping completions. For an event loop with many operations: call
  * sluice_context_wait(context, 0, &completed), then this for each of them, then
  * sluice_context_submit(). That way no completion is missed that the poll of another
- * operation reaped.
+ * operation reaped. Only that of a run of a collective with other processes may reap some
+ * when it stops listening to them: call it before that of other operations.
  */
 SLUICE_API int sluice_operation_done(sluice_operation *operation);
 
@@ -714,7 +715,8 @@ SLUICE_API void sluice_group_free(sluice_group *group);
  * collective waits for all ranks. A run waits for none, and writes to the others'
  * memory: sluice_processes_barrier() tells that they expect it. One run is in flight at
  * a time. If a rank ends, the others get -ECONNRESET; if one cannot prepare, they are
- * told. To prepare or to run is -EINVAL while a chain is open.
+ * told. To prepare or to run is -EINVAL while a chain is open. Either all have the
+ * collective, or none, except after some errors: see sluice_processes_meet().
  * @device: of this process, opened on the context of @processes
  */
 SLUICE_API int sluice_group_create_shared(sluice_device *device,
@@ -786,14 +788,17 @@ SLUICE_API int sluice_group_send(sluice_group *group,
 				 sluice_collective **collective);
 
 /*
- * Begin on all GPUs, by one system call. The operation's value is the bytes that all
- * ranks have moved; its error is that of the first rank that has one, with that rank as
- * index. It is done when all ranks are: until then GPUs of other processes may write to
- * this process's memory, also if the operation is freed. Runs are not ordered: if the
- * next one uses the same memory, wait for this one first. A prelaunched collective may
+ * Begin on all GPUs, by one system call; if more runs of it overlap than before, by one
+ * more for each GPU. The operation's value is the bytes that all ranks have moved; its
+ * error is that of the first rank that has one, with that rank as index. It is done when
+ * all ranks are: until then GPUs of other processes may write to this process's memory,
+ * also if the operation is freed. Runs are not ordered: if the next one uses the same
+ * memory, wait for this one first. A prelaunched collective may
  * have one run in flight: a second one ends with -EBUSY. -ESTALE if memory was unmapped.
  * -ETIMEDOUT if another process does not report the end of its part within @patience_ns
  * of sluice_processes_meet(): then the operation is done here, and may continue there.
+ * While a chain is open, to wait for a run of which other processes have still to report
+ * the end is -EINVAL, and it continues.
  */
 SLUICE_API int sluice_collective_run(sluice_collective *collective,
 				     sluice_operation **operation);
@@ -829,8 +834,14 @@ SLUICE_API void sluice_collective_free(sluice_collective *collective);
  * socket links each pair, and carries video memory as dma-bufs. An error has the rank
  * of the process at fault as its index, if another one is: -ECONNRESET (it has ended),
  * -ETIMEDOUT (it has not come), -EPROTO (it is in a different call), or the error that it
- * had. But in meet, all except rank 0 hear of others through rank 0: the index is 0 then,
- * and the message has the rank. -EINVAL while a chain is open.
+ * had. But in meet, rank 0 tells the others who has not come, or was refused: the index is
+ * 0 then, and the message has the rank. -EINVAL while a chain is open; except in meet, this
+ * is an error for all.
+ *
+ * A call succeeds in all processes, or fails in all. But a process that comes after the
+ * patience of another one may succeed where that failed; and nobody is told of a handle
+ * that is NULL. So after -ETIMEDOUT, -ECONNRESET, -EPROTO or such a mistake, all make the
+ * processes, and groups of them, anew.
  *
  * Wait for the others, which must be of the same user and able to reach @path.
  * @path: of a socket, which rank 0 makes, and removes when all have come, or when it gives
@@ -850,7 +861,8 @@ SLUICE_API uint32_t sluice_processes_ranks(const sluice_processes *processes);
 
 /*
  * Give video memory to all, and get theirs. All must call this, at the same point in
- * the order of calls. If one cannot give or take, all fail, and none gets anything.
+ * the order of calls. If one cannot give or take, all fail, and none gets anything, except
+ * after the errors named above.
  * @device: reaches the memory that this process gets
  * @mine: video memory of this process, which lives as long as any process has it
  * @all: a handle for each rank, to be freed; this process's is another one to @mine

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "sluice/context.hpp"
 
+#include <atomic>
 #include <sys/mman.h>
 #include <sys/uio.h>
 
@@ -25,20 +26,21 @@ unsigned length_of(const slice &memory)
 
 // Since Linux 6.18 a write can ask for no SIGPIPE if there is no reader. A kernel that
 // does not know the flag would refuse each write.
-bool asks_for_no_signal()
+// Without a file to try it with, nothing is known yet.
+int flags_of_writes()
 {
-	unique_fd file(::memfd_create("sluice", MFD_CLOEXEC));
+	static std::atomic<int> known = -1;
 	char byte = 0;
 	iovec one = {&byte, 1};
 
-	return file && ::pwritev2(file.get(), &one, 1, 0, RWF_NOSIGNAL) == 1;
-}
-
-int flags_of_writes()
-{
-	static const int flags = asks_for_no_signal() ? RWF_NOSIGNAL : 0;
-
-	return flags;
+	if (known >= 0)
+		return known;
+	unique_fd file(::memfd_create("sluice", MFD_CLOEXEC));
+	if (!file)
+		return 0;
+	known = ::pwritev2(file.get(), &one, 1, 0, RWF_NOSIGNAL) == 1 ? RWF_NOSIGNAL
+								      : 0;
+	return known;
 }
 
 // What follows in a chain takes it for granted that all was transferred.

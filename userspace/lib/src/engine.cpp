@@ -102,7 +102,6 @@ void engine::finish(op_state &op, result<size_t> outcome) noexcept
 	op.outcome = std::move(outcome);
 	op.done = true;
 	op.keep = {};
-	op.keep_more = {};
 	op.stop = nullptr;
 	finished_++;
 	if (op.waiter)

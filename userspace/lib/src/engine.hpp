@@ -45,9 +45,8 @@ struct op_state : request {
 	errc failure = errc::system; ///< the kind of error of a failed request
 	uint64_t tag = 0;	     ///< for the code that started it
 	slice keep;		     ///< memory that it uses
-	slice keep_more;
-	gate held_by;		  ///< in a chain
-	__kernel_timespec time{}; ///< of a timer
+	gate held_by;		     ///< in a chain
+	__kernel_timespec time{};    ///< of a timer
 	bool done = true;
 	bool of_file = false; ///< which may not answer
 	bool orphan = false;  ///< left behind by its owner

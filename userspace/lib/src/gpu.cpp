@@ -48,6 +48,16 @@ int error_of(const unique_fd &fence) noexcept
 	return info.status < 0 ? -info.status : 0;
 }
 
+/// The same, when it has signaled. No driver is needed for that.
+int error_once_over(const unique_fd &fence) noexcept
+{
+	pollfd signal{.fd = fence.get(), .events = POLLIN, .revents = 0};
+
+	while (::poll(&signal, 1, -1) < 0 && errno == EINTR)
+		;
+	return error_of(fence);
+}
+
 // A signal that stops the process, a debugger or the freezer interrupts a command that
 // waits in the kernel. Nothing was done then, and the kernel expects a retry, but what
 // comes after it in a chain has failed by now.
@@ -72,12 +82,16 @@ void completed(request &self, int res, unsigned) noexcept
 		finish_run(op, run, res < 0 ? -res : 0);
 }
 
-// Engines finish what they have: only the command in the ring is cancelled.
+// Engines finish what they have. Its command ends then, even if the driver leaves the GPU
+// meanwhile; of one that is cancelled only the fence would tell, and nobody could ask for
+// that any more. In a chain it is cancelled all the same, which ends the chain.
 void stop(op_state &self) noexcept
 {
 	submission &run = run_of(self);
 
 	run.stopped = true;
+	if (run.given() && !run.chained)
+		return;
 	self.in->cancel(self);
 }
 
@@ -109,22 +123,21 @@ void finish_run(op_state &op, submission &run, int number) noexcept
 // otherwise it is only known that the batch is over.
 static void wait_for_fence(op_state &op, submission &run) noexcept
 {
-	run.sync.wait();
+	const int err = run.fence ? 0 : run.sync.wait();
+
 	if (!run.fence)
 		run.fence = run.sync.file();
 	const int number = errno;
 	unique_fd fence = std::move(run.fence);
 
 	if (fence)
-		finish_run(op, run, error_of(fence));
-	else
-		finish_run(
-			op, run,
-			result<size_t>(fail_errno(
-				run.on->name(),
-				"the batch is over, and whether it ended well cannot "
-				"be told",
-				number)));
+		return finish_run(op, run, error_once_over(fence));
+	const char *unknown =
+		err ? "nobody can wait for the batch, which may not be over"
+		    : "the batch is over, and whether it ended well cannot be told";
+	finish_run(op, run,
+		   result<size_t>(
+			   fail_errno(run.on->name(), unknown, err ? -err : number)));
 }
 
 void await_fence(op_state &op, submission &run) noexcept

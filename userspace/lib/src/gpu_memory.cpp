@@ -104,8 +104,9 @@ result<std::unique_ptr<gem_mapping>> import_vram(gpu_node &node, memory_block &b
 	int dmabuf = block.dmabuf();
 
 	if (dmabuf < 0)
-		return fail(errc::device, node.name(),
-			    "the other GPU's memory cannot be exported");
+		return fail_errno(node.name(),
+				  "another GPU's memory: DRM_IOCTL_PRIME_HANDLE_TO_FD",
+				  errno, errc::device);
 	return gem_mapping::import(node, dmabuf, "another GPU's memory");
 }
 
@@ -345,7 +346,8 @@ const gem_mapping *object_of(gpu_node &node, memory_block &block) noexcept
 
 // Without privileges, an entry that is not present shows only as "swapped". Memory in a
 // GPU is such an entry, and mincore() says that it is there. Memory in swap is one too,
-// and mincore() says that it is not.
+// and mincore() says that it is not, unless the swap cache has it still: nothing tells such
+// a page from one in a GPU.
 result<size_t> misplaced_pages(uint64_t address, size_t size, bool in_gpu) noexcept
 {
 	constexpr uint64_t swapped = uint64_t{1} << 62;
@@ -355,6 +357,8 @@ result<size_t> misplaced_pages(uint64_t address, size_t size, bool in_gpu) noexc
 	std::array<unsigned char, at_once> there;
 	size_t misplaced = 0;
 
+	if (!map)
+		return fail_errno("/proc/self/pagemap", "cannot be opened");
 	for (size_t done = 0; done < size;) {
 		size_t n = std::min((size - done) / page_size, at_once);
 		auto at = address + done;

@@ -55,7 +55,7 @@ result<void> join_kfd(gpu_node &node, int kfd)
 }
 
 /// A kernel without batches does not know the query; for a GPU without them, all is 0.
-void ask_for_batches(gpu_node &node)
+result<void> ask_for_batches(gpu_node &node)
 {
 	drm_amdgpu_info args{};
 
@@ -63,9 +63,21 @@ void ask_for_batches(gpu_node &node)
 	args.return_size = sizeof(node.caps);
 	args.query = AMDGPU_INFO_SDMA_BATCH;
 	int err = call(node.file.get(), DRM_IOCTL_AMDGPU_INFO, &args);
+	if (err && err != -EINVAL)
+		return fail_errno(node.name(), "AMDGPU_INFO_SDMA_BATCH", -err,
+				  errc::device);
 	node.batches = !err && node.caps.ops && node.caps.engine_mask;
+	return {};
 }
 
+/// Is it only that there is no room for a file now? Without amdkfd, a GPU would do less
+/// for as long as the process lives.
+bool is_for_now(int err)
+{
+	return err == -EMFILE || err == -ENFILE || err == -ENOMEM;
+}
+
+/// @param kfd amdkfd's descriptor, or -errno
 std::unique_ptr<gpu_node> make_node(const gpu_entry &what, int kfd)
 {
 	auto node = std::make_unique<gpu_node>();
@@ -79,37 +91,41 @@ std::unique_ptr<gpu_node> make_node(const gpu_entry &what, int kfd)
 	}
 	if (kfd >= 0 && what.kfd_id)
 		node->usable = join_kfd(*node, kfd);
-	ask_for_batches(*node);
+	else if (what.kfd_id && is_for_now(kfd))
+		node->usable =
+			fail_errno("/dev/kfd", "cannot be opened", -kfd, errc::device);
+	if (node->usable)
+		node->usable = ask_for_batches(*node);
 	return node;
-}
-
-unique_fd open_kfd() noexcept
-{
-	return unique_fd(::open("/dev/kfd", O_RDWR | O_CLOEXEC));
 }
 
 /// All GPUs that the process has. Memory of a process is shared with all of them or
 /// none: amdkfd needs an address space on each before it takes queues away.
 struct process_nodes {
 	pid_t process = ::getpid();
-	unique_fd kfd = open_kfd();
+	unique_fd kfd;
 	std::vector<gpu_entry> entries = find_gpus();
 	std::vector<std::unique_ptr<gpu_node>> nodes;
 
 	process_nodes()
 	{
 		for (const auto &entry : entries)
-			nodes.push_back(make_node(entry, kfd.get()));
+			nodes.push_back(make_node(entry, open_kfd()));
+	}
+
+	/// A descriptor, or -errno.
+	int open_kfd()
+	{
+		if (!kfd)
+			kfd = unique_fd(::open("/dev/kfd", O_RDWR | O_CLOEXEC));
+		return kfd ? kfd.get() : -errno;
 	}
 
 	/// A node that could not be used has no users, and may be usable by now.
 	gpu_node &at(size_t i)
 	{
-		if (!nodes[i]->usable) {
-			if (!kfd)
-				kfd = open_kfd();
-			nodes[i] = make_node(entries[i], kfd.get());
-		}
+		if (!nodes[i]->usable)
+			nodes[i] = make_node(entries[i], open_kfd());
 		return *nodes[i];
 	}
 };

@@ -111,25 +111,6 @@ private:
 	uint64_t sum_ = 0xcbf29ce484222325;
 };
 
-/// What must be the same in all processes. Their addresses differ.
-uint64_t summary_of(const detail::plan &what, bool prelaunch)
-{
-	summary s;
-
-	s.add(static_cast<uint64_t>(what.kind));
-	s.add(static_cast<uint64_t>(what.how));
-	s.add(prelaunch);
-	for (const auto &steps : what.ranks) {
-		s.add(steps.size());
-		for (const detail::step &one : steps) {
-			s.add(one.from);
-			for (const slice &to : one.to)
-				s.add(to);
-		}
-	}
-	return s.sum();
-}
-
 uint64_t bytes_of(const detail::plan &what)
 {
 	uint64_t all = 0;
@@ -145,6 +126,30 @@ std::atomic_ref<uint32_t> word_in(const buffer &memory)
 }
 
 } // namespace
+
+// A root is the receiver of all, or has something for all.
+uint64_t detail::summary_of(const plan &what, bool prelaunch)
+{
+	summary s;
+
+	s.add(static_cast<uint64_t>(what.kind));
+	s.add(static_cast<uint64_t>(what.how));
+	s.add(prelaunch);
+	for (const auto &steps : what.ranks) {
+		s.add(steps.size());
+		for (const step &one : steps) {
+			s.add(one.from);
+			for (const slice &to : one.to)
+				s.add(to);
+		}
+	}
+	for (const auto &ranks : what.receivers) {
+		s.add(ranks.size());
+		for (unsigned rank : ranks)
+			s.add(rank);
+	}
+	return s.sum();
+}
 
 result<group> group::make(context &in, std::span<device> gpus)
 {
@@ -265,7 +270,8 @@ result<collective> group::prepare_own(const detail::plan &what,
 	return made;
 }
 
-// Either all processes have the collective, or none.
+// All processes have the collective, or none, if all come in time. One that comes after
+// the patience of another one may get what that has given up: see processes.
 result<collective> group::prepare(const result<detail::plan> &what,
 				  const collective_options &how)
 {
@@ -274,17 +280,18 @@ result<collective> group::prepare(const result<detail::plan> &what,
 
 	if (!with_)
 		return made;
-	SLUICE_TRY(
-		const auto all,
-		with_->agree(detail::note::kind::plan,
-			     made ? result<uint64_t>(summary_of(*what, how.prelaunch))
-				  : std::unexpected(made.error())));
+	SLUICE_TRY(const auto all,
+		   with_->agree(detail::note::kind::plan,
+				made ? result<uint64_t>(
+					       detail::summary_of(*what, how.prelaunch))
+				     : std::unexpected(made.error())));
 	for (unsigned r = 0; r < ranks(); r++)
 		if (all[r] != all[with_->rank()])
 			return std::unexpected(
 				error(errc::usage, detail::name(what->kind),
 				      std::format("rank {} prepares another operation, "
-						  "variant, size or place than rank {}",
+						  "variant, root, receiver, size or "
+						  "place than rank {}",
 						  r, with_->rank()))
 					.at(r));
 	return made;
@@ -345,6 +352,7 @@ collective_run collective::run()
 	if (with_) {
 		made.shared_ = detail::shared_run(with_);
 		made.unheard_ = ((1u << ranks) - 1) & ~(1u << with_->rank());
+		made.timer_ = ring_->done(0);
 	}
 	if (word_)
 		word_in(*word_).store(0);
@@ -394,10 +402,11 @@ void collective_run::give_up(unsigned rank) noexcept
 	parts_[rank].cancel();
 }
 
-/// To hear of another rank may start a request, which would be part of an open chain.
-bool collective_run::is_deaf(unsigned rank) const noexcept
+/// To hear of other ranks, those of the mask @p ranks, may start a request, which would be
+/// part of an open chain.
+bool collective_run::is_deaf(uint32_t ranks) const noexcept
 {
-	return unheard_ >> rank & 1 && shared_.with()->ring().chaining();
+	return unheard_ & ranks && shared_.with()->ring().chaining();
 }
 
 /// As far as completions were reaped. Other processes are told what is over here.
@@ -424,16 +433,17 @@ bool collective_run::over(unsigned rank) noexcept
 /// Wake a caller that sleeps until the ring has events when others are late.
 void collective_run::wake_when_late() noexcept
 {
-	if (late_ == never || (timer_ && !timer_->done()) ||
-	    shared_.with()->ring().chaining())
+	if (late_ == never || !timer_.done() || shared_.with()->ring().chaining())
 		return;
+	// It takes the place that it has kept: there may be no other.
+	timer_ = {};
 	timer_ = shared_.with()->ring().sleep_until(late_);
 	shared_.with()->ring().submit_and_listen();
 }
 
 void collective_run::end() noexcept
 {
-	timer_.reset();
+	timer_ = {};
 	held_.reset();
 	shared_.end();
 }
@@ -450,7 +460,7 @@ bool collective_run::done() noexcept
 	bool all = true;
 
 	for (unsigned r = 0; r < ranks_; r++)
-		all &= !is_deaf(r) && over(r);
+		all &= !is_deaf(1u << r) && over(r);
 	if (all)
 		end();
 	else
@@ -463,6 +473,9 @@ result<size_t> collective_run::wait_until(deadline until) noexcept
 	const unsigned own = shared_.with() ? shared_.with()->rank() : 0;
 	size_t bytes = 0;
 
+	if (is_deaf(unheard_))
+		return fail(errc::usage, "collective",
+			    "a chain is open, in which other processes are not heard");
 	// This process's rank first: others wait to hear of it.
 	for (unsigned n = 0; n < ranks_; n++) {
 		const unsigned r = (own + n) % ranks_;

@@ -111,7 +111,7 @@ std::vector<slice> parts(std::span<const slice> all, size_t offset, size_t lengt
 /// Bytes of memory that a plan uses.
 struct use {
 	uint64_t begin, end;
-	unsigned rank;
+	unsigned rank; ///< whose memory it is
 	bool writes;
 };
 
@@ -120,38 +120,55 @@ use use_of(const slice &memory, unsigned rank, bool writes)
 	return {memory.address(), memory.address() + memory.size(), rank, writes};
 }
 
-void add_uses(std::vector<use> &all, unsigned rank, const step &s)
+/// The one of two uses that reaches further.
+const use *further(const use *a, const use &b)
 {
-	all.push_back(use_of(s.from, rank, s.swaps));
-	for (const slice &to : s.to)
-		all.push_back(use_of(to, rank, true));
+	return !a || b.end > a->end ? &b : a;
 }
 
-/// Memory that one rank writes, no other may access.
+/// Memory that is written has no other use. Each use is compared with one before it
+/// only, the one that reaches furthest: very many may read the same memory.
 result<void> check_apart(pattern kind, std::vector<use> all)
 {
-	std::ranges::sort(all, {}, &use::begin);
-	for (auto a = all.begin(); a != all.end(); ++a)
-		for (auto b = a + 1; b != all.end() && b->begin < a->end; ++b)
-			if (a->writes || b->writes)
-				return wrong(
-					kind, b->rank,
-					std::format(
-						"its memory overlaps memory of rank {}, "
-						"and one of the two is written",
-						a->rank));
+	const use *any = nullptr, *written = nullptr;
+
+	std::ranges::stable_sort(all, {}, &use::begin);
+	for (const use &b : all) {
+		const use *a = b.writes ? any : written;
+
+		if (a && a->end > b.begin)
+			return wrong(
+				kind, b.rank,
+				std::format("its memory overlaps memory of rank {}, "
+					    "and one of the two is written",
+					    a->rank));
+		any = further(any, b);
+		if (b.writes)
+			written = further(written, b);
+	}
 	return {};
 }
 
-// All of it runs at the same time. The kernel looks only within a batch.
-result<void> check_overlaps(const plan &p)
+/// What a rank has in place is not moved.
+bool stays(const transfer &t)
 {
-	std::vector<use> all;
+	return t.by == t.receiver && same_place(t.to, t.from);
+}
 
-	for (unsigned r = 0; r < p.ranks.size(); r++)
-		for (const step &s : p.ranks[r])
-			add_uses(all, r, s);
-	return check_apart(p.kind, std::move(all));
+// All of it runs at the same time. The kernel looks only within a batch. What stays is
+// not to be overwritten, as if it were read.
+result<void> check_overlaps(pattern kind, bool swaps, const transfers &all)
+{
+	std::vector<use> uses;
+
+	for (const transfer &t : all) {
+		if (!stays(t))
+			uses.push_back(use_of(t.to, t.receiver, true));
+		// what is swapped is written by the opposite transfer
+		if (stays(t) || !swaps)
+			uses.push_back(use_of(t.from, t.by, false));
+	}
+	return check_apart(kind, std::move(uses));
 }
 
 void add_copies(plan &p, const transfers &all)
@@ -225,19 +242,21 @@ question question_of(pattern kind, bool in_place, bool prelaunch, const transfer
 result<plan> plan_of(pattern kind, unsigned ranks, bool in_place, transfers all,
 		     const collective_options &how)
 {
-	std::erase_if(all, [](const transfer &t) {
-		return t.by == t.receiver && same_place(t.to, t.from);
-	});
 	if (!allows(kind, in_place, how.how))
 		return fail(errc::usage, name(kind),
 			    std::format("{}has no variant {}",
 					in_place ? "in place it " : "",
 					sluice::name(how.how)));
-	plan p{kind, how.how, std::vector<std::vector<step>>(ranks)};
+	// In place there is no other variant than swap.
+	SLUICE_CHECK(check_overlaps(kind, in_place, all));
+	std::erase_if(all, stays);
+	plan p{kind, how.how, std::vector<std::vector<step>>(ranks),
+	       std::vector<std::vector<unsigned>>(ranks)};
 	if (p.how == variant::automatic)
 		p.how = choose(question_of(kind, in_place, how.prelaunch, all));
 	add_steps(p, all);
-	SLUICE_CHECK(check_overlaps(p));
+	for (const transfer &t : all)
+		p.receivers[t.by].push_back(t.receiver);
 	return p;
 }
 

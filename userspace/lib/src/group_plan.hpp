@@ -33,6 +33,8 @@ struct plan {
 	pattern kind;
 	variant how;			      ///< not automatic
 	std::vector<std::vector<step>> ranks; ///< no step: nothing to do
+	/// Whose memory each rank writes to, as steps do not tell.
+	std::vector<std::vector<unsigned>> receivers;
 };
 
 /// What the choice of a variant depends on.
@@ -104,6 +106,9 @@ result<host_plan> plan_gather(const host_place &at, unsigned root, const slice &
 result<host_plan> plan_scatter(const host_place &at, unsigned root,
 			       std::span<const slice> to, const slice &from,
 			       const slice &staging);
+
+/// What must be the same in all processes that prepare it. Their addresses differ.
+uint64_t summary_of(const plan &what, bool prelaunch);
 
 /// Bytes that @p steps move; each destination counts, swaps twice.
 uint64_t bytes_of(std::span<const step> steps) noexcept;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <charconv>
 #include <exception>
+#include <fcntl.h>
 #include <unistd.h>
 #include <utility>
 
@@ -108,7 +109,9 @@ result<unique_fd> open_migrations(const gpu_node &node)
 		return fail_errno(node.name(), "AMDKFD_IOC_SMI_EVENTS", -err,
 				  errc::device);
 	unique_fd events(static_cast<int>(args.anon_fd));
-	if (::write(events.get(), &mask, sizeof(mask)) < 0)
+	// No flag of the call does this.
+	if (::fcntl(events.get(), F_SETFD, FD_CLOEXEC) < 0 ||
+	    ::write(events.get(), &mask, sizeof(mask)) < 0)
 		return fail_errno(node.name(), "events of amdkfd", errno, errc::device);
 	return events;
 }

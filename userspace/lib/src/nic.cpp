@@ -61,10 +61,11 @@ void describe_ports(nic_info &info, ibv_context *device, unsigned ports)
 	}
 }
 
-// What a driver says about itself is right, except for one driver.
+// What a driver says about itself is right, except for soft RoCE. A card without a PCI
+// device may be one that sysfs does not show.
 void try_on_demand(nic_info &info, ibv_context *device)
 {
-	if (!info.on_demand || info.driver != "rdma_rxe")
+	if (!info.on_demand || !info.address.empty())
 		return;
 	auto verdict = detail::try_odp(device);
 	info.on_demand = verdict == detail::odp_verdict::right;

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT
 #include "odp_trial.hpp"
 
-#include <atomic>
 #include <cstring>
 #include <filesystem>
+#include <map>
+#include <mutex>
 #include <optional>
+#include <string>
 #include <thread>
 
 #include "card.hpp"
@@ -157,12 +159,14 @@ odp_verdict make_trial(ibv_context *device)
 
 odp_verdict try_odp(ibv_context *device)
 {
-	static std::atomic<odp_verdict> known = odp_verdict::untried;
+	static std::mutex lock;
+	static std::map<std::string, odp_verdict> known;
+	std::scoped_lock alone(lock);
+	odp_verdict &verdict = known[ibv_get_device_name(device->device)];
 
-	// Two threads may both try; they get the same result.
-	if (known == odp_verdict::untried)
-		known = make_trial(device);
-	return known;
+	if (verdict == odp_verdict::untried)
+		verdict = make_trial(device);
+	return verdict;
 }
 
 bool is_soft_roce(const char *name)

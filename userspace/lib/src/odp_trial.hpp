@@ -17,7 +17,7 @@ enum class odp_verdict : uint8_t {
 };
 
 /// Write from on-demand memory to on-demand memory of the same device. The verdict is
-/// kept for the process: all devices of soft RoCE have one driver.
+/// kept for the process.
 odp_verdict try_odp(ibv_context *device);
 
 /// Does the device belong to soft RoCE? Only soft RoCE tells the interface that it is

@@ -186,7 +186,12 @@ std::optional<result<process_set::heard>> process_set::take(unsigned rank) noexc
 	while (got < 0 && (errno == EINTR || errno == ECONNRESET));
 	if (got < 0 && errno == EAGAIN)
 		return {};
-	if (got <= 0)
+	if (got < 0) {
+		const int number = errno;
+		auto why = fail_errno(where(rank), "it cannot be heard", number);
+		return std::unexpected(std::move(why.error()).at(index_of(rank)));
+	}
+	if (!got)
 		return wrong(errc::peer_lost, rank,
 			     "it has ended, or has given this process up");
 	said.with = attached_to(m);
@@ -283,12 +288,11 @@ result<process_set::values> process_set::agree(note::kind what,
 	values all{};
 	result<uint64_t> first = mine;
 
-	// The call was not made.
-	if (auto may = ring_.may_wait(where(rank_)); !may)
-		return std::unexpected(std::move(may.error()).at(rank_));
-
 	// A process that cannot hear the others must not tell them that all is well.
-	if (first && ring_.full())
+	auto may_wait = ring_.may_wait(where(rank_));
+	if (first && !may_wait)
+		first = std::unexpected(std::move(may_wait.error()).at(rank_));
+	else if (first && ring_.full())
 		first = wrong(errc::busy, rank_,
 			      "its context has no place for an operation that waits");
 	note note_of_mine = note_of(what, first);
@@ -296,6 +300,10 @@ result<process_set::values> process_set::agree(note::kind what,
 	for (unsigned r = 0; r < ranks_; r++)
 		if (r != rank_)
 			told[r] = tell(r, note_of_mine, with);
+	if (!may_wait) {
+		early_ = {}; // they are of this call
+		return std::unexpected(std::move(first.error()));
+	}
 	// Hear all, even if one has failed: so the others' next note is of the next
 	// call.
 	for (unsigned r = 0; r < ranks_; r++) {

@@ -80,7 +80,7 @@ public:
 	result<uint64_t> hear(unsigned rank, note::kind what, deadline until,
 			      unique_fd *with = nullptr);
 	/// Tell all how @p what went here, and hear how it went there. The first error
-	/// counts.
+	/// counts. While a chain is open this process cannot hear, and tells them that.
 	result<values> agree(note::kind what, const result<uint64_t> &mine)
 	{
 		return agree(what, mine, limit());

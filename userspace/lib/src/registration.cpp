@@ -125,7 +125,11 @@ result<data_ptr> register_by(const std::shared_ptr<card> &c, const slice &memory
 	if (path == registration_path::dmabuf) {
 		fd = memory.of().block()->dmabuf();
 		if (fd < 0)
-			return no_path(*c, path, "the memory is no dma-buf");
+			return fail_errno(
+				c->info.name,
+				std::format("{}: DRM_IOCTL_PRIME_HANDLE_TO_FD",
+					    name(path)),
+				errno, errc::no_path);
 	}
 	if (path == registration_path::on_demand)
 		access |= IBV_ACCESS_ON_DEMAND;

@@ -3,9 +3,12 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstring>
+#include <fcntl.h>
 #include <format>
 
 #include "card.hpp"
+#include "engine.hpp"
 #include "gpu.hpp"
 #include "gpu_memory.hpp"
 #include "hang_up.hpp"
@@ -454,6 +457,22 @@ task<result<void>> stream_end::sync(int file)
 	co_return {};
 }
 
+task<result<struct statx>> stream_end::status_of(int file, unsigned mask)
+{
+	const slice answer = pieces_[0].host.part(0, sizeof(struct statx));
+	struct statx found;
+	auto asked = co_await engine_of(context_).start_on_file(
+		"stat", errc::input, answer, [&](io_uring_sqe *sqe) {
+		io_uring_prep_statx(sqe, file, "", AT_EMPTY_PATH, mask,
+				    reinterpret_cast<struct statx *>(answer.data()));
+	});
+
+	if (!asked)
+		co_return fail_at(report_.name, asked.error());
+	std::memcpy(&found, answer.data(), sizeof(found));
+	co_return found;
+}
+
 task<result<void>> stream_end::sent(operation message)
 {
 	auto done = co_await message;
@@ -536,8 +555,9 @@ void stream_end::break_off(const char *reason) noexcept
 	hang_up(endpoint_, error(errc::cancelled, endpoint_.peer(), reason));
 }
 
-// Telling the peer is best effort: it may be gone, or take no message. Writes to it
-// that are in flight end with the connection.
+// Telling the peer is best effort: it may be gone, or take no message. Then the connection
+// ends, with all that the card still has: whether that is ever over is up to the peer. What
+// the peer's card has taken, the peer still hears.
 task<void> stream_end::fail_with(const error &reason)
 {
 	std::optional<result<void>> outcome;
@@ -552,9 +572,7 @@ task<void> stream_end::fail_with(const error &reason)
 		while (!outcome && !late)
 			if (!co_await changed_.wait())
 				break;
-		// A peer that has taken it may leave us waiting for what follows.
-		if (!outcome || !*outcome || card_has_more())
-			break_off("it takes no message");
+		break_off("the stream has failed");
 	}
 	let_go();
 	// Counted for all users of the context: to tell these apart would need separate

@@ -6,6 +6,7 @@
 #include <deque>
 #include <list>
 #include <optional>
+#include <sys/stat.h>
 #include <vector>
 
 #include "event.hpp"
@@ -101,9 +102,6 @@ protected:
 	result<void> kept_to_path();
 	stream_report end();
 
-	/// After a message that ends the stream was taken: is there more for the peer's
-	/// card?
-	virtual bool card_has_more() const noexcept { return false; }
 	/// What a refusal by a card means to this end.
 	virtual error meaning_of(error why) const noexcept = 0;
 	/// All give up, for this reason; the first one counts.
@@ -129,7 +127,7 @@ protected:
 	virtual task<void> worker(unsigned slot) = 0;
 	/// Keep the outcome, and tell that it is over.
 	task<void> tell(task<result<void>> what, std::optional<result<void>> &outcome);
-	/// Tell the peer, and end everything. A peer that does not listen is cut off.
+	/// Tell the peer, and end everything, the connection included.
 	task<void> fail_with(const error &why);
 	/// Set @p flag at that time.
 	task<void> alarm(deadline at, bool &flag);
@@ -186,6 +184,9 @@ protected:
 	task<result<void>> add_to_digest(std::span<const std::byte> data);
 	/// Flush all that was written to a file to its medium.
 	task<result<void>> sync(int file);
+	/// Ask the file system, in the ring: the answer may never come. It uses the first
+	/// piece's memory.
+	task<result<struct statx>> status_of(int file, unsigned mask);
 
 	/// Wait until it is sent, or all give up.
 	task<result<void>> say(const wire::bytes &message);

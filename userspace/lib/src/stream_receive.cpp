@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "engine.hpp"
 #include "hang_up.hpp"
 #include "stream_end.hpp"
 #include "try.hpp"
@@ -22,12 +23,13 @@ static constexpr unsigned most_with_two_messages = 31;
 // might exceed the peer's patience, and nothing would move meanwhile.
 static constexpr uint64_t most_unsynced = 256 << 20;
 
-// Is there a medium behind the file?
-static bool has_medium(int file) noexcept
+// The kind of file, which is known without asking a server.
+static mode_t kind_of(int file) noexcept
 {
-	struct stat st{};
+	constexpr int flags = AT_EMPTY_PATH | AT_STATX_DONT_SYNC;
+	struct statx st{};
 
-	return ::fstat(file, &st) == 0 && (S_ISREG(st.st_mode) || S_ISBLK(st.st_mode));
+	return ::statx(file, "", flags, STATX_TYPE, &st) == 0 ? st.stx_mode : 0;
 }
 
 // Are all writes appended to it?
@@ -79,6 +81,8 @@ private:
 	result<void> prepare_for_pieces();
 	result<void> fits();
 	task<result<void>> accept();
+	/// Let what is read next be what the medium has.
+	task<result<void>> drop_cached();
 	result<void> heard(std::span<const std::byte> m) override;
 	result<void> take_piece(const wire::piece_message &m);
 	task<void> worker(unsigned slot) override;
@@ -95,6 +99,7 @@ private:
 	/// Sync some of it to its medium before all has come.
 	task<result<void>> sync_some(size_t written);
 	task<void> sync_behind();
+	task<result<void>> sync_all();
 	/// errc::usage if what came has to be confirmed first.
 	result<void> nothing_to_confirm() const;
 	static std::unexpected<error> nothing_offered();
@@ -103,7 +108,7 @@ private:
 	/// What the sender said before that.
 	result<void> said_before(result<void> done);
 	/// The file ends where the offer ends.
-	result<void> cut_to_size();
+	task<result<void>> cut_to_size();
 	/// Is all that came right, and on its medium?
 	task<result<void>> verify();
 	task<result<void>> say_done();
@@ -131,6 +136,7 @@ private:
 	std::optional<task<void>> syncing_;
 	bool is_syncing_ = false;
 	bool syncs_ = false; ///< the sink is a file on a medium
+	bool cuts_ = false;  ///< it may be longer than what comes
 	bool short_ = false; ///< a piece came that has to be the last one
 	std::optional<wire::end_message> to_confirm_;
 	bool offered_ = false;	      ///< and neither taken nor refused
@@ -267,6 +273,8 @@ task<result<void>> receiving::accept()
 	if (sink_.have && sink_.file >= 0 && offer_.size != stream_source::unknown &&
 	    sink_.have <= offer_.size) {
 		m.from = progress_.bytes = progress_.resumed = sink_.have;
+		if (auto fresh = co_await or_give_up(drop_cached()); !fresh)
+			co_return fresh;
 		auto read = co_await or_give_up(digest_of(sink_.file, m.from, sum_));
 		if (!read)
 			co_return read;
@@ -274,6 +282,21 @@ task<result<void>> receiving::accept()
 	}
 	expected_ = m.from;
 	co_return co_await say(wire::encode(m));
+}
+
+// A page that could not be written is marked clean and stays: only the first sync fails,
+// and later ones succeed. The digest of such pages would not be that of the medium.
+task<result<void>> receiving::drop_cached()
+{
+	if (!syncs_)
+		co_return {};
+	if (auto synced = co_await sync(sink_.file); !synced)
+		co_return synced;
+	(void)co_await engine_of(context_).start_on_file(
+		"drop from the page cache", errc::output, {}, [&](io_uring_sqe *sqe) {
+		io_uring_prep_fadvise(sqe, sink_.file, 0, 0, POSIX_FADV_DONTNEED);
+	});
+	co_return {};
 }
 
 // Pieces come in order and without gaps. The first one may be at the beginning,
@@ -288,7 +311,8 @@ result<void> receiving::take_piece(const wire::piece_message &m)
 	if (arrived_ == 0 && m.offset == 0 && expected_) {
 		if (sink_.complete)
 			return fail(errc::output, offer_.name,
-				    "it is there already, and is not the same");
+				    "it is there already, and is not the same, or its "
+				    "sender cannot compare it");
 		expected_ = progress_.bytes = progress_.resumed = 0;
 		sum_ = {};
 	}
@@ -423,6 +447,16 @@ task<void> receiving::sync_behind()
 	moved();
 }
 
+// An error is reported to one of two syncs of a file: hear of both.
+task<result<void>> receiving::sync_all()
+{
+	while (is_syncing_ && !broken())
+		heed(co_await changed_.wait());
+	if (broken())
+		co_return why();
+	co_return co_await sync(sink_.file);
+}
+
 /// Put a piece into its place, and say so when all before it is.
 task<result<void>> receiving::store(unsigned slot, uint64_t index)
 {
@@ -550,10 +584,10 @@ task<result<void>> receiving::verify()
 				       "what arrived differs from what was sent");
 		report_.digest = done.digest;
 	}
-	if (auto cut = cut_to_size(); !cut)
+	if (auto cut = co_await or_give_up(cut_to_size()); !cut)
 		co_return cut;
 	if (syncs_)
-		if (auto synced = co_await or_give_up(sync(sink_.file)); !synced)
+		if (auto synced = co_await or_give_up(sync_all()); !synced)
 			co_return synced;
 	if (auto kept_to = kept_to_path(); !kept_to)
 		co_return kept_to;
@@ -564,17 +598,21 @@ task<result<void>> receiving::verify()
 }
 
 // What the file had before, or what a broken transfer has left, may be longer.
-result<void> receiving::cut_to_size()
+task<result<void>> receiving::cut_to_size()
 {
-	const auto end = static_cast<off_t>(expected_);
-	struct stat st{};
-
-	if (!syncs_ || sequential_ || sink_.complete)
-		return {};
-	if (::fstat(sink_.file, &st) < 0 || (S_ISREG(st.st_mode) && st.st_size > end &&
-					     ::ftruncate(sink_.file, end) < 0))
-		return fail_errno(offer_.name, "truncate", errno, errc::output);
-	return {};
+	if (!cuts_)
+		co_return {};
+	auto cut = co_await engine_of(context_).start_on_file(
+		"truncate", errc::output, {}, [&](io_uring_sqe *sqe) {
+		io_uring_prep_ftruncate(sqe, sink_.file, static_cast<off_t>(expected_));
+	});
+	if (cut)
+		co_return {};
+	// Before Linux 6.9 the ring cannot do it.
+	if (cut.error().number() == EINVAL &&
+	    ::ftruncate(sink_.file, static_cast<off_t>(expected_)) == 0)
+		co_return {};
+	co_return fail_at(offer_.name, cut.error());
 }
 
 task<result<void>> receiving::say_done()
@@ -680,9 +718,11 @@ result<void> receiving::prepare_for_pieces()
 			    "it is there already, and has another size");
 	piece_ = std::min<uint64_t>(open_.piece, options_.piece) / open_.chunk *
 		 open_.chunk;
-	syncs_ = sink_.file >= 0 && has_medium(sink_.file);
+	const mode_t kind = sink_.file >= 0 ? kind_of(sink_.file) : 0;
+	syncs_ = S_ISREG(kind) || S_ISBLK(kind);
 	sequential_ =
 		sink_.file >= 0 && (sink_.in_order || !syncs_ || appends(sink_.file));
+	cuts_ = S_ISREG(kind) && !sequential_ && !sink_.complete;
 	if (sink_.complete && (sequential_ || sink_.file < 0))
 		return fail(errc::usage, offer_.name,
 			    "only a file that is not written in order can be compared");

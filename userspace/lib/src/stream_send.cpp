@@ -13,20 +13,6 @@ namespace sluice {
 
 namespace detail {
 
-/// When a file of this size changed. errc::input if it has another size.
-static result<timespec> change_of(const stream_source &file)
-{
-	struct stat st{};
-
-	if (::fstat(file.file, &st) < 0)
-		return fail_errno(file.name, "stat", errno, errc::input);
-	if (file.size != static_cast<uint64_t>(st.st_size))
-		return fail(errc::input, file.name,
-			    std::format("it has {} bytes now, and had {}", st.st_size,
-					file.size));
-	return st.st_mtim;
-}
-
 class sending final : public stream_end {
 public:
 	using stream_end::stream_end;
@@ -41,7 +27,6 @@ public:
 private:
 	void let_go() noexcept override;
 	error meaning_of(error why) const noexcept override;
-	bool card_has_more() const noexcept override;
 	/// A write for each chunk, a message, and a wait.
 	size_t operations_of_piece() const noexcept override
 	{
@@ -59,8 +44,10 @@ private:
 	task<result<void>> gather(piece_memory &piece, uint64_t offset, size_t length);
 	task<result<void>> examine(unsigned slot, uint64_t index, size_t length,
 				   wire::piece_message &m);
-	result<void> note_change();
-	result<void> unchanged() const;
+	/// When the source changed. errc::input if it has another size.
+	task<result<statx_timestamp>> change_of_source();
+	task<result<void>> note_change();
+	task<result<void>> unchanged();
 	task<result<void>> await_grant(uint64_t index);
 	task<result<void>> transfer(unsigned slot, uint64_t index, size_t length,
 				    wire::piece_message &m);
@@ -93,7 +80,7 @@ private:
 	bool closed_ = false;	///< END was sent
 	bool in_order_ = false; ///< the source has no offsets
 	std::optional<wire::accept_message> answer_;
-	timespec changed_at_{}; ///< the source, when it was begun
+	statx_timestamp changed_at_{}; ///< the source, when it was begun
 };
 
 result<void> sending::prepare_pieces()
@@ -121,16 +108,6 @@ error sending::meaning_of(error reason) const noexcept
 		return reason;
 	return error(errc::peer_lost, endpoint_.peer(),
 		     "it took back the memory that it had granted, or died");
-}
-
-// Writes that follow a message which the peer's card has taken.
-bool sending::card_has_more() const noexcept
-{
-	auto undone = [](const operation &write) { return !write.done(); };
-
-	return std::ranges::any_of(writes_, [&](const auto &of_piece) {
-		return std::ranges::any_of(of_piece, undone);
-	});
 }
 
 task<result<void>> sending::offer()
@@ -379,23 +356,42 @@ task<void> sending::worker(unsigned slot)
 	changed_.notify();
 }
 
-result<void> sending::note_change()
+task<result<statx_timestamp>> sending::change_of_source()
+{
+	auto now = co_await status_of(source_.file, STATX_SIZE | STATX_MTIME);
+
+	if (!now)
+		co_return std::unexpected(now.error());
+	if (source_.size != now->stx_size)
+		co_return fail(errc::input, source_.name,
+			       std::format("it has {} bytes now, and had {}",
+					   now->stx_size, source_.size));
+	co_return now->stx_mtime;
+}
+
+task<result<void>> sending::note_change()
 {
 	source_.steady &= source_.file >= 0 && size_known();
 	if (!source_.steady)
-		return {};
-	SLUICE_TRY(changed_at_, change_of(source_));
-	return {};
+		co_return {};
+	auto at = co_await change_of_source();
+	if (!at)
+		co_return std::unexpected(at.error());
+	changed_at_ = *at;
+	co_return {};
 }
 
-result<void> sending::unchanged() const
+task<result<void>> sending::unchanged()
 {
 	if (!source_.steady)
-		return {};
-	SLUICE_TRY(timespec now, change_of(source_));
-	if (now.tv_sec == changed_at_.tv_sec && now.tv_nsec == changed_at_.tv_nsec)
-		return {};
-	return fail(errc::input, source_.name, "it changed while it was sent");
+		co_return {};
+	auto now = co_await change_of_source();
+	if (!now)
+		co_return std::unexpected(now.error());
+	if (now->tv_sec != changed_at_.tv_sec || now->tv_nsec != changed_at_.tv_nsec)
+		co_return fail(errc::input, source_.name,
+			       "it changed while it was sent");
+	co_return {};
 }
 
 task<result<void>> sending::close()
@@ -405,7 +401,7 @@ task<result<void>> sending::close()
 
 	if (auto kept_to = kept_to_path(); !kept_to)
 		co_return kept_to;
-	if (auto same = unchanged(); !same)
+	if (auto same = co_await or_give_up(unchanged()); !same)
 		co_return same;
 	if (options_.digest)
 		end.digest = sum_.digest();
@@ -455,7 +451,7 @@ task<result<stream_report>> sending::send(stream_source source)
 task<result<void>> sending::send_all()
 {
 	auto watching = watch_over();
-	auto step = note_change();
+	auto step = co_await or_give_up(note_change());
 	if (step)
 		step = co_await offer();
 	auto listening = listen();

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Messages of a stream, as in docs/wire.md: little endian, a type in the first byte.
-// Parsing checks lengths and ranges, and that reserved fields are zero; the stream
-// decides whether a message is due.
+// Parsing checks lengths and ranges; the stream decides whether a message is due.
 #pragma once
 
 #include <array>

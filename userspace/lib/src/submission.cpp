@@ -51,14 +51,14 @@ int syncobj::take(const unique_fd &sync_file) noexcept
 	return call(node_->file.get(), DRM_IOCTL_SYNCOBJ_FD_TO_HANDLE, &args);
 }
 
-void syncobj::wait() const noexcept
+int syncobj::wait() const noexcept
 {
 	drm_syncobj_wait args{};
 
 	args.handles = reinterpret_cast<uintptr_t>(&handle_);
 	args.count_handles = 1;
 	args.timeout_nsec = INT64_MAX;
-	(void)call(node_->file.get(), DRM_IOCTL_SYNCOBJ_WAIT, &args);
+	return call(node_->file.get(), DRM_IOCTL_SYNCOBJ_WAIT, &args);
 }
 
 // For each run: the files say what to wait for, and a syncobj belongs to one node.

@@ -28,8 +28,8 @@ public:
 	unique_fd file() const noexcept;
 	/// Import the fence of @p sync_file into it: 0 or -errno.
 	int take(const unique_fd &sync_file) noexcept;
-	/// Wait without a file: batches always end soon.
-	void wait() const noexcept;
+	/// Wait without a file: batches always end soon. 0 or -errno.
+	int wait() const noexcept;
 
 private:
 	void drop() noexcept;

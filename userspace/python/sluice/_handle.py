@@ -7,8 +7,8 @@ collector does not see them: it would free all handles of a cycle, and then call
 objects that use them.
 
 A context's ring belongs to the thread that opened it. Python's collector may free an
-object in any thread: a handle of another thread is left to its home, and is freed when
-its own thread next makes a call.
+object in any thread: a handle of another thread is left to that thread, which frees it
+when it next makes a call, or ends.
 """
 
 import array
@@ -37,7 +37,7 @@ _TURN = 0.005
 
 _forks = itertools.count()
 _process = next(_forks)     # differs in each forked child
-_thread = threading.local()
+_local = threading.local()
 
 
 def _forked() -> None:
@@ -59,20 +59,40 @@ type File = int | HasFileno
 type Integers = Buffer | Sequence[int]
 
 
-def this_thread() -> object:
-    """An object for each thread, as thread numbers are reused."""
+class _Thread:
+    """What other threads left to a thread. It ends with the thread."""
+
+    def __init__(self) -> None:
+        self._number = lib.sluice_py_thread()
+        self.left: collections.deque[Callable[[], None]] = collections.deque()
+
+    def end_left(self) -> None:
+        """In that thread."""
+        while self.left:
+            self.left.popleft()()
+
+    def __del__(self) -> None:
+        if self._number == lib.sluice_py_thread():
+            self.end_left()
+
+
+def _this_thread() -> _Thread:
     try:
-        return _thread.me
+        it: _Thread = _local.thread
     except AttributeError:
-        _thread.me = object()
-        return _thread.me
+        it = _local.thread = _Thread()
+    return it
+
+
+def _end_left() -> None:
+    _this_thread().end_left()
 
 
 def home_of_thread() -> "Home":
     """The home of handles that belong to this thread and to no context."""
-    home = getattr(_thread, "home", None)
+    home = getattr(_local, "home", None)
     if home is None or not home.of_this_process():
-        home = _thread.home = Home()
+        home = _local.home = Home()
     home.enter()
     return home
 
@@ -103,58 +123,68 @@ class Home:
     """The thread that handles belong to."""
 
     def __init__(self) -> None:
-        self._owner = this_thread()
+        _end_left()
+        # The number lasts as long as the thread does. Values of threading.local do not:
+        # handles among them may be freed after it has lost its object.
+        self._owner = lib.sluice_py_thread()
+        self._thread = weakref.ref(_this_thread())
         self._process = _process
-        # Handles that were dropped in other threads, or must not be freed yet.
+        # Handles that were dropped while a chain was open.
         self._left: collections.deque[tuple[Callable[[Any], None], Any, object]] = \
             collections.deque()
         self.chaining = False
 
-    def __del__(self) -> None:
-        if self.of_this_process():
-            _warn_of(self._left)
-
     def of_this_process(self) -> bool:
         """Whether it belongs to this process, and not to its parent."""
         return self._process == _process
+
+    def _is_here(self) -> bool:
+        return bool(self._owner == lib.sluice_py_thread())
 
     def adopt(self, raw: Any, free: Callable[[Any], None], keep: object = None) -> Any:
         """A hidden handle that is freed by @free, and keeps @keep."""
         return hidden(ffi.gc(raw, partial(self._end, free, keep)))
 
     def _end(self, free: Callable[[Any], None], keep: object, raw: Any) -> None:
-        if self._process != _process:
+        if not self.of_this_process():
             return      # the parent's, which still uses it
-        if self._owner is not this_thread() or self.chaining:
+        if not self._is_here():
+            self._leave(partial(self._end, free, keep, raw))
+        elif self.chaining:
             self._left.append((free, raw, keep))
-            return
-        free(raw)
+        else:
+            free(raw)
+
+    def _leave(self, end: Callable[[], None]) -> None:
+        """Leave it to its thread, which alone can do it."""
+        thread = self._thread()
+        if thread is None:
+            _warn_of_kept()
+        else:
+            thread.left.append(end)
 
     def enter(self) -> None:
         """First in each call: check that this thread may use it."""
-        if self._owner is not this_thread():
+        if not self._is_here():
             raise RuntimeError("sluice: this belongs to another thread: "
                                "use it where its context was opened")
-        if self._process != _process:
+        if not self.of_this_process():
             raise RuntimeError("sluice: this belongs to the parent of this process: "
                                "open a context in the child")
+        _end_left()
         if self._left and not self.chaining:
             _end_all(self._left)
 
 
 def _end_all(left: collections.deque[Any]) -> None:
-    """Free what is left, in its own thread."""
     while left:
         free, raw, _ = left.popleft()
         free(raw)
 
 
-def _warn_of(left: collections.deque[Any]) -> bool:
-    """What is left can be freed only in its own thread."""
-    if left:
-        warnings.warn("sluice: what belongs to a thread was dropped in another one: it is "
-                      "kept", ResourceWarning)
-    return bool(left)
+def _warn_of_kept() -> None:
+    warnings.warn("sluice: what belongs to a thread was dropped after that had ended: it is "
+                  "kept", ResourceWarning)
 
 
 class Ring(Home):
@@ -167,24 +197,32 @@ class Ring(Home):
         self._awaited: dict[asyncio.Future[None], Callable[[], bool]] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
         self._will_look = False
+        self._builder: asyncio.Task[Any] | None = None      # of the open chain
         self._fd = -1       # if this fails, __del__ closes the context
         self._fd = checked(lib.sluice_context_fd(raw))
         self._poll = select.poll()
         self._poll.register(self._fd, select.POLLIN)
 
     def __del__(self) -> None:
-        if self._process != _process:
+        if not self.of_this_process():
             return
         end = _End(self)
         self.raw = None
         loop = self._loop
-        if self._owner is this_thread() or loop is None or loop.is_closed():
+        if self._is_here() or loop is None or loop.is_closed():
             end()
             return
         # In its thread: the number of a descriptor closed elsewhere may be reused before
         # the loop looks at it. If the loop is closed first, it drops this, which ends.
         with contextlib.suppress(RuntimeError):
             loop.call_soon_threadsafe(end)
+
+    def _leave(self, end: Callable[[], None]) -> None:
+        super()._leave(end)
+        loop = self._loop
+        if loop is not None:
+            with contextlib.suppress(RuntimeError):     # it is closed
+                loop.call_soon_threadsafe(_end_left)
 
     def enter(self) -> None:
         super().enter()
@@ -197,6 +235,25 @@ class Ring(Home):
     def submit(self) -> None:
         """Submit the started operations to the kernel."""
         checked(lib.sluice_context_submit(self.raw))
+
+    def begin_chain(self) -> None:
+        """A chain is open: only the task that opened it may start operations."""
+        self.chaining = True
+        self._builder = _task_here()
+
+    def may_start(self) -> None:
+        """First in each call that starts an operation."""
+        if self.chaining and self._builder is not _task_here():
+            raise RuntimeError("sluice: another task has a chain open: do not await in the "
+                               "block of a chain")
+
+    def end_chain(self) -> None:
+        """It has ended: free what was dropped meanwhile, and look, as _look() did not."""
+        self._builder = None
+        self.enter()
+        if self._loop is not None and not self._loop.is_closed():
+            self._watch(self._loop)
+            self._look_soon()
 
     def end_chain_first(self) -> None:
         """First in each call that waits."""
@@ -225,11 +282,13 @@ class Ring(Home):
         try:
             await future
         finally:
-            del self._awaited[future]
+            self._awaited.pop(future, None)
 
-    async def chain_over(self) -> None:
-        """For a task that is cancelled: wait until no other one has a chain open."""
-        while self.chaining:
+    async def chain_over(self, patience: float) -> None:
+        """For a task that is cancelled: give another one the time to end its chain. It may
+        be waiting for this task."""
+        until = time.monotonic() + patience
+        while self.chaining and time.monotonic() < until:
             with contextlib.suppress(asyncio.CancelledError):
                 await asyncio.sleep(_TURN)
 
@@ -239,25 +298,39 @@ class Ring(Home):
         loop = _loop_here()
         if loop is None or self._will_look and loop is self._loop:
             return
-        if loop is self._loop or not self._awaited:
+        if not self._awaited_beside(loop):
             self._running_loop()
             self._look_soon()
 
     def _running_loop(self) -> asyncio.AbstractEventLoop:
         loop = asyncio.get_running_loop()
+        if self._awaited_beside(loop):
+            raise RuntimeError("sluice: another event loop waits for this context")
         if self._loop is not loop:
-            if self._awaited:
-                raise RuntimeError("sluice: another event loop waits for this context")
             self._leave_loop()
             self._will_look = False     # that was for a loop that has ended
-            # The loop must not keep the context alive.
-            loop.add_reader(self._fd, _look_at, weakref.ref(self))
+            self._watch(loop)
             self._loop = loop
         return loop
 
-    def _leave_loop(self) -> None:
-        if self._loop and not self._loop.is_closed():
+    def _awaited_beside(self, loop: asyncio.AbstractEventLoop) -> bool:
+        """Whether tasks of another loop wait. Those of a closed one never go on."""
+        if self._loop is None or self._loop is loop:
+            return False
+        if self._loop.is_closed():
+            self._awaited.clear()
+        return bool(self._awaited)
+
+    def _watch(self, loop: asyncio.AbstractEventLoop) -> None:
+        # The loop must not keep the context alive.
+        loop.add_reader(self._fd, _look_at, weakref.ref(self))
+
+    def _watch_no_more(self) -> None:
+        if self._loop is not None and not self._loop.is_closed():
             self._loop.remove_reader(self._fd)
+
+    def _leave_loop(self) -> None:
+        self._watch_no_more()
         self._loop = None
 
     def _look_soon(self) -> None:
@@ -267,8 +340,13 @@ class Ring(Home):
 
     def _look(self) -> None:
         """Take in completions, wake those who wait for them, and submit new operations."""
-        if self.chaining:       # the builder of the chain comes back
+        # The loop of a forked child shares the descriptor with the parent, and also the
+        # epoll file, from which the parent's loop would lose it.
+        if not self.of_this_process():
+            return
+        if self.chaining:       # its end looks; a readable descriptor would keep the CPU busy
             self._will_look = False
+            self._watch_no_more()
             return
         self._will_look = True  # it looks now
         more = False
@@ -319,6 +397,10 @@ def _loop_here() -> asyncio.AbstractEventLoop | None:
         return None
 
 
+def _task_here() -> asyncio.Task[Any] | None:
+    return None if _loop_here() is None else asyncio.current_task()
+
+
 def _look_at(ring: weakref.ref[Ring]) -> None:
     it = ring()
     if it is not None:
@@ -337,7 +419,8 @@ class _End:
         raw, self._raw = self._raw, None
         if raw is None or self._process != _process:
             return
-        if self._owner is not this_thread() and _warn_of(self._left):
+        if self._left and self._owner != lib.sluice_py_thread():
+            _warn_of_kept()
             return
         if self._loop is not None and not self._loop.is_closed():
             self._loop.remove_reader(self._fd)

@@ -28,7 +28,9 @@ class Operation[T](OnRing):
     It keeps the memory and the files that it uses. If closed or dropped before it is
     done, it is cancelled, and the close waits until no device accesses its memory any
     more. A request that a file does not complete within a second is left behind: see
-    Context.left_behind.
+    Context.left_behind. An object with fileno() that keeps its own operation is freed
+    only once its value is taken or it is closed: Python's collector does not see that
+    cycle.
     """
 
     __slots__ = ("_early", "_failed", "_take", "_taken", "_value")
@@ -102,7 +104,8 @@ class Operation[T](OnRing):
 
     def __await__(self) -> Generator[Any, None, T]:
         """In asyncio. Cancelling the task cancels the operation; the task ends when
-        nothing accesses its memory any more."""
+        nothing accesses its memory any more, or when a file has not completed it in time:
+        see Context.left_behind."""
         return self._settled().__await__()
 
     async def _settled(self) -> T:
@@ -115,11 +118,14 @@ class Operation[T](OnRing):
         return self._result()
 
     async def _drain(self) -> None:
-        await self._home.chain_over()
-        self.cancel()
-        with contextlib.suppress(asyncio.CancelledError, TimeoutError):
-            async with asyncio.timeout(_GRACE):
-                await self._home.until(self._done)
+        home = self._home
+        await home.chain_over(_GRACE)
+        if not self.closed and not home.chaining and home.of_this_process():
+            self.cancel()
+            # ValueError: another task has closed it
+            with contextlib.suppress(asyncio.CancelledError, TimeoutError, ValueError):
+                async with asyncio.timeout(_GRACE):
+                    await home.until(self._done)
         self.close()
 
 
@@ -127,6 +133,7 @@ def start[T](ring: Ring, take: Callable[[int], T], keep: object,
              function: Callable[..., int], *args: Any, early: bool = False) -> Operation[T]:
     """Start an operation by a function of the C API. @take makes its value, as soon as it
     is done if that is @early: what it is made from may change then."""
+    ring.may_start()
     return Operation(ring, made("operation", function, *args), take, keep, early)
 
 
@@ -237,8 +244,8 @@ class Context(OnRing):
 
     @contextlib.contextmanager
     def chain(self, length: int) -> Iterator[None]:
-        """Run the reads, writes, syncs and batches that are started in the block one after
-        the other, each once the previous one has succeeded in full:
+        """Run the reads, writes, syncs, sleeps and batches that are started in the block one
+        after the other, each once the previous one has succeeded in full:
 
             with context.chain(3):
                 a = context.read(file, buffer)
@@ -247,7 +254,9 @@ class Context(OnRing):
             c.wait()
 
         Keep the operations: a dropped one is cancelled when the block has ended. Nothing
-        can be waited for in the block; connecting and listening raise UsageError.
+        can be waited for in the block; connecting and listening raise UsageError. Do not
+        await anything else there, either: to start or await an operation of this context is
+        a RuntimeError for all other tasks until the block ends.
         Cancelling an operation, or opening or closing a device or a NIC there, cuts the
         chain: operations started after that raise UsageError. A read or write moves 1 GiB at most.
 
@@ -256,14 +265,14 @@ class Context(OnRing):
         """
         raw, home = self._raw, self._home
         checked(lib.sluice_chain_begin(raw, unsigned("length", length, 32)))
-        home.chaining = True
+        home.begin_chain()
         try:
             yield
         finally:
             home.chaining = False
             if home.raw is not None:    # else the collector has ended it
                 checked(lib.sluice_chain_end(raw))
-                home.enter()
+                home.end_chain()
 
 
 def version() -> str:

@@ -60,7 +60,9 @@ class CollectiveRun(Operation[int]):
     """A run of a collective: Collective.run(). Value: the bytes that all ranks have
     moved. It is done when all ranks are, and raises the error of the first rank that
     has one, with that rank as index. If another process does not tell how its part
-    ended within the `patience` of Processes, the error is DeadlineError."""
+    ended within the `patience` of Processes, the error is DeadlineError. With several
+    processes, it hears of the others only while somebody awaits it, waits for it, or polls
+    it."""
 
     __slots__ = ("_moved", "_ranks")
 
@@ -104,6 +106,7 @@ class Collective(OnRing):
         prelaunched collective can have one run in flight: BusyError. StaleError if memory
         was unmapped.
         """
+        self._home.may_start()
         raw = made("operation", lib.sluice_collective_run, self._raw)
         return CollectiveRun(self._home, raw, self._ranks)
 
@@ -156,7 +159,8 @@ class Group(OnRing):
         tells that they expect it. One run is in flight at a time. A rank that ends is
         PeerLostError for the others, and they are told of one that cannot prepare. They are
         not told of errors that Python itself finds (a number of ranks, closed memory): they
-        wait. UsageError while a chain is open.
+        wait. UsageError while a chain is open. Either all have the collective, or none,
+        except after the errors that Processes names.
 
         gpu: of this process, opened on the context of `processes`.
         """

@@ -23,7 +23,8 @@ class HostTransport(abc.ABC):
 
     Memory is the leader's, or host memory of the library. Parts for the hosts are in the
     order of hosts, and of one size. A host's own part is already in place, and need not be
-    moved. Methods must not use the group.
+    moved. Methods must not use the group. If the transport keeps its group, both are freed
+    only once the group is closed: Python's collector does not see that cycle.
     """
 
     @property

@@ -158,7 +158,8 @@ class Nic(OnRing):
                 depth: int | None = None,
                 silence: float | None = None) -> Operation[Endpoint]:
         """Connect to a listener by rdma_cm; tries all addresses of host, again and again
-        while there is no listener yet.
+        while there is no listener yet. Unlike other operations, it begins and goes on only
+        while somebody awaits it, waits for it, or polls it.
 
         token      a secret that both sides must know, at most 1024 bytes; not sent in the
                    clear. It should be long and random

@@ -24,11 +24,16 @@ class Processes(OnRing):
     patience  seconds that this, and each later call, waits for others at most
     Rank 0 removes the socket when all have come, or when it gives up.
     Errors have the rank of the process at fault as index, if another one is at fault; while
-    they meet, all except rank 0 hear of others through rank 0: the index is 0 then, and the
-    message has the rank. PeerLostError: it has ended.
+    they meet, rank 0 tells the others who has not come, or was refused: the index is 0 then,
+    and the message has the rank. PeerLostError: it has ended.
     DeadlineError: it has not arrived. ProtocolError: it makes another call than this one.
     DeniedError: it belongs to another user. Otherwise it is the error of that process.
     UsageError while a chain is open. Calls wait in C: Ctrl-C takes effect after them.
+
+    A call succeeds in all processes, or fails in all. But one that comes after the patience
+    of another one may succeed where that failed; and nobody is told of errors that Python
+    itself finds. So after DeadlineError, PeerLostError, ProtocolError or those, all make
+    the Processes, and groups of them, anew.
     """
 
     __slots__ = ()
@@ -54,7 +59,8 @@ class Processes(OnRing):
     def exchange(self, gpu: Device, mine: Buffer) -> list[Buffer]:
         """Give video memory to all, and get theirs, by rank; this process's is `mine`. The
         memory lives as long as any process has it. All must make this call, at the same
-        point. If one cannot give or take, all are told, and none gets anything.
+        point. If one cannot give or take, all are told, and none gets anything, except
+        after the errors named above.
 
         gpu: reaches the memory that it gets.
         UnsupportedError if `mine` is not video memory.

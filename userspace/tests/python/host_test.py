@@ -448,17 +448,17 @@ class Lives(Test):
         self.assertEqual(op.wait(), 4)
 
     def test_no_descriptor_is_left(self):
-        before = len(os.listdir("/proc/self/fd"))
+        before = descriptors()
         for _ in range(20):
             ring = sluice.Context()
             op = ring.read(self.reader, self.memory)
             op.poll()
             del ring, op
-        self.assertEqual(len(os.listdir("/proc/self/fd")), before)
+        self.assertEqual(descriptors(), before)
         kept = sluice.Context()
         kept.close()
         self.assertTrue(kept.closed)
-        self.assertEqual(len(os.listdir("/proc/self/fd")), before)
+        self.assertEqual(descriptors(), before)
         with self.assertRaisesRegex(ValueError, "Context is closed"):
             kept.submit()
         with self.assertRaisesRegex(ValueError, "Context is closed"):
@@ -552,6 +552,44 @@ class Lives(Test):
         os.write(self.writer, b"four")
         self.assertEqual(os.read(self.reader, 9), b"four")
 
+    def test_a_context_may_be_dropped_in_another_thread(self):
+        """With what was opened on it. Any call in its own thread frees it."""
+        before = descriptors()
+        for call in self.ring.submit, sluice.Batch, lambda: sluice.Context().close():
+            kept = [sluice.Context()]
+            kept.append(kept[0].read(self.reader, self.memory))
+            kept[1].poll()
+            in_thread(kept.clear)
+            call()
+            self.assertEqual(descriptors(), before)
+
+    def test_what_is_left_to_a_thread_ends_with_it(self):
+        before, kept = descriptors(), []
+        opened, dropped = threading.Event(), threading.Event()
+
+        def own():
+            kept.append(sluice.Context().read(self.reader, self.memory))
+            kept[0].poll()
+            opened.set()
+            dropped.wait(10)
+        thread = threading.Thread(target=own)
+        thread.start()
+        opened.wait(10)
+        kept.clear()
+        dropped.set()
+        thread.join()
+        self.assertEqual(descriptors(), before)
+
+    def test_a_context_in_a_thread_local_ends_with_its_thread(self):
+        before, local = descriptors(), threading.local()
+
+        def own():
+            local.ring = sluice.Context()
+            local.op = local.ring.read(self.reader, self.memory)
+            local.op.poll()
+        in_thread(own)
+        self.assertEqual(descriptors(), before)
+
     def test_a_context_of_a_thread_that_ended(self):
         kept = []
         in_thread(lambda: kept.append(sluice.Context().read(self.reader, self.memory)))
@@ -607,6 +645,11 @@ class Lives(Test):
         ran = subprocess.run([sys.executable, "-X", "dev", "-c", program],
                              capture_output=True, text=True)
         self.assertEqual((ran.returncode, ran.stderr), (0, ""))
+
+
+def descriptors():
+    """How many are open."""
+    return len(os.listdir("/proc/self/fd"))
 
 
 def in_thread(what):
@@ -666,12 +709,27 @@ class BatchesOfThreads(unittest.TestCase):
         sluice.Batch()
         self.assertFalse(mapped(address))
 
+    def test_one_that_is_dropped_elsewhere_ends_with_a_call_of_a_context(self):
+        ring = sluice.Context()
+        kept, address = self.batch_of()
+        self.in_thread(kept.clear)
+        self.assertTrue(mapped(address))
+        ring.submit()
+        self.assertFalse(mapped(address))
+
     def test_one_that_outlives_its_thread_is_told_of(self):
         kept = []
         self.in_thread(lambda: kept.extend(self.batch_of()[0]))
         with self.assertWarnsRegex(ResourceWarning, "kept"):
             kept.clear()
             gc.collect()
+
+
+class Round:
+    """One of the loop, at once: await Round()."""
+
+    def __await__(self):
+        yield
 
 
 class Async(Test):
@@ -756,6 +814,115 @@ class Async(Test):
             self.assertTrue(op.closed)
             await chained
         self.run_it(go())
+
+    def test_another_task_adds_nothing_to_a_chain(self):
+        async def go():
+            file = self.file()
+            with self.ring.chain(2):
+                first = self.ring.write(file, self.memory[:4], 0)
+                with self.assertRaisesRegex(RuntimeError, "another task has a chain open"):
+                    await asyncio.create_task(self.one(self.reader))
+                second = self.ring.sync(file)
+            return await first, await second
+        self.assertEqual(self.run_it(go()), (4, None))
+
+    def test_a_chain_with_an_await_goes_on_before_it_is_awaited(self):
+        async def go():
+            file = self.file()
+            memoryview(self.memory)[:4] = b"four"
+            with self.ring.chain(2):
+                kept = [self.ring.write(file, self.memory[:4], at) for at in (0, 4)]
+                await asyncio.sleep(0.01)
+            for _ in range(200):
+                await asyncio.sleep(0.05)
+                if os.pread(file.fileno(), 9, 0)[:8] == b"fourfour":
+                    return [await op for op in kept]
+            return None
+        self.assertEqual(self.run_it(go()), [4, 4])
+
+    def test_the_loop_sleeps_beside_a_chain(self):
+        """Although the descriptor is readable."""
+        async def go():
+            loop, rounds = asyncio.get_running_loop(), []
+            waiting = asyncio.create_task(self.one(self.reader))
+            await asyncio.sleep(0.02)
+            once = loop._run_once
+            loop._run_once = lambda: (rounds.append(0), once())
+            with self.ring.chain(1):
+                os.write(self.writer, b"four")
+                await asyncio.sleep(0.3)
+            count = len(rounds)
+            return count, await waiting
+        count, value = self.run_it(go())
+        self.assertLess(count, 20)
+        self.assertEqual(value, 4)
+
+    def test_a_chain_may_wait_for_a_task_that_is_cancelled(self):
+        async def go():
+            waiting = asyncio.create_task(self.waiting()._settled())
+            await asyncio.sleep(0.01)
+            with self.ring.chain(1), self.assertRaises(TimeoutError):
+                await asyncio.wait_for(waiting, 0.05)
+            os.write(self.writer, b"four")
+            return waiting.cancelled(), os.read(self.reader, 9)
+        self.assertEqual(self.run_it(go()), (True, b"four"))
+
+    def test_to_cancel_is_to_cancel_what_was_closed(self):
+        async def go():
+            op = self.waiting()
+            waiting = asyncio.create_task(op._settled())
+            await asyncio.sleep(0.01)
+            op.close()
+            waiting.cancel()
+            with self.assertRaises(asyncio.CancelledError):
+                await waiting
+        self.run_it(go())
+
+    def test_a_closed_loop_awaits_nothing(self):
+        loop = asyncio.new_event_loop()
+
+        async def leave():
+            kept.append(loop.create_task(self.one(self.reader)))
+            await asyncio.sleep(0.01)
+        kept = []
+        loop.run_until_complete(leave())
+        loop.close()
+        kept[0]._log_destroy_pending = False
+        self.run_it(self.a_moment(self.ring))
+        kept.clear()        # the task ends, as that of the closed loop
+        gc.collect()
+        self.run_it(self.a_moment(self.ring))
+
+    def test_the_loop_of_a_forked_child_takes_nothing_in(self):
+        async def go():
+            waiting = asyncio.create_task(self.one(self.reader))
+            await asyncio.sleep(0.02)
+            os.write(self.writer, b"four")
+            child = os.fork()
+            if not child:
+                try:
+                    for _ in range(3):
+                        await Round()
+                    waiting.cancel()
+                    while not waiting.done():
+                        await Round()
+                finally:
+                    os._exit(not waiting.cancelled())
+            self.assertEqual(os.waitpid(child, 0)[1], 0)
+            return await waiting
+        self.assertEqual(self.run_it(go()), 4)
+
+    def test_what_is_dropped_in_another_thread_ends_with_the_loop_alone(self):
+        async def go():
+            kept = [self.waiting()]
+            await asyncio.sleep(0.02)
+            await asyncio.to_thread(kept.clear)
+            await asyncio.sleep(0.02)
+            os.write(self.writer, b"four")
+            await asyncio.sleep(0.02)
+            os.set_blocking(self.reader, False)
+            return os.read(self.reader, 9)
+        self.assertEqual(self.run_it(go()), b"four")
 
     def test_a_closed_operation_ends_its_await(self):
         async def go():

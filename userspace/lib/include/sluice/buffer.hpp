@@ -2,9 +2,9 @@
 // Memory to move data from and to.
 //
 // A buffer has one address, the same for the CPU and for the GPUs that it is mapped on.
-// The class is a counted reference: every user of the memory (registrations, mappings,
-// operations in flight) holds one, so memory that a device may still write to cannot be
-// freed.
+// The class is a counted reference: every user of the memory (registrations, operations in
+// flight) holds one, so memory that a device may still write to cannot be freed. GPUs that
+// it is attached to hold none: their mappings end with it.
 #pragma once
 
 #include <atomic>
@@ -130,7 +130,8 @@ public:
 	buffer() noexcept = default;
 
 	/// Zeroed memory of the process. Pages are allocated as they are touched, or,
-	/// with a node, at once. errc::usage if @p size is 0; errc::system without
+	/// with a node, at once. errc::usage if @p size is 0 or no address space has as
+	/// much; errc::system without
 	/// memory; errc::device if there is no such node.
 	/// @param size bytes, rounded up to whole pages
 	static result<buffer> host(size_t size, host_options options);

@@ -43,7 +43,9 @@ enum class engine_path : uint8_t {
 };
 
 /// Pages of this process that migrated to and from a device since it was opened. They
-/// are counted when a migration begins; a migration that is retried counts again.
+/// are counted when a migration begins; a migration that is retried counts again. amdkfd
+/// names processes by their number in their own namespace: the super user of a container
+/// also counts those of processes that have the same number in another one.
 struct device_counters {
 	uint64_t migrated_in = 0;  ///< pages to video memory
 	uint64_t migrated_out = 0; ///< pages back to the host, for whatever reason

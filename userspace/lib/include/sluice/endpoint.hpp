@@ -52,8 +52,8 @@ struct remote_memory {
 
 struct endpoint_options {
 	/// A secret that both sides know, at most most_token bytes; not sent in the
-	/// clear. An eavesdropper can try guesses offline, so it should be long and
-	/// random. Empty: none.
+	/// clear. Whoever reaches the listener, or listens in, can try guesses offline:
+	/// so it should be long and random. Empty: none.
 	std::string token{};
 	/// Messages of the peer that are received at once. 1 to 1024.
 	unsigned messages = 32;

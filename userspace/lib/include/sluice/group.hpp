@@ -102,15 +102,17 @@ public:
 
 	/// Are all ranks done? Does not wait.
 	bool poll() noexcept;
-	/// The same without reaping completions. While a chain is open, other processes
-	/// are not heard: ask again after it.
+	/// The same without reaping completions, unless it stops listening to another
+	/// process, or the timer for that: so ask other operations after it. While a
+	/// chain is open, other processes are not heard: ask again after it.
 	bool done() noexcept;
 	/// Wait until all ranks are done, even if some fail. Returns the bytes that all
 	/// of them have moved, or the error of the first rank that has one, with that
 	/// rank as index().
 	result<size_t> wait() noexcept { return wait_until(never); }
 	/// The same, or errc::timeout without an index() at @p until; the run then
-	/// continues.
+	/// continues. It also does so after errc::usage without an index(): a chain is
+	/// open, and another process has not been heard yet.
 	result<size_t> wait_until(deadline until) noexcept;
 	/// Ask all ranks of this process to stop. Other processes are told only when
 	/// that is done, and continue with their ranks. Engines finish what they were
@@ -128,7 +130,7 @@ private:
 	friend class collective;
 	explicit collective_run(unsigned ranks) noexcept : ranks_(ranks) {}
 	bool over(unsigned rank) noexcept;
-	bool is_deaf(unsigned rank) const noexcept;
+	bool is_deaf(uint32_t ranks) const noexcept;
 	void hear_of(unsigned rank) noexcept;
 	void give_up(unsigned rank) noexcept;
 	void wake_when_late() noexcept;
@@ -140,7 +142,8 @@ private:
 	uint32_t given_up_ = 0; ///< those that did not in time
 	std::shared_ptr<const buffer> held_; ///< what a prelaunched one waits for
 	deadline late_ = never;		     ///< for other processes
-	std::optional<operation> timer_;     ///< wakes a caller that waits elsewhere
+	/// Wakes a caller that waits elsewhere. Until it is needed, it keeps a place.
+	operation timer_;
 	unsigned ranks_;
 };
 
@@ -150,9 +153,10 @@ class collective {
 public:
 	/// Begin on all GPUs, by one call of io_uring_enter(2). No other system call is
 	/// made, and nothing is allocated. (If batch_limits::ring is false, it is an
-	/// ioctl for each GPU.) Within a context::chain, each rank that has something to
-	/// do is a part, so they run one after the other; errc::usage there if
-	/// batch_limits::ring is false, or for a group of processes.
+	/// ioctl for each GPU. If more runs of it overlap than before, each GPU needs
+	/// one more, for another fence.) Within a context::chain, each rank that has
+	/// something to do is a part, so they run one after the other; errc::usage there
+	/// if batch_limits::ring is false, or for a group of processes.
 	/// Runs are not ordered: if the next one uses the same memory, wait for this
 	/// one first. A prelaunched collective may have one run in flight, else
 	/// errc::busy. Other errors are those of batches, for each rank. errc::stale:
@@ -223,7 +227,8 @@ public:
 	/// part of what processes::exchange() returned for it. Preparing a collective
 	/// waits for all ranks. run() waits for none, and writes to the others' memory:
 	/// processes::barrier() tells that they expect it. One run is in flight at a
-	/// time. If a rank ends, the others get errc::peer_lost.
+	/// time. If a rank ends, the others get errc::peer_lost. Either all have the
+	/// collective, or none, except after some errors: see processes.
 	/// @param gpu of this process; it must not be moved while the group exists
 	/// @param with of the same context
 	static result<group> make(context &in, device &gpu, const processes &with);

@@ -25,12 +25,19 @@ class process_set;
 }
 
 /// Errors have the rank of the process at fault as index(), if another one is at fault. But
-/// in meet(), all except rank 0 hear of others through rank 0: index() is 0 then, and the
-/// message has the rank. errc::usage: a chain is open. errc::busy: no room in the context.
+/// in meet(), rank 0 tells the others who has not come, or was refused: index() is 0 then,
+/// and the message has the rank. errc::usage: a chain is open; except in meet(), this is an
+/// error for all. errc::busy: no room in the context.
 /// errc::peer_lost: it has ended, or was given up because it does not read what it is
 /// told; in that case it loses this process too. errc::timeout: it has not come.
 /// errc::protocol: it is in a different call. Any other error is the one that the other
 /// process had.
+///
+/// A call succeeds in all processes, or fails in all. But a process that comes after the
+/// patience of another one may succeed where that failed; and nobody is told of a mistake
+/// that the C API or Python finds before it asks the others (a handle that is NULL or
+/// closed). So after errc::timeout, errc::peer_lost, errc::protocol or such a mistake, all
+/// make the processes, and groups of them, anew.
 class processes {
 public:
 	static constexpr unsigned most = 8;
@@ -55,8 +62,7 @@ public:
 	/// Give video memory to all, and get theirs, by rank; this process's is
 	/// @p mine. It lives as long as any process has it. All must call this, at the
 	/// same point in the order of calls. If one cannot give or take, all fail, and
-	/// none gets anything. (One that comes after the others' patience has ended may
-	/// get theirs.)
+	/// none gets anything, except after the errors named above.
 	/// @param gpu reaches the memory that this process gets
 	/// errc::unsupported if @p mine is not video memory.
 	result<std::vector<buffer>> exchange(device &gpu, const buffer &mine);

@@ -100,10 +100,13 @@ struct stream_sink {
 	std::vector<slice> to{}; ///< memory, in this order; it is attached
 	/// Bytes at the beginning of a file that are here already from a transfer that
 	/// broke off. Their digest is compared, and they are not sent again if it matches:
-	/// the file must be open to read, too. Not used if the offer has no size, or less.
+	/// the file must be open to read, too. They are read from the medium: the page
+	/// cache may have what could not be written. Not used if the offer has no size, or
+	/// less.
 	uint64_t have = 0;
-	/// `have` is all of the file: if it differs from the offer, fail with errc::output,
-	/// and write nothing. Not with `in_order`, nor for memory.
+	/// `have` is all of the file: if it differs from the offer, or if the source is no
+	/// file and so cannot be compared, fail with errc::output, and write nothing. Not
+	/// with `in_order`, nor for memory.
 	bool complete = false;
 	/// Write to the file at its position, one piece after the other, as standard
 	/// output needs. This is implied for a pipe, a terminal, and a file that is
@@ -167,8 +170,8 @@ class receiving;
 
 // Destroying a task of a stream that is not done ends what runs for it, and with it the
 // connection: files and memory are free for other use, and the peer is not left
-// waiting. An end that fails tells the peer why. A peer that does not take that within
-// a second is cut off.
+// waiting. An end that fails tells the peer why, for a second at most, and then ends the
+// connection: what is started on it later is errc::cancelled.
 
 /// The sending end.
 class sender {
