@@ -155,7 +155,8 @@ result<uint64_t> free_memory_of(const gpu_node &node)
 		return fail_errno(node.name(), "AMDGPU_INFO_MEMORY", -err,
 				  errc::device);
 	const auto &vram = memory.vram;
-	return vram.usable_heap_size - std::min(vram.usable_heap_size, vram.heap_usage);
+	// What is pinned is in use, and not in the usable size: that would count it twice.
+	return vram.total_heap_size - std::min(vram.total_heap_size, vram.heap_usage);
 }
 
 /// Moves memory of this process to one GPU, and tracks whether it comes back. Nothing large
@@ -206,14 +207,17 @@ result<std::unique_ptr<mover>> mover::open(const std::string &gpu)
 /// than it touches has no memory for that.
 result<void> mover::find_room(pages what)
 {
-	std::lock_guard guard(lock_);
-	SLUICE_TRY(uint64_t free, free_memory_of(node_));
+	auto free = free_memory_of(node_);
 
-	if (elsewhere(what) <= free / page_size)
+	// To look for what is in the GPU already takes long if it is very large.
+	if (free && (what.size <= *free || elsewhere(what) <= *free / page_size))
 		return {};
+	std::lock_guard guard(lock_);
 	refused_++;
+	if (!free)
+		return std::unexpected(free.error());
 	return fail(errc::device, node_.name(),
-		    std::format("only {} bytes of its video memory are free", free));
+		    std::format("only {} bytes of its video memory are free", *free));
 }
 
 result<void> mover::put(pages what)

@@ -2,7 +2,6 @@
 // Plans of collectives, carried out on bytes and compared with the defined effect of the
 // operations.
 #include <bit>
-#include <ctime>
 #include <set>
 
 #include "group_cases.hpp"
@@ -312,25 +311,6 @@ TEST_F(GroupMistakeTest, BlocksInPlaceThatAreOverwritten)
 	// Nobody writes to a block that two have in place.
 	const message both[] = {{0, 0, own, own}, {1, 1, own, own}};
 	EXPECT_TRUE(plan_send(2, both, {}));
-}
-
-// It takes no longer than if each had memory of its own.
-TEST(GroupPlan, ManyMayReadTheSame)
-{
-	constexpr size_t many = 100000;
-	const buffer memory = some_memory();
-	const auto time_of = [&](size_t step) {
-		std::vector<message> all;
-
-		for (size_t i = 0; i < many; i++)
-			all.push_back({0, 1, memory.part(i, 1),
-				       memory.part(many + i * step, 1)});
-		const auto begun = std::clock();
-		EXPECT_TRUE(plan_send(2, all, {}));
-		return std::clock() - begun;
-	};
-
-	EXPECT_LT(time_of(0), 3 * time_of(1));
 }
 
 // Processes that differ in these would move the same bytes between the same places.

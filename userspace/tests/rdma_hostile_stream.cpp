@@ -51,8 +51,11 @@ struct liar {
 	void say(const wire::bytes &m) { say(m.span()); }
 	void say(std::span<const std::byte> m)
 	{
-		if (auto done = with.send(m).wait(); !done)
-			throw ended{exit_status(done.error().code())};
+		if (with.send(m).wait())
+			return;
+		// The connection has ended; before that the other end may have said why.
+		hear(wire::type::failed);
+		throw ended{0};
 	}
 	/// The next message of that type, with no failure before it.
 	std::span<const std::byte> hear(wire::type wanted)

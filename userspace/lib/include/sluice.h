@@ -1303,7 +1303,7 @@ SLUICE_API int sluice_receiver_receive(sluice_receiver *receiver,
 				       sluice_operation **operation);
 
 /* Refuse the offer, and tell the sender why. That ends the stream: the sender's operation
- * is -EREMOTEIO, and so is what is called here after this. */
+ * is -EREMOTEIO, and so is sluice_receiver_next() after this. */
 SLUICE_API int sluice_receiver_refuse(sluice_receiver *receiver, const char *why,
 				      sluice_operation **operation);
 

@@ -147,12 +147,13 @@ void await_fence(op_state &op, submission &run) noexcept
 	op.stop = nullptr;
 	op.complete = [](request &self, int res, unsigned) noexcept {
 		auto &done = static_cast<op_state &>(self);
-		unique_fd fence = std::move(run_of(done).fence);
+		submission &its = run_of(done);
 
 		// Without events, nobody has seen it signal.
 		if (res < 0)
-			return wait_for_fence(done, run_of(done));
-		finish_run(done, run_of(done), error_of(fence));
+			return wait_for_fence(done, its);
+		const unique_fd fence = std::move(its.fence);
+		finish_run(done, its, error_of(fence));
 	};
 	run.fence = run.sync.file();
 	// Another chain may be open by now: it is no part of that.

@@ -352,13 +352,14 @@ collective_run collective::run()
 	if (with_) {
 		made.shared_ = detail::shared_run(with_);
 		made.unheard_ = ((1u << ranks) - 1) & ~(1u << with_->rank());
-		made.timer_ = ring_->done(0);
 	}
 	if (word_)
 		word_in(*word_).store(0);
 	made.held_ = word_;
 	for (unsigned r = 0; r < ranks; r++)
 		made.parts_[r] = start(r);
+	if (with_)
+		made.timer_ = ring_->done(0);
 	// If this fails, a caller that waits retries it, and returns the error.
 	if (!ring_->chaining())
 		ring_->submit_and_listen();

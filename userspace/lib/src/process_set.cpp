@@ -186,11 +186,8 @@ std::optional<result<process_set::heard>> process_set::take(unsigned rank) noexc
 	while (got < 0 && (errno == EINTR || errno == ECONNRESET));
 	if (got < 0 && errno == EAGAIN)
 		return {};
-	if (got < 0) {
-		const int number = errno;
-		auto why = fail_errno(where(rank), "it cannot be heard", number);
-		return std::unexpected(std::move(why.error()).at(index_of(rank)));
-	}
+	if (got < 0) // which is no fault of the other rank
+		return fail_errno(where(rank), "it cannot be heard");
 	if (!got)
 		return wrong(errc::peer_lost, rank,
 			     "it has ended, or has given this process up");

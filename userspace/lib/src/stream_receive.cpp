@@ -23,6 +23,9 @@ static constexpr unsigned most_with_two_messages = 31;
 // might exceed the peer's patience, and nothing would move meanwhile.
 static constexpr uint64_t most_unsynced = 256 << 20;
 
+// IORING_OP_FTRUNCATE, which liburing before 2.6 does not know.
+static constexpr int cuts_a_file = 55;
+
 // The kind of file, which is known without asking a server.
 static mode_t kind_of(int file) noexcept
 {
@@ -285,17 +288,21 @@ task<result<void>> receiving::accept()
 }
 
 // A page that could not be written is marked clean and stays: only the first sync fails,
-// and later ones succeed. The digest of such pages would not be that of the medium.
+// and later ones succeed. The digest of such pages would not be that of the medium. A file
+// that is complete has been synced with success, and may have very much to sync again.
 task<result<void>> receiving::drop_cached()
 {
-	if (!syncs_)
+	if (!syncs_ || sink_.complete)
 		co_return {};
 	if (auto synced = co_await sync(sink_.file); !synced)
 		co_return synced;
-	(void)co_await engine_of(context_).start_on_file(
+	auto dropped = co_await engine_of(context_).start_on_file(
 		"drop from the page cache", errc::output, {}, [&](io_uring_sqe *sqe) {
 		io_uring_prep_fadvise(sqe, sink_.file, 0, 0, POSIX_FADV_DONTNEED);
 	});
+	// What has no page cache refuses it, with an errno.
+	if (!dropped && !dropped.error().number())
+		co_return std::unexpected(dropped.error());
 	co_return {};
 }
 
@@ -602,17 +609,23 @@ task<result<void>> receiving::cut_to_size()
 {
 	if (!cuts_)
 		co_return {};
+	auto now = co_await status_of(sink_.file, STATX_SIZE);
+	if (!now)
+		co_return std::unexpected(now.error());
+	if (now->stx_size <= expected_)
+		co_return {};
 	auto cut = co_await engine_of(context_).start_on_file(
 		"truncate", errc::output, {}, [&](io_uring_sqe *sqe) {
-		io_uring_prep_ftruncate(sqe, sink_.file, static_cast<off_t>(expected_));
+		io_uring_prep_rw(cuts_a_file, sqe, sink_.file, nullptr, 0, expected_);
 	});
 	if (cut)
 		co_return {};
+	if (cut.error().number() != EINVAL)
+		co_return fail_at(offer_.name, cut.error());
 	// Before Linux 6.9 the ring cannot do it.
-	if (cut.error().number() == EINVAL &&
-	    ::ftruncate(sink_.file, static_cast<off_t>(expected_)) == 0)
-		co_return {};
-	co_return fail_at(offer_.name, cut.error());
+	if (::ftruncate(sink_.file, static_cast<off_t>(expected_)) < 0)
+		co_return fail_errno(offer_.name, "truncate", errno, errc::output);
+	co_return {};
 }
 
 task<result<void>> receiving::say_done()

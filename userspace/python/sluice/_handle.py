@@ -63,7 +63,7 @@ class _Thread:
     """What other threads left to a thread. It ends with the thread."""
 
     def __init__(self) -> None:
-        self._number = lib.sluice_py_thread()
+        self.number: int = lib.sluice_py_thread()
         self.left: collections.deque[Callable[[], None]] = collections.deque()
 
     def end_left(self) -> None:
@@ -72,8 +72,19 @@ class _Thread:
             self.left.popleft()()
 
     def __del__(self) -> None:
-        if self._number == lib.sluice_py_thread():
+        if self.number == lib.sluice_py_thread():
             self.end_left()
+        elif self.left:     # by a thread that held it to the end
+            _warn_of_kept()
+
+
+def _number_here() -> int:
+    """The number of this thread, which no other one ever has. It lasts as long as the
+    thread does. Values of threading.local do not: handles among them may be freed after
+    the thread has lost its object."""
+    it: _Thread | None = getattr(_local, "thread", None)
+    number: int = lib.sluice_py_thread() if it is None else it.number
+    return number
 
 
 def _this_thread() -> _Thread:
@@ -123,11 +134,10 @@ class Home:
     """The thread that handles belong to."""
 
     def __init__(self) -> None:
-        _end_left()
-        # The number lasts as long as the thread does. Values of threading.local do not:
-        # handles among them may be freed after it has lost its object.
-        self._owner = lib.sluice_py_thread()
-        self._thread = weakref.ref(_this_thread())
+        thread = _this_thread()
+        thread.end_left()
+        self._owner = thread.number
+        self._thread = weakref.ref(thread)
         self._process = _process
         # Handles that were dropped while a chain was open.
         self._left: collections.deque[tuple[Callable[[Any], None], Any, object]] = \
@@ -139,7 +149,7 @@ class Home:
         return self._process == _process
 
     def _is_here(self) -> bool:
-        return bool(self._owner == lib.sluice_py_thread())
+        return self._owner == _number_here()
 
     def adopt(self, raw: Any, free: Callable[[Any], None], keep: object = None) -> Any:
         """A hidden handle that is freed by @free, and keeps @keep."""
@@ -171,7 +181,10 @@ class Home:
         if not self.of_this_process():
             raise RuntimeError("sluice: this belongs to the parent of this process: "
                                "open a context in the child")
-        _end_left()
+        thread = _this_thread()
+        if self._thread() is not thread:    # it came back to Python with another one
+            self._thread = weakref.ref(thread)
+        thread.end_left()
         if self._left and not self.chaining:
             _end_all(self._left)
 
@@ -197,6 +210,7 @@ class Ring(Home):
         self._awaited: dict[asyncio.Future[None], Callable[[], bool]] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
         self._will_look = False
+        self._asleep = False    # until a chain ends: nobody looks
         self._builder: asyncio.Task[Any] | None = None      # of the open chain
         self._fd = -1       # if this fails, __del__ closes the context
         self._fd = checked(lib.sluice_context_fd(raw))
@@ -249,9 +263,10 @@ class Ring(Home):
 
     def end_chain(self) -> None:
         """It has ended: free what was dropped meanwhile, and look, as _look() did not."""
+        self.chaining = False
         self._builder = None
         self.enter()
-        if self._loop is not None and not self._loop.is_closed():
+        if self._asleep and self._loop is not None and not self._loop.is_closed():
             self._watch(self._loop)
             self._look_soon()
 
@@ -322,6 +337,7 @@ class Ring(Home):
         return bool(self._awaited)
 
     def _watch(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._asleep = False
         # The loop must not keep the context alive.
         loop.add_reader(self._fd, _look_at, weakref.ref(self))
 
@@ -346,6 +362,7 @@ class Ring(Home):
             return
         if self.chaining:       # its end looks; a readable descriptor would keep the CPU busy
             self._will_look = False
+            self._asleep = True
             self._watch_no_more()
             return
         self._will_look = True  # it looks now
@@ -419,7 +436,7 @@ class _End:
         raw, self._raw = self._raw, None
         if raw is None or self._process != _process:
             return
-        if self._left and self._owner != lib.sluice_py_thread():
+        if self._left and self._owner != _number_here():
             _warn_of_kept()
             return
         if self._loop is not None and not self._loop.is_closed():

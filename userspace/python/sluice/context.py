@@ -120,7 +120,11 @@ class Operation[T](OnRing):
     async def _drain(self) -> None:
         home = self._home
         await home.chain_over(_GRACE)
-        if not self.closed and not home.chaining and home.of_this_process():
+        if not self.closed and home.of_this_process():
+            # Whoever has it open may be waiting for this task, which must not end while
+            # devices access its memory. To cancel cuts the chain.
+            if home.chaining and not self._done():
+                home.end_chain()
             self.cancel()
             # ValueError: another task has closed it
             with contextlib.suppress(asyncio.CancelledError, TimeoutError, ValueError):
@@ -255,8 +259,10 @@ class Context(OnRing):
 
         Keep the operations: a dropped one is cancelled when the block has ended. Nothing
         can be waited for in the block; connecting and listening raise UsageError. Do not
-        await anything else there, either: to start or await an operation of this context is
-        a RuntimeError for all other tasks until the block ends.
+        await anything else there, either: to start an operation of this context, or to await
+        one that is not done, is a RuntimeError for all other tasks until the block ends. A
+        task that is cancelled meanwhile waits for the end of the block for a second, and then
+        cuts the chain.
         Cancelling an operation, or opening or closing a device or a NIC there, cuts the
         chain: operations started after that raise UsageError. A read or write moves 1 GiB at most.
 

@@ -279,7 +279,6 @@ class Receiver(_End):
 
     def refuse(self, why: str) -> Operation[None]:
         """Refuse the offer, and tell the sender why. That ends the stream: the sender has a
-        PeerError, and so has what is called here after this. UsageError: nothing is
-        offered."""
+        PeerError, and so has next() after this. UsageError: nothing is offered."""
         return start(self._home, nothing, None, lib.sluice_receiver_refuse, self._raw,
                      c_string(why))

@@ -3,6 +3,7 @@
 
 import array
 import asyncio
+import contextlib
 import gc
 import os
 import pathlib
@@ -866,6 +867,26 @@ class Async(Test):
             os.write(self.writer, b"four")
             return waiting.cancelled(), os.read(self.reader, 9)
         self.assertEqual(self.run_it(go()), (True, b"four"))
+
+    def test_a_task_that_is_cancelled_beside_a_chain_has_its_memory_back(self):
+        async def reuse():
+            with self.assertRaises(TimeoutError):
+                async with asyncio.timeout(0.05):
+                    await self.ring.read(self.reader, self.memory)
+            memoryview(self.memory)[:4] = b"mine"
+            os.write(self.writer, b"four")
+
+        async def go():
+            waiting = asyncio.create_task(reuse())
+            await asyncio.sleep(0.01)
+            with self.ring.chain(1):
+                part = self.ring.sleep(0)
+                await asyncio.sleep(1.5)
+            await waiting
+            with contextlib.suppress(sluice.Error):
+                await part
+            return bytes(memoryview(self.memory)[:4])
+        self.assertEqual(self.run_it(go()), b"mine")
 
     def test_to_cancel_is_to_cancel_what_was_closed(self):
         async def go():

@@ -100,9 +100,9 @@ struct stream_sink {
 	std::vector<slice> to{}; ///< memory, in this order; it is attached
 	/// Bytes at the beginning of a file that are here already from a transfer that
 	/// broke off. Their digest is compared, and they are not sent again if it matches:
-	/// the file must be open to read, too. They are read from the medium: the page
-	/// cache may have what could not be written. Not used if the offer has no size, or
-	/// less.
+	/// the file must be open to read, too. They are synced and dropped from the page
+	/// cache first, which may have what could not be written: that must take less than
+	/// `patience`. Not used if the offer has no size, or less.
 	uint64_t have = 0;
 	/// `have` is all of the file: if it differs from the offer, or if the source is no
 	/// file and so cannot be compared, fail with errc::output, and write nothing. Not
@@ -170,8 +170,8 @@ class receiving;
 
 // Destroying a task of a stream that is not done ends what runs for it, and with it the
 // connection: files and memory are free for other use, and the peer is not left
-// waiting. An end that fails tells the peer why, for a second at most, and then ends the
-// connection: what is started on it later is errc::cancelled.
+// waiting. An end that fails after it has begun tells the peer why, for a second at most,
+// and then ends the connection.
 
 /// The sending end.
 class sender {
@@ -245,7 +245,7 @@ public:
 	/// that the connection is unusable.
 	task<result<void>> give_up(error why);
 	/// Refuse the offer, and tell the sender why. That ends the stream: the sender's
-	/// send() is errc::peer_error, and so is what is called here after this.
+	/// send() is errc::peer_error, and so is next() after this.
 	task<result<void>> refuse(std::string why);
 
 	const stream_progress &progress() const noexcept;
