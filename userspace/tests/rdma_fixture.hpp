@@ -81,13 +81,13 @@ public:
 		return true;
 	}
 
-	/// Its exit status; -1: it did not end within 20 s, or a signal ended it. Our
+	/// Its exit status; -1: it did not end within 2 minutes, or a signal ended it. Our
 	/// context runs in the meantime.
 	int wait(context &ring)
 	{
 		int status = 0;
 
-		for (auto until = after(is_slow() ? 120s : 20s); clock::now() < until;
+		for (auto until = after(120s); clock::now() < until;
 		     (void)ring.run_once(after(10ms)))
 			if (::waitpid(pid_, &status, WNOHANG) == pid_) {
 				pid_ = -1;
