@@ -45,13 +45,18 @@ static inline int take_away(struct _test_data_svm *self)
 	return svm_set(&self->svm, self->at, SIZE, &attr, 1);
 }
 
-/* Submits a held batch, which signals a new timeline. */
+/*
+ * Submits a held batch, which signals a new timeline. It has a context of its
+ * own: the next batch of its context would wait for it on the same engine.
+ */
 static inline int hold_desc(struct _test_data_svm *self, struct hold *hold,
 			    struct drm_amdgpu_sdma_desc d, uint32_t *timeline)
 {
 	struct drm_amdgpu_sdma_batch batch = batch_of(&self->gpu, &d, 1);
 	int ret = syncobj_new(&self->gpu, timeline);
 
+	if (!ret)
+		ret = gpu_context(&self->gpu, &batch.ctx_id);
 	hold_batch(hold, &batch);
 	return ret ? ret : batch_submit_to(&self->gpu, &batch, *timeline, 1);
 }
