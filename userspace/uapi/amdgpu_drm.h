@@ -1902,7 +1902,8 @@ struct drm_amdgpu_sdma_fence {
  * Members that a call does not use must be zero: fences with
  * AMDGPU_SDMA_BATCH_PREPARE, descriptors, placement and records with
  * AMDGPU_SDMA_BATCH_RUN, all but @handle with AMDGPU_SDMA_BATCH_FORGET. A
- * pointer to fences is ignored where their number is zero.
+ * pointer to fences is ignored where their number is zero, except by PREPARE and
+ * FORGET, which have none.
  */
 struct drm_amdgpu_sdma_batch {
 	/** @op: AMDGPU_SDMA_BATCH_SUBMIT, _PREPARE, _RUN or _FORGET */

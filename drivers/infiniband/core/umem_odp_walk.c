@@ -152,6 +152,7 @@ static bool odp_store_alias(struct odp_walk *walk, size_t idx,
 {
 	struct ib_umem_odp *umem_odp = walk->umem_odp;
 	unsigned long *entry = &umem_odp->map.pfn_list[idx];
+	u64 addr;
 
 	walk->found_alias = true;
 	if (*entry & HMM_PFN_VALID) {
@@ -163,8 +164,10 @@ static bool odp_store_alias(struct odp_walk *walk, size_t idx,
 	if ((*entry & HMM_PFN_DMA_MAPPED) || odp_map_alias(umem_odp, idx))
 		return true;
 
-	*entry &= ~HMM_PFN_FLAGS;
-	WRITE_ONCE(umem_odp->nr_alias, umem_odp->nr_alias - 1);
+	/* An entry that was valid before may have been written through. */
+	addr = ib_umem_start(umem_odp) + ((u64)idx << umem_odp->page_shift);
+	ib_umem_odp_unmap_dma_pages(umem_odp, addr,
+				    addr + BIT(umem_odp->page_shift));
 	return false;
 }
 

@@ -130,6 +130,19 @@ TEST_F_TIMEOUT(queue_vm, closed_while_evicted, 60)
 	EXPECT_TRUE(queue_faults(self));
 }
 
+/* The same with memory of the process. */
+TEST_F_TIMEOUT(queue_vm, svm_unmapped_while_evicted, 60)
+{
+	self->b.cpu = svm_map(LEN);
+	self->b.va = (uintptr_t)self->b.cpu;
+	ASSERT_NE(NULL, self->b.cpu);
+	ASSERT_EQ(0, svm_access(&self->svm, self->b.cpu, LEN, self->at));
+	ASSERT_TRUE(is_copied(self));
+	ASSERT_EQ(0, evict_vram(self->at->pci));
+	ASSERT_EQ(0, munmap(self->b.cpu, LEN));
+	EXPECT_TRUE(queue_faults(self));
+}
+
 /*
  * Memory of amdkfd that the DRM file maps at another address, too. The file
  * closes it first: its mapping is removed when amdkfd frees the memory.

@@ -122,6 +122,46 @@ TEST_F_TIMEOUT(svm, denied_write_waits, 120)
 }
 
 /*
+ * A range is split by an unmapping, and the driver's worker waits for a batch
+ * before it looks at the parts. More of them is unmapped meanwhile: first all of
+ * one part, and then some of another one. Queues must lose that, too.
+ */
+TEST_F_TIMEOUT(svm, unmapped_in_parts, 120)
+{
+	const size_t part = 16 * PAGE;
+	uint8_t *rest = self->at + 2 * part;
+	struct svm_queue queue;
+	int log = kmsg_open();
+	uint32_t timeline, fence;
+	struct hold hold;
+
+	if (log < 0 || hold_open(&self->gpu, &hold))
+		SKIP(return, "no log, or no sw_sync to hold batches back with");
+	/* amdkfd reports faults by this signal if no thread waits for events */
+	signal(SIGSEGV, SIG_IGN);
+	ASSERT_EQ(0, take_away(self));
+	memcpy(self->at, self->want, SIZE);
+	ASSERT_EQ(0, queue_open(self, &queue));
+	ASSERT_EQ(0, svm_queue_copy(&queue, self->at, vram_at(0), PAGE));
+	ASSERT_EQ(0, svm_queue_copy(&queue, rest, vram_at(0), PAGE));
+	ASSERT_EQ(0, memcmp(self->vram.cpu, self->want + 2 * part, PAGE));
+	ASSERT_EQ(0, hold_desc(self, &hold,
+			       copy_desc(va(self->at + 3 * MIB), VRAM_VA + MIB,
+					 PAGE), &timeline));
+	ASSERT_EQ(0, munmap(self->at + part, part));
+	ASSERT_EQ(0, munmap(self->at, part));
+	ASSERT_EQ(0, munmap(rest, part));
+	fence = svm_queue_start_copy(&queue, rest, vram_at(2 * MIB), PAGE);
+	hold_release(&hold);
+	EXPECT_TRUE(wait_for_fault(log, self->gpu.name, &queue, fence));
+	EXPECT_NE(0, memcmp(self->vram.cpu + 2 * MIB, self->want + 2 * part,
+			    PAGE));
+	EXPECT_EQ(0, syncobj_wait(&self->gpu, timeline, 1, WAIT_SECONDS));
+	queue_close(self, &queue);
+	close(log);
+}
+
+/*
  * amdkfd's worker maps a range again while a batch uses other pages of it. Page
  * faults of the process do not wait for the batch meanwhile.
  */

@@ -241,6 +241,56 @@ TEST_F_TIMEOUT(lost, back_and_gone, 200) {
 	}
 }
 
+static uint64_t memory_used(struct gpu *gpu)
+{
+	struct drm_amdgpu_memory_info memory = {};
+	struct drm_amdgpu_info arg = {
+		.return_pointer = (uintptr_t)&memory,
+		.return_size = sizeof(memory),
+		.query = AMDGPU_INFO_MEMORY,
+	};
+
+	return do_ioctl(gpu->fd, DRM_IOCTL_AMDGPU_INFO, &arg) ?
+		UINT64_MAX : memory.vram.heap_usage;
+}
+
+/*
+ * The pages of a range come back while another range still has some in the same
+ * buffer. Splitting the first one then must not keep the buffer for ever.
+ */
+TEST_F_TIMEOUT(lost, split_when_it_is_back, 60) {
+	const struct kfd_ioctl_svm_attribute parts[] = {
+		{ KFD_IOCTL_SVM_ATTR_GRANULARITY, 4 },
+		{ KFD_IOCTL_SVM_ATTR_GRANULARITY, 5 },
+	};
+	const size_t size = 2 * LEN;
+	struct gpu gpu;
+	uint64_t before;
+	int i, tries;
+	char *p;
+
+	ASSERT_EQ(0, open_gpu(&gpu, self->gpu->pci));
+	before = memory_used(&gpu);
+	for (i = 0; i < 16; i++) {
+		p = svm_map(size);
+		ASSERT_NE(NULL, p);
+		pattern_fill(p, size, i);
+		ASSERT_EQ(0, svm_prefetch(&self->svm, p, size, self->gpu));
+		ASSERT_EQ(0, svm_set(&self->svm, p + LEN, LEN, &parts[0], 1));
+		EXPECT_EQ(1, svm_look(p, LEN, i));
+		EXPECT_EQ(NR, svm_away(&self->svm, p, size));
+		ASSERT_EQ(0, svm_set(&self->svm, p, LEN / 2, &parts[1], 1));
+		EXPECT_EQ(1, svm_look(p, size, i));
+		munmap(p, size);
+	}
+	/* workers free it */
+	for (tries = 0; tries < 100 && memory_used(&gpu) >= before + size;
+	     tries++)
+		usleep(50000);
+	EXPECT_GT(before + size, memory_used(&gpu));
+	close(gpu.fd);
+}
+
 /* A new range, while lost pages still exist */
 TEST_F(lost, new_range) {
 	char *other = svm_map(LEN);

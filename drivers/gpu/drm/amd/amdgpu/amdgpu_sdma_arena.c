@@ -254,7 +254,7 @@ static int arena_lock_tables(struct amdgpu_device *adev,
 	r = amdgpu_sdma_batch_validate_vm(adev, vm);
 	/* The VM is not ready even now if the process was killed. */
 	if (!r && !amdgpu_vm_ready(vm))
-		r = -EINVAL;
+		r = -ECANCELED;
 	/* One fence for the page table update, and one for the TLB flush. */
 	if (!r)
 		r = dma_resv_reserve_fences(vm->root.bo->tbo.base.resv, 2);

@@ -195,11 +195,34 @@ static void kill_pushed(struct kunit *test)
 	drm_mock_sched_entity_free(entity);
 }
 
+/* An entity keeps its scheduler if none of several is ready. */
+static void none_ready(struct kunit *test)
+{
+	struct drm_mock_scheduler *other =
+		drm_mock_sched_new(test, MAX_SCHEDULE_TIMEOUT);
+	struct drm_mock_sched_entity *entity = new_entity(test);
+	struct drm_mock_scheduler *sched = test->priv;
+	struct drm_gpu_scheduler *list[] = { &sched->base, &other->base };
+	struct drm_mock_sched_job *job;
+
+	drm_sched_entity_modify_sched(&entity->base, list, ARRAY_SIZE(list));
+	sched->base.ready = false;
+	other->base.ready = false;
+	job = start_job(test, entity);
+	KUNIT_EXPECT_PTR_EQ(test, job->base.sched, &sched->base);
+	sched->base.ready = true;
+	other->base.ready = true;
+	finish_job(test, job);
+	drm_mock_sched_entity_free(entity);
+	drm_mock_sched_fini(other);
+}
+
 static struct kunit_case entity_tests[] = {
 	KUNIT_CASE(clear_error_none),
 	KUNIT_CASE(clear_error_again),
 	KUNIT_CASE(clear_error_waits),
 	KUNIT_CASE(kill_score),
+	KUNIT_CASE(none_ready),
 	KUNIT_CASE(kill_pushed),
 	{}
 };
