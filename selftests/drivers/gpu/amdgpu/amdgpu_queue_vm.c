@@ -130,7 +130,7 @@ TEST_F_TIMEOUT(queue_vm, closed_while_evicted, 60)
 	EXPECT_TRUE(queue_faults(self));
 }
 
-/* The same with memory of the process. */
+/* The same with memory of the process. On a slow machine, tables may be back. */
 TEST_F_TIMEOUT(queue_vm, svm_unmapped_while_evicted, 60)
 {
 	self->b.cpu = svm_map(LEN);
