@@ -94,18 +94,23 @@ static inline int open_gpu(struct gpu *gpu, const char *name)
 	return gpu->fd < 0 ? gpu->fd : new_context(gpu);
 }
 
-static inline uint64_t video_memory(struct gpu *gpu)
+static inline int query_memory(struct gpu *gpu,
+			       struct drm_amdgpu_memory_info *memory)
 {
-	struct drm_amdgpu_memory_info memory = {};
 	struct drm_amdgpu_info arg = {
-		.return_pointer = (uintptr_t)&memory,
-		.return_size = sizeof(memory),
+		.return_pointer = (uintptr_t)memory,
+		.return_size = sizeof(*memory),
 		.query = AMDGPU_INFO_MEMORY,
 	};
 
-	if (do_ioctl(gpu->fd, DRM_IOCTL_AMDGPU_INFO, &arg))
-		return 0;
-	return memory.vram.usable_heap_size;
+	return do_ioctl(gpu->fd, DRM_IOCTL_AMDGPU_INFO, &arg);
+}
+
+static inline uint64_t video_memory(struct gpu *gpu)
+{
+	struct drm_amdgpu_memory_info memory;
+
+	return query_memory(gpu, &memory) ? 0 : memory.vram.usable_heap_size;
 }
 
 #define PAGE_RW	(AMDGPU_VM_PAGE_READABLE | AMDGPU_VM_PAGE_WRITEABLE)

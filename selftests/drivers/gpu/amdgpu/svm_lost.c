@@ -243,15 +243,9 @@ TEST_F_TIMEOUT(lost, back_and_gone, 200) {
 
 static uint64_t memory_used(struct gpu *gpu)
 {
-	struct drm_amdgpu_memory_info memory = {};
-	struct drm_amdgpu_info arg = {
-		.return_pointer = (uintptr_t)&memory,
-		.return_size = sizeof(memory),
-		.query = AMDGPU_INFO_MEMORY,
-	};
+	struct drm_amdgpu_memory_info memory;
 
-	return do_ioctl(gpu->fd, DRM_IOCTL_AMDGPU_INFO, &arg) ?
-		UINT64_MAX : memory.vram.heap_usage;
+	return query_memory(gpu, &memory) ? UINT64_MAX : memory.vram.heap_usage;
 }
 
 /*

@@ -539,7 +539,6 @@ int amdgpu_sdma_batch_update_vm(struct amdgpu_sdma_batch *b)
 	u32 i;
 	int r;
 
-	/* It is valid: a process that shares the file was killed. */
 	if (!amdgpu_vm_ready(vm))
 		return -ECANCELED;
 	r = b->nonblock ? check_moves(b) : 0;
