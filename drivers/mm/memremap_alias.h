@@ -136,12 +136,15 @@ static inline bool pgmap_alias_gives(const struct dev_pagemap *pgmap,
  * for: @kept is what the entry carries from input to output, @new would
  * describe the page. Revoking an alias leaves the DMA mappings in place until
  * the driver evicts the pages: an entry that is mapped has to stay valid, or
- * the coming invalidation would not find the mapping.
+ * the coming invalidation would not find the mapping. Of any other page it only
+ * says what it is, if @new does.
  */
 static inline unsigned long pgmap_alias_skip(unsigned long kept,
 					     unsigned long new)
 {
-	return kept & HMM_PFN_DMA_MAPPED ? kept | new : kept;
+	if (kept & HMM_PFN_DMA_MAPPED)
+		return kept | new;
+	return kept | (new & HMM_PFN_DEVICE_PRIVATE);
 }
 
 /*

@@ -574,6 +574,29 @@ TEST_F(rdma, flush_after_fork)
 }
 
 /*
+ * As while the owner resets its device: peers have let go of the pages, and may
+ * not use the alias. What was written before still gets to system memory.
+ */
+TEST_F(rdma, flush_after_end)
+{
+	const struct shape all = { 0, 0, LEN };
+
+	if (!self->pair.a.qpx)
+		SKIP(return, "%s has no FLUSH", device);
+	register_for_flush(_metadata, self);
+	all_in(_metadata, self);
+	ASSERT_EQ(0, put(self, &all));
+	check_in_place(_metadata, self);
+	ASSERT_EQ(0, peer_end(self->fd));
+	/* FLUSH does not mind a hole */
+	ASSERT_EQ(0, munmap(self->buf, PAGE));
+	EXPECT_EQ(NR - 1, peer_resident(self->fd, self->buf + PAGE, LEN - PAGE));
+	EXPECT_EQ(0, flush(self, 0, LEN, IBV_FLUSH_GLOBAL));
+	EXPECT_EQ(0, peer_resident(self->fd, self->buf + PAGE, LEN - PAGE));
+	EXPECT_EQ(0, memcmp(self->buf + PAGE, self->want + PAGE, LEN - PAGE));
+}
+
+/*
  * A 2 MiB page in the device, of which parts are unmapped later. Transfers of
  * all of it take their time on a debug kernel.
  */

@@ -34,7 +34,7 @@
  * @walked: all parts up to here have been walked, except the current one
  * @want: flags that all entries must have in the end; 0 if nothing is faulted
  * @unwanted: flags that no entry may have in the end
- * @found_alias: a walk has found device private pages
+ * @found_private: a walk has found device private pages
  * @failed: number of parts in which one of them could not be mapped
  * @range: the part that is walked now. The walk runs without the umem_mutex: by
  *	the time it stores an entry, the page may be gone, and other threads may
@@ -49,7 +49,7 @@ struct odp_walk {
 	unsigned long walked;
 	unsigned long want;
 	unsigned long unwanted;
-	bool found_alias;
+	bool found_private;
 	unsigned int failed;
 	struct hmm_range range;
 	unsigned long few_pfns[ODP_FEW_PFNS];
@@ -154,7 +154,6 @@ static bool odp_store_alias(struct odp_walk *walk, size_t idx,
 	unsigned long *entry = &umem_odp->map.pfn_list[idx];
 	u64 addr;
 
-	walk->found_alias = true;
 	if (*entry & HMM_PFN_VALID) {
 		*entry |= pfn & HMM_PFN_WRITE;
 	} else {
@@ -230,7 +229,8 @@ static size_t odp_store_pages(unsigned long *list, const unsigned long *found,
 	for (i = 0; i < nr; i++) {
 		unsigned long pfn = found[i];
 
-		if (pfn == list[i] || !(pfn & HMM_PFN_VALID))
+		if (pfn == list[i] ||
+		    !(pfn & (HMM_PFN_VALID | HMM_PFN_DEVICE_PRIVATE)))
 			continue;
 		if (pfn & HMM_PFN_DEVICE_PRIVATE)
 			break;
@@ -246,6 +246,8 @@ static noinline int odp_store_special(struct odp_walk *walk, size_t idx,
 	struct ib_umem_odp *umem_odp = walk->umem_odp;
 	unsigned long *entry = &umem_odp->map.pfn_list[idx];
 
+	if (pfn & HMM_PFN_DEVICE_PRIVATE)
+		walk->found_private = true;
 	if (!(pfn & HMM_PFN_VALID))
 		return 0;
 	if (!odp_order_fits(umem_odp, pfn) && !(*entry & HMM_PFN_DMA_MAPPED))
@@ -309,7 +311,7 @@ static int odp_walk_part(struct odp_walk *walk)
 
 	for (;;) {
 		/* Tell what the device has; clear what another part left. */
-		if (READ_ONCE(umem_odp->nr_alias) || walk->found_alias)
+		if (READ_ONCE(umem_odp->nr_alias) || walk->found_private)
 			odp_walk_load(walk);
 		ret = hmm_range_fault_unlocked_timeout(range, timeout);
 		if (unlikely(ret)) {
@@ -455,8 +457,10 @@ static int odp_map_and_lock(struct ib_umem_odp *umem_odp, u64 user_virt,
 	/* upon success lock should stay on hold for the callee */
 	if (!ret)
 		ret = odp_walk_and_lock(&walk);
-	if (!ret)
+	if (!ret) {
+		umem_odp->found_private = walk.found_private;
 		ret = (walk.end - walk.start) >> umem_odp->page_shift;
+	}
 	odp_walk_end(&walk);
 	mmput_async(owning_mm);
 	return ret;
