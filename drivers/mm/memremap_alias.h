@@ -136,15 +136,12 @@ static inline bool pgmap_alias_gives(const struct dev_pagemap *pgmap,
  * for: @kept is what the entry carries from input to output, @new would
  * describe the page. Revoking an alias leaves the DMA mappings in place until
  * the driver evicts the pages: an entry that is mapped has to stay valid, or
- * the coming invalidation would not find the mapping. Of any other page it only
- * says what it is, if @new does.
+ * the coming invalidation would not find the mapping.
  */
 static inline unsigned long pgmap_alias_skip(unsigned long kept,
 					     unsigned long new)
 {
-	if (kept & HMM_PFN_DMA_MAPPED)
-		return kept | new;
-	return kept | (new & HMM_PFN_DEVICE_PRIVATE);
+	return kept & HMM_PFN_DMA_MAPPED ? kept | new : kept;
 }
 
 /*
@@ -188,12 +185,18 @@ static inline bool pgmap_alias_read_mapped(const struct dev_pagemap *pgmap,
 }
 
 #ifdef CONFIG_DEVICE_PRIVATE
+bool pgmap_pfn_has_alias(unsigned long pfn);
 void pgmap_alias_mapped(const struct dev_pagemap *pgmap, unsigned long pfn,
 			unsigned long nr);
 void pgmap_alias_fallback(const struct dev_pagemap *pgmap, unsigned long pfn,
 			  unsigned long nr, enum pgmap_alias_verdict reason);
 void pgmap_alias_free(struct dev_pagemap *pgmap);
 #else
+static inline bool pgmap_pfn_has_alias(unsigned long pfn)
+{
+	return false;
+}
+
 static inline void pgmap_alias_mapped(const struct dev_pagemap *pgmap,
 				      unsigned long pfn, unsigned long nr)
 {

@@ -201,12 +201,12 @@ static noinline void odp_walk_load(struct odp_walk *walk)
 	unsigned int shift = umem_odp->page_shift - PAGE_SHIFT;
 	size_t first = odp_index(umem_odp, walk->range.start);
 	size_t nr = odp_index(umem_odp, walk->range.end) - first;
+	const unsigned long held = HMM_PFN_VALID | HMM_PFN_DEVICE_PRIVATE;
 	size_t i;
 
 	for (i = 0; i < nr; i++)
 		walk->range.hmm_pfns[i << shift] =
-			READ_ONCE(umem_odp->map.pfn_list[first + i]) &
-			HMM_PFN_DEVICE_PRIVATE;
+			READ_ONCE(umem_odp->map.pfn_list[first + i]) & held;
 }
 
 static void odp_store_page(unsigned long *entry, unsigned long pfn)

@@ -70,7 +70,7 @@ static void hmm_order_is_packed(struct kunit *test)
 
 /*
  * A page that may not be used any more: an entry that is mapped for DMA keeps
- * what unmapping needs, no other entry gets the page, but all tell what it is.
+ * what unmapping needs, no other entry gets the page.
  */
 static void hmm_skip_keeps_mappings(struct kunit *test)
 {
@@ -80,10 +80,8 @@ static void hmm_skip_keeps_mappings(struct kunit *test)
 
 	KUNIT_EXPECT_EQ(test, pgmap_alias_skip(mapped, page), page | mapped);
 	KUNIT_EXPECT_EQ(test, pgmap_alias_skip(HMM_PFN_P2PDMA, page),
-			HMM_PFN_P2PDMA | HMM_PFN_DEVICE_PRIVATE);
-	KUNIT_EXPECT_EQ(test, pgmap_alias_skip(0, page),
-			HMM_PFN_DEVICE_PRIVATE);
-	KUNIT_EXPECT_EQ(test, pgmap_alias_skip(0, 0), 0);
+			HMM_PFN_P2PDMA);
+	KUNIT_EXPECT_EQ(test, pgmap_alias_skip(0, page), 0);
 }
 
 static const struct range test_range = {

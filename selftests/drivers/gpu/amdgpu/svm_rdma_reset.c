@@ -434,6 +434,86 @@ TEST_F_TIMEOUT(reset, takes_long, 120) {
 	check_works_again(_metadata, self);
 }
 
+/* Lets engines go on after a while, in a thread. */
+struct resumer {
+	pthread_t thread;
+	int emu;
+	int err;
+	atomic_bool begun;
+};
+
+static void *resumer_run(void *arg)
+{
+	struct resumer *r = arg;
+
+	usleep(500000);
+	r->begun = true;
+	r->err = emulator_all(r->emu, "engine all resume");
+	return NULL;
+}
+
+static void *touch(void *at)
+{
+	*(volatile char *)at;
+	return NULL;
+}
+
+/*
+ * The type of the first page's swap entry: a migration changes it. This needs
+ * CAP_SYS_ADMIN.
+ */
+static int entry_type(FIXTURE_DATA(reset) *self)
+{
+	uint64_t entry;
+	off_t at = (uintptr_t)self->buf / SVM_PAGE * sizeof(entry);
+
+	if (pread(self->svm.pagemap, &entry, sizeof(entry), at) !=
+	    sizeof(entry))
+		return -EIO;
+	return entry & 0x1f;
+}
+
+/*
+ * FLUSH waits for pages that are on their way out of the GPU. They may stay
+ * there in the end, and a reset may lose what they hold.
+ */
+TEST_F(reset, flush_while_migrating) {
+	int type = entry_type(self);
+	struct resumer r = { .emu = emulator_open() };
+	pthread_t toucher;
+
+	if (r.emu < 0)
+		SKIP(return, "nothing can stop engines of this GPU");
+	if (!self->link.pair.a.qpx)
+		SKIP(return, "%s has no FLUSH", device);
+	ASSERT_EQ(0, ibv_dereg_mr(self->mr));
+	self->mr = rcp_reg_access(&self->link.dev, self->buf, LEN,
+				  (uintptr_t)self->buf,
+				  RCP_ACCESS | IBV_ACCESS_ON_DEMAND |
+				  IBV_ACCESS_FLUSH_GLOBAL);
+	ASSERT_NE(NULL, self->mr);
+	pattern_fill(self->host, LEN, 2);
+	ASSERT_EQ(0, link_write(&self->link, self->host_mr, self->host,
+				self->mr, self->buf, LEN));
+	ASSERT_EQ(NR, svm_away(&self->svm, self->buf, LEN));
+	ASSERT_EQ(0, emulator_all(r.emu, "engine all hang"));
+	/* A fault that waits holds mmap_lock, which a new thread takes. */
+	ASSERT_EQ(0, pthread_create(&r.thread, NULL, resumer_run, &r));
+	ASSERT_EQ(0, pthread_create(&toucher, NULL, touch, self->buf));
+	while (!r.begun && entry_type(self) == type)
+		usleep(1000);
+	EXPECT_FALSE(r.begun);
+	EXPECT_EQ(0, rcp_flush(&self->link.pair.a, (uintptr_t)self->buf,
+			       self->mr->rkey, LEN, IBV_FLUSH_GLOBAL));
+	EXPECT_TRUE(r.begun);
+	pthread_join(toucher, NULL);
+	pthread_join(r.thread, NULL);
+	ASSERT_EQ(0, r.err);
+	close(r.emu);
+	EXPECT_EQ(0, svm_away(&self->svm, self->buf, LEN));
+	EXPECT_EQ(1, svm_look(self->buf, LEN, 2));
+}
+
 /* A peer that has mapped pages before gets no wrong data after the reset. */
 TEST_F(reset, peer_access) {
 	ASSERT_EQ(1, transfer(self));
