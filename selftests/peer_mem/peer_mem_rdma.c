@@ -424,6 +424,17 @@ static void register_for_flush(struct __test_metadata *_metadata,
 	ASSERT_NE(NULL, self->mr);
 }
 
+static void put_to_flush(struct __test_metadata *_metadata,
+			 FIXTURE_DATA(rdma) *self)
+{
+	const struct shape all = { 0, 0, LEN };
+
+	register_for_flush(_metadata, self);
+	all_in(_metadata, self);
+	ASSERT_EQ(0, put(self, &all));
+	check_in_place(_metadata, self);
+}
+
 /*
  * Memory in the device cannot be flushed, so it is brought to system memory
  * first. For GLOBAL these are the pages in use by their alias, and no others.
@@ -556,15 +567,11 @@ TEST_F(rdma, fork)
  */
 TEST_F(rdma, flush_after_fork)
 {
-	const struct shape all = { 0, 0, LEN };
 	struct peer_child child;
 
 	if (!self->pair.a.qpx)
 		SKIP(return, "%s has no FLUSH", device);
-	register_for_flush(_metadata, self);
-	all_in(_metadata, self);
-	ASSERT_EQ(0, put(self, &all));
-	check_in_place(_metadata, self);
+	put_to_flush(_metadata, self);
 	ASSERT_EQ(0, peer_child_fork(&child, self->buf, self->want, LEN));
 	EXPECT_EQ(NR, peer_resident(self->fd, self->buf, LEN));
 	EXPECT_EQ(0, flush(self, 0, LEN, IBV_FLUSH_GLOBAL));
@@ -579,14 +586,9 @@ TEST_F(rdma, flush_after_fork)
  */
 TEST_F(rdma, flush_after_end)
 {
-	const struct shape all = { 0, 0, LEN };
-
 	if (!self->pair.a.qpx)
 		SKIP(return, "%s has no FLUSH", device);
-	register_for_flush(_metadata, self);
-	all_in(_metadata, self);
-	ASSERT_EQ(0, put(self, &all));
-	check_in_place(_metadata, self);
+	put_to_flush(_metadata, self);
 	ASSERT_EQ(0, peer_end(self->fd));
 	/* FLUSH does not mind a hole */
 	ASSERT_EQ(0, munmap(self->buf, PAGE));
